@@ -1,0 +1,48 @@
+"""Learn the kernel of a kernel machine by optimization, and certify the answer.
+
+Everything public is importable from here; modules are loaded on first use, so that
+``import convexkernels`` stays cheap.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# public name -> module that defines it
+_HOME = {
+    # kernels
+    "Kernel": "kernels",
+    "Constant": "kernels",
+    "Gaussian": "kernels",
+    "Linear": "kernels",
+    "OnColumns": "kernels",
+    "Polynomial": "kernels",
+    "WeightedSum": "kernels",
+    # vocabulary
+    "DualityGap": "certificate",
+    "Stationarity": "certificate",
+    "Record": "solution",
+    "Solution": "solution",
+    "Status": "solution",
+    "ConvexKernelsError": "exceptions",
+    "ConvexKernelsWarning": "exceptions",
+    "InvalidInputError": "exceptions",
+    "MemoryLimitError": "exceptions",
+    "NotDifferentiableError": "exceptions",
+    "SolverUnavailableError": "exceptions",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'convexkernels' has no attribute {name!r}")
+    value = getattr(import_module(f"convexkernels.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

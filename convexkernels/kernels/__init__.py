@@ -1,0 +1,39 @@
+"""Kernels: objects that make matrices.
+
+`KERNELS` is the table of all of them, with an example of each: the contract tests and
+the PSD claims of ``proofs_check`` run over it, so a new kernel is one file and one line here.
+"""
+
+from collections.abc import Callable
+
+from convexkernels.kernels.algebra import Constant, OnColumns, Product, Scaled, Sum, WeightedSum
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.polynomial import Linear, Polynomial
+
+__all__ = [
+    "KERNELS",
+    "Constant",
+    "Gaussian",
+    "Kernel",
+    "Linear",
+    "OnColumns",
+    "Polynomial",
+    "Product",
+    "Scaled",
+    "Sum",
+    "WeightedSum",
+]
+
+# name -> a function of the number of features that returns an example for points in [0, 1]^n.
+KERNELS: dict[str, Callable[[int], Kernel]] = {
+    "constant": lambda n: Constant(2.0),
+    "gaussian": lambda n: Gaussian(gamma=1.5),
+    "linear": lambda n: Linear(),
+    "polynomial": lambda n: Polynomial(degree=3, offset=0.5),
+    "sum": lambda n: Gaussian(0.5) + Linear(),
+    "product": lambda n: Gaussian(0.5) * Polynomial(2),
+    "scaled": lambda n: 0.3 * Gaussian(2.0),
+    "weighted_sum": lambda n: WeightedSum([Gaussian(0.5), Linear()], [0.25, 0.75]),
+    "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
+}

@@ -1,0 +1,169 @@
+"""Sums, products and positive multiples of kernels, and kernels on some of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.validation import check_number
+
+__all__ = ["Constant", "OnColumns", "Product", "Scaled", "Sum", "WeightedSum", "as_kernel"]
+
+Array = NDArray[np.float64]
+
+
+def as_kernel(value: Any) -> Kernel:
+    """Return `value` if it is a kernel, or the constant kernel of a non-negative number."""
+    return value if isinstance(value, Kernel) else Constant(value)
+
+
+class Constant(Kernel):
+    """k(x, y) = value, with value >= 0."""
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        value = check_number("value", self.value, low=0.0, remedy="A constant kernel is PSD only then.")
+        return np.full((X.shape[0], Y.shape[0]), value)
+
+    def _diag(self, X: Array) -> Array:
+        return np.full(X.shape[0], check_number("value", self.value, low=0.0))
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return np.zeros_like(X)
+
+
+class Scaled(Kernel):
+    """k(x, y) = scale * kernel(x, y), with scale >= 0."""
+
+    def __init__(self, scale: float, kernel: Kernel) -> None:
+        self.scale = scale
+        self.kernel = kernel
+
+    def _factor(self) -> float:
+        return check_number("scale", self.scale, low=0.0, remedy="A negative multiple of a kernel is not a kernel.")
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return self._factor() * self.kernel._gram(X, Y)
+
+    def _diag(self, X: Array) -> Array:
+        return self._factor() * self.kernel._diag(X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return self._factor() * self.kernel._pullback(X, Y, M)
+
+
+class Sum(Kernel):
+    """k = left + right."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = self.left._gram(X, Y)
+        K += self.right._gram(X, Y)
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        return self.left._diag(X) + self.right._diag(X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return self.left._pullback(X, Y, M) + self.right._pullback(X, Y, M)
+
+
+class Product(Kernel):
+    """k = left * right, PSD by Schur's product theorem."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = self.left._gram(X, Y)
+        K *= self.right._gram(X, Y)
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        return self.left._diag(X) * self.right._diag(X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return self.left._pullback(X, Y, M * self.right._gram(X, Y)) + self.right._pullback(
+            X, Y, M * self.left._gram(X, Y)
+        )
+
+
+class WeightedSum(Kernel):
+    """k = sum_k weights_k * kernels_k with non-negative weights, the form kernel learning returns.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    weights : array-like of shape (n_kernels,)
+        Kernels of weight 0 are not evaluated.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], weights: Any) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def _active(self) -> list[tuple[float, Kernel]]:
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (len(self.kernels),) or not (weights >= 0).all() or not np.isfinite(weights).all():
+            raise InvalidInputError(
+                f"weights must be {len(self.kernels)} finite numbers >= 0, one per kernel, got {self.weights!r}."
+            )
+        return [(w, k) for w, k in zip(weights, self.kernels, strict=True) if w > 0]
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = np.zeros((X.shape[0], Y.shape[0]))
+        for weight, kernel in self._active():
+            K += weight * kernel._gram(X, Y)
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        return sum((w * k._diag(X) for w, k in self._active()), np.zeros(X.shape[0]))
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return sum((w * k._pullback(X, Y, M) for w, k in self._active()), np.zeros_like(X))
+
+
+class OnColumns(Kernel):
+    """k(x, y) = kernel(x[columns], y[columns]): a kernel that sees some of the features.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : sequence of int
+        Indices of the features, in [0, n_features).
+    """
+
+    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    def _select(self, X: Array) -> Array:
+        columns = np.asarray(self.columns)
+        if columns.ndim != 1 or columns.size == 0 or columns.dtype.kind not in "iu":
+            raise InvalidInputError(f"columns must be a non-empty list of feature indices, got {self.columns!r}.")
+        if columns.min() < 0 or columns.max() >= X.shape[1]:
+            raise InvalidInputError(f"columns must lie in [0, {X.shape[1]}), got {self.columns!r}.")
+        return np.ascontiguousarray(X[:, columns])
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return self.kernel._gram(self._select(X), self._select(Y))
+
+    def _diag(self, X: Array) -> Array:
+        return self.kernel._diag(self._select(X))
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        gradient = np.zeros_like(X)
+        part = self.kernel._pullback(self._select(X), self._select(Y), M)
+        np.add.at(gradient, (slice(None), np.asarray(self.columns)), part)
+        return gradient

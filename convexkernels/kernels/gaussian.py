@@ -1,0 +1,42 @@
+"""The Gaussian kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import radial_pullback, squared_distances
+from convexkernels.validation import check_number
+
+__all__ = ["Gaussian"]
+
+Array = NDArray[np.float64]
+
+
+class Gaussian(Kernel):
+    """k(x, y) = exp(-gamma |x - y|^2).
+
+    Parameters
+    ----------
+    gamma : float, > 0
+        Inverse squared length, in units of 1 / feature^2.
+    """
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def _rate(self) -> float:
+        return check_number("gamma", self.gamma, low=0.0, open_low=True)
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = squared_distances(X, Y)
+        K *= -self._rate()
+        return np.exp(K, out=K)
+
+    def _diag(self, X: Array) -> Array:
+        self._rate()
+        return np.ones(X.shape[0])
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return radial_pullback(X, Y, -self._rate() * M * self._gram(X, Y))

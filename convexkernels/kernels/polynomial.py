@@ -1,0 +1,61 @@
+"""The polynomial and the linear kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.kernels.base import Kernel
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = ["Linear", "Polynomial"]
+
+Array = NDArray[np.float64]
+
+
+class Polynomial(Kernel):
+    """k(x, y) = (x'y + offset)^degree.
+
+    Parameters
+    ----------
+    degree : int, >= 1
+    offset : float, >= 0
+        With 0 the kernel is homogeneous.
+    """
+
+    def __init__(self, degree: int = 2, offset: float = 1.0) -> None:
+        self.degree = degree
+        self.offset = offset
+
+    def _checked(self) -> tuple[int, float]:
+        return (
+            check_whole_number("degree", self.degree, low=1),
+            check_number("offset", self.offset, low=0.0, remedy="A negative offset is not PSD."),
+        )
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        degree, offset = self._checked()
+        K = X @ Y.T
+        K += offset
+        return K**degree if degree > 1 else K
+
+    def _diag(self, X: Array) -> Array:
+        degree, offset = self._checked()
+        return (np.einsum("ij,ij->i", X, X) + offset) ** degree
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        degree, offset = self._checked()
+        return (M * (degree * (X @ Y.T + offset) ** (degree - 1))) @ Y
+
+
+class Linear(Kernel):
+    """k(x, y) = x'y."""
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return X @ Y.T
+
+    def _diag(self, X: Array) -> Array:
+        return np.einsum("ij,ij->i", X, X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return M @ Y

@@ -1,0 +1,117 @@
+"""The answer to a problem: a point, its certificate, and how it was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from convexkernels.certificate import DualityGap
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Record", "Solution", "Status"]
+
+
+class Status(Enum):
+    """Why a solver stopped; the value is the sentence a user reads."""
+
+    OPTIMAL = "the certificate proves the tolerance"
+    STATIONARY = "a stationary point of a non-convex problem was reached; it may not be the best one"
+    ITERATION_LIMIT = "the iteration limit came first; the certificate says how good the point is"
+    TIME_LIMIT = "the time limit came first; the certificate says how good the point is"
+    INTERRUPTED = "interrupted by the user; the best certified point so far was kept"
+    STALLED = "no step improves the point any more at working precision"
+    NUMERICAL_ERROR = "the arithmetic broke down; the best certified point so far was kept"
+    INFEASIBLE = "no point satisfies the constraints"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the method reached what it promises."""
+        return self in (Status.OPTIMAL, Status.STATIONARY)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the history of a run."""
+
+    iteration: int
+    upper: float
+    lower: float
+    seconds: float
+
+    @property
+    def relative_gap(self) -> float:
+        """Relative gap at that moment."""
+        return DualityGap(self.upper, self.lower).relative_gap
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Certified answer of a kernel learning problem.
+
+    Attributes
+    ----------
+    problem : object
+        The problem that was solved; it made the certificate.
+    theta : ndarray
+        Parameter of the learned kernel in its family (weights, or the matrix P).
+    alpha : ndarray of shape (n_machines, m) or (m,)
+        Dual variables of the kernel machines at `theta`.
+    witness : ndarray, same shape as `alpha`
+        Dual feasible point behind the lower bound (often `alpha` itself).
+    certificate : DualityGap
+        Bounds on the optimal value, recomputed from `problem` in float64.
+    status : Status
+    n_iter : int
+    seconds : float
+    history : tuple of Record
+    solver : str
+        Name of the solver that proposed the point.
+    """
+
+    problem: Any = field(repr=False)
+    theta: NDArray[np.float64] = field(repr=False)
+    alpha: NDArray[np.float64] = field(repr=False)
+    witness: NDArray[np.float64] = field(repr=False)
+    certificate: DualityGap
+    status: Status
+    n_iter: int
+    seconds: float
+    history: tuple[Record, ...] = field(repr=False)
+    solver: str
+
+    @property
+    def value(self) -> float:
+        """Objective at `theta`: the upper bound of the certificate."""
+        return self.certificate.upper
+
+    @property
+    def kernel(self) -> Any:
+        """The learned kernel, a :class:`convexkernels.Kernel`."""
+        return self.problem.kernel(self.theta)
+
+    @property
+    def intercept(self) -> Any:
+        """Intercept b of ``f(x) = sum_i w_i k(x_i, x) + b`` with the learned `kernel`."""
+        return self.problem.intercept(self.theta, self.alpha)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Evaluate the learned machines.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_machines)
+        """
+        return self.problem.decision_function(self.theta, self.alpha, X)
+
+    def verify(self) -> DualityGap:
+        """Recompute the certificate from the problem and the stored point."""
+        return self.problem.certificate(self.theta, self.alpha, self.witness)

@@ -1,0 +1,133 @@
+"""Argument checks shared by every public entry point: each refusal names argument, value and remedy."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError, MemoryLimitError
+
+__all__ = [
+    "check_labels_finite",
+    "check_memory",
+    "check_number",
+    "check_points",
+    "check_whole_number",
+]
+
+# Products of two features are formed everywhere; beyond the square root of the largest float they overflow.
+LARGEST_MAGNITUDE = 1e150
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    remedy: str = "",
+) -> float:
+    """Return `value` as a float in [low, high] (or ]low, high]), or refuse it by name."""
+    ok = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    number = float(value) if ok else float("nan")
+    if not ok or not np.isfinite(number) or number > high or number < low or (open_low and number <= low):
+        sign = ">" if open_low else ">="
+        bound = f" {sign} {low:g}" if np.isfinite(low) else ""
+        bound += f" and <= {high:g}" if np.isfinite(high) else ""
+        raise InvalidInputError(
+            f"{name} must be a finite number{bound}, got {value!r}." + (f" {remedy}" if remedy else "")
+        )
+    return number
+
+
+def check_whole_number(name: str, value: Any, *, low: int, remedy: str = "") -> int:
+    """Return `value` as an int of at least `low`, or refuse it by name."""
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < low:
+        raise InvalidInputError(
+            f"{name} must be a whole number >= {low}, got {value!r}." + (f" {remedy}" if remedy else "")
+        )
+    return int(value)
+
+
+def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> NDArray[np.float64]:
+    """Return points as a C-contiguous float64 array of shape (m, n), or refuse them by name.
+
+    Refused: not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
+    products overflow, the wrong number of columns.
+    """
+    try:
+        points = np.asarray(X)
+        if points.dtype.kind in "OUS":
+            points = points.astype(np.float64)
+        if points.dtype.kind == "c":
+            raise InvalidInputError(f"{name} holds complex numbers; pass real features.")
+        points = np.ascontiguousarray(points, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(
+            f"{name} must hold numbers only ({error}); encode text and category columns first, "
+            "for example with sklearn.preprocessing.OneHotEncoder."
+        ) from error
+    if points.ndim != 2:
+        raise InvalidInputError(
+            f"{name} must be a table of shape (rows, features), got shape {points.shape}; "
+            f"reshape one feature with {name}.reshape(-1, 1) and one point with {name}.reshape(1, -1)."
+        )
+    if points.shape[0] == 0 or points.shape[1] == 0:
+        raise InvalidInputError(
+            f"{name} is empty, its shape is {points.shape}; at least one row and column are needed."
+        )
+    if n_features is not None and points.shape[1] != n_features:
+        raise InvalidInputError(f"{name} has {points.shape[1]} features, but {n_features} are expected.")
+    if not np.isfinite(points).all():
+        row, column = np.argwhere(~np.isfinite(points))[0]
+        raise InvalidInputError(
+            f"{name} has a missing or infinite value at row {row}, column {column} "
+            f"({points[row, column]}); impute or drop it first."
+        )
+    largest = np.abs(points).max()
+    if largest > LARGEST_MAGNITUDE:
+        raise InvalidInputError(
+            f"{name} has an entry of magnitude {largest:.3g}, whose square overflows float64; rescale the column."
+        )
+    return points
+
+
+def check_labels_finite(y: Any, m: int, *, name: str = "y") -> NDArray[np.float64]:
+    """Return `y` as float64 with `m` rows, shape (m,) or (m, outputs), or refuse it by name."""
+    try:
+        values = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must hold numbers ({error}).") from error
+    if values.ndim not in (1, 2) or values.shape[0] != m:
+        raise InvalidInputError(f"{name} has shape {values.shape}, but X has {m} rows; one entry per row is needed.")
+    if not np.isfinite(values).all():
+        where = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise InvalidInputError(f"{name} has a missing or infinite value at row {where}; drop that row first.")
+    return values
+
+
+def check_memory(needed: float, limit: float | None, *, what: str, remedy: str) -> None:
+    """Refuse to allocate `needed` bytes when that is more than `limit` bytes (None: free memory)."""
+    allowed = available_memory() if limit is None else float(limit)
+    if needed > allowed:
+        raise MemoryLimitError(
+            f"{what} needs {needed / 2**30:.2f} GiB, but the memory limit is {allowed / 2**30:.2f} GiB. {remedy}"
+        )
+
+
+def available_memory() -> float:
+    """Bytes of memory that can be allocated without swapping; inf where the system does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024.0
+    except OSError:
+        pass
+    return float("inf")
