@@ -13,11 +13,15 @@ __version__ = "0.1.0"
 _HOME = {
     # kernels
     "Kernel": "kernels",
+    "Concatenated": "kernels",
     "Constant": "kernels",
     "Gaussian": "kernels",
+    "KernelMap": "kernels",
     "Linear": "kernels",
+    "Matern": "kernels",
     "OnColumns": "kernels",
     "Polynomial": "kernels",
+    "TensorMatern": "kernels",
     "WeightedSum": "kernels",
     # vocabulary
     "DualityGap": "certificate",

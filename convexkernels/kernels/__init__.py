@@ -6,22 +6,31 @@ the PSD claims of ``proofs_check`` run over it, so a new kernel is one file and 
 
 from collections.abc import Callable
 
+import numpy as np
+
 from convexkernels.kernels.algebra import Constant, OnColumns, Product, Scaled, Sum, WeightedSum
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Linear, Polynomial
+from convexkernels.kernels.tensor_matern import TensorMatern
 
 __all__ = [
     "KERNELS",
+    "Concatenated",
     "Constant",
     "Gaussian",
     "Kernel",
+    "KernelMap",
     "Linear",
+    "Matern",
     "OnColumns",
     "Polynomial",
     "Product",
     "Scaled",
     "Sum",
+    "TensorMatern",
     "WeightedSum",
 ]
 
@@ -36,4 +45,9 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "scaled": lambda n: 0.3 * Gaussian(2.0),
     "weighted_sum": lambda n: WeightedSum([Gaussian(0.5), Linear()], [0.25, 0.75]),
     "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
+    "matern": lambda n: Matern(order=2, length=0.5),
+    "tensor_matern": lambda n: TensorMatern(order=2, length=0.5),
+    "concatenated": lambda n: Concatenated(
+        Gaussian(0.5), [KernelMap(Polynomial(2), np.eye(3, n), [[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2]])]
+    ),
 }

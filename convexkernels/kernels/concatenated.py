@@ -1,0 +1,111 @@
+"""The deep kernel of a concatenation of functions from reproducing kernel Hilbert spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.validation import check_points
+
+__all__ = ["Concatenated", "KernelMap"]
+
+Array = NDArray[np.float64]
+
+
+class KernelMap(BaseEstimator):
+    """A vector-valued function spanned by kernel translates: ``f(x) = sum_i k(z_i, x) c_i``.
+
+    The form that the representer theorem gives every layer of a concatenation.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    centres : array-like of shape (n_centres, n_features)
+        The points z_i.
+    coefficients : array-like of shape (n_centres, width)
+        The vectors c_i; weights of a matrix-valued kernel ``k diag(a)`` are already multiplied in.
+    """
+
+    def __init__(self, kernel: Kernel, centres: Any, coefficients: Any) -> None:
+        self.kernel = kernel
+        self.centres = centres
+        self.coefficients = coefficients
+
+    def checked(self) -> tuple[Array, Array]:
+        """Return centres and coefficients as arrays, or refuse them by name."""
+        centres = check_points(self.centres, name="centres")
+        coefficients = check_points(self.coefficients, name="coefficients")
+        if coefficients.shape[0] != centres.shape[0]:
+            raise InvalidInputError(
+                f"coefficients has {coefficients.shape[0]} rows, but there are {centres.shape[0]} centres; "
+                "one row per centre is needed."
+            )
+        return centres, coefficients
+
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """Evaluate the function, shape (n_samples, width)."""
+        centres, coefficients = self.checked()
+        return self.kernel(X, centres) @ coefficients
+
+
+class Concatenated(Kernel):
+    """k(x, y) = outer(g(x), g(y)) with g = f_2 o ... o f_L: the deep kernel of Bohn, Griebel and Rieger.
+
+    Equations (10) and (11) of "A representer theorem for deep kernel learning". A minimizer of a
+    concatenated learning problem is a combination of translates of this kernel, and with it fixed
+    any kernel machine can be trained. Positive semidefinite for every choice of the maps, because it
+    is a kernel evaluated at images.
+
+    Parameters
+    ----------
+    outer : Kernel
+        K_1, on the images.
+    maps : sequence of KernelMap
+        f_2, ..., f_L, outermost first: the last one is applied to the points themselves.
+
+    Notes
+    -----
+    It is differentiable when `outer` and the kernels of all maps are.
+    """
+
+    def __init__(self, outer: Kernel, maps: Sequence[KernelMap]) -> None:
+        self.outer = outer
+        self.maps = maps
+
+    def images(self, X: Any) -> NDArray[np.float64]:
+        """Return the inner images g(x) of the rows of `X`, shape (n_samples, width of f_2)."""
+        return self._images(check_points(X))[-1]
+
+    def _images(self, X: Array) -> list[Array]:
+        """`X` and its images under f_L, f_(L-1) o f_L, ..., g."""
+        images = [X]
+        for layer in reversed(self.maps):
+            centres, coefficients = layer.checked()
+            if centres.shape[1] != images[-1].shape[1]:
+                raise InvalidInputError(
+                    f"a map of the concatenation expects {centres.shape[1]} features, but receives "
+                    f"{images[-1].shape[1]}; the width of each map has to be the input dimension of the one before it."
+                )
+            images.append(layer.kernel._gram(images[-1], centres) @ coefficients)
+        return images
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        left = self._images(X)[-1]
+        return self.outer._gram(left, left if Y is X else self._images(Y)[-1])
+
+    def _diag(self, X: Array) -> Array:
+        return self.outer._diag(self._images(X)[-1])
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        images = self._images(X)
+        gradient = self.outer._pullback(images[-1], self._images(Y)[-1], M)
+        for layer, points in zip(self.maps, images[-2::-1], strict=True):
+            centres, coefficients = layer.checked()
+            gradient = layer.kernel._pullback(points, centres, gradient @ coefficients.T)
+        return gradient

@@ -1,0 +1,153 @@
+"""The Matern kernel, the reproducing kernel of a Sobolev space."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from scipy.special import gammaln, kve
+
+from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import radial_pullback, squared_distances
+from convexkernels.validation import check_number
+
+__all__ = ["Matern", "MaternProfile", "refuse_kinks"]
+
+Array = NDArray[np.float64]
+
+
+class MaternProfile:
+    """The one-variable function behind both Matern kernels.
+
+    ``M(t) = 2^(1 - nu) / Gamma(nu) * t^nu * K_nu(t)`` with ``nu = order - 1/2`` and K_nu the modified
+    Bessel function of the second kind, so that ``M(0) = 1``. For whole orders it is a polynomial
+    times ``exp(-t)``. All methods return the function times ``exp(t)``, which neither under- nor
+    overflows for large t.
+
+    Parameters
+    ----------
+    order : float, > 1/2
+    """
+
+    def __init__(self, order: float) -> None:
+        self.nu = order - 0.5
+        self.is_closed_form = float(order).is_integer()
+
+    def value(self, t: Array) -> Array:
+        """``exp(t) M(t)``."""
+        return self._polynomial(int(self.nu), t) if self.is_closed_form else self._bessel(self.nu, t)
+
+    def slope(self, t: Array) -> Array:
+        """``exp(t) dM / d(t^2)``, which is -inf or finite at ``t = 0`` (finite for order > 3/2)."""
+        if self.is_closed_form:
+            if self.nu > 1.0:
+                return self._polynomial(int(self.nu) - 1, t) / (-4.0 * (self.nu - 1.0))
+            with np.errstate(divide="ignore"):
+                return -0.5 / t
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            # d/dt [t^nu K_nu(t)] = -t^nu K_(nu-1)(t), hence d/d(t^2) = -t^(nu-1) K_(nu-1)(t) / 2.
+            log_scale = (1.0 - self.nu) * np.log(2.0) - gammaln(self.nu)
+            slope = -0.5 * np.exp(log_scale + (self.nu - 1.0) * np.log(t)) * kve(self.nu - 1.0, t)
+        limit = -0.25 / (self.nu - 1.0) if self.nu > 1.0 else -np.inf
+        return np.where(np.isfinite(slope), slope, limit)
+
+    @staticmethod
+    def _polynomial(p: int, t: Array) -> Array:
+        """Horner's rule for ``exp(t) M(t)`` at ``nu = p + 1/2``; the coefficients are all positive."""
+        coefficients = [1.0]
+        for j in range(p):
+            coefficients.append(coefficients[-1] * 2.0 * (p - j) / ((2.0 * p - j) * (j + 1.0)))
+        result = np.full_like(t, coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            result *= t
+            result += coefficient
+        return result
+
+    @staticmethod
+    def _bessel(nu: float, t: Array) -> Array:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            value = np.exp((1.0 - nu) * np.log(2.0) - gammaln(nu) + nu * np.log(t)) * kve(nu, t)
+        # K_nu overflows only where t is so small that M(t) equals 1 to working precision.
+        return np.where(np.isfinite(value), value, 1.0)
+
+
+class Matern(Kernel):
+    r"""k(x, y) = M(r) with r = \|x - y\| / length and M the Matern function, k(x, x) = 1.
+
+    ``M(r) = 2^(1 - nu) / Gamma(nu) * r^nu * K_nu(r)`` with ``nu = order - 1/2``; order 1 is
+    ``exp(-r)``, order 2 is ``(1 + r) exp(-r)``, order 3 is ``(1 + r + r^2 / 3) exp(-r)``.
+
+    Parameters
+    ----------
+    order : float, > 1/2
+        The Sobolev order s in one dimension. Whole numbers use the closed form, others the Bessel
+        function of scipy. On R^n the kernel reproduces the Sobolev space of order
+        ``order + (n - 1) / 2``: the statement of Bohn, Griebel and Rieger that it "characterizes the
+        Sobolev space of order s" holds for n = 1 only.
+    length : float, > 0
+        Length scale, in units of the features. scikit-learn's ``Matern(nu, length_scale)`` is this
+        kernel with ``order = nu + 1/2`` and ``length = length_scale / sqrt(2 nu)``.
+    smoothing : float, >= 0
+        With a positive value r is replaced by ``t = sqrt(r^2 + smoothing^2)`` and the kernel divided
+        by ``M(smoothing)``: still positive semidefinite in every dimension (M is a mixture of
+        Gaussians in r), and differentiable everywhere for every order. In units of `length`.
+
+    Notes
+    -----
+    Bohn, Griebel and Rieger print the kernel without its factor; theirs is
+    ``2^(nu - 1) Gamma(nu)`` times this one (``sqrt(pi / 2)`` for orders 1 and 2), with length 1.
+    Without smoothing the kernel is differentiable for ``order > 1``.
+    """
+
+    def __init__(self, order: float = 2, length: float = 1.0, smoothing: float = 0.0) -> None:
+        self.order = order
+        self.length = length
+        self.smoothing = smoothing
+
+    def _checked(self) -> tuple[MaternProfile, float, float]:
+        order = check_number("order", self.order, low=0.5, open_low=True)
+        length = check_number("length", self.length, low=0.0, open_low=True)
+        return MaternProfile(order), length, check_number("smoothing", self.smoothing, low=0.0)
+
+    def _radius(self, X: Array, Y: Array, length: float, smoothing: float) -> Array:
+        # Rounding of the fast distances, 1e-8 between equal points, is harmless only where the
+        # kernel is flat at 0; rougher ones would become indefinite by as much.
+        D = cdist(X, Y, "sqeuclidean") if self.order < 2 else squared_distances(X, Y)
+        D /= length * length
+        D += smoothing * smoothing
+        return np.sqrt(D, out=D)
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        profile, length, smoothing = self._checked()
+        t = self._radius(X, Y, length, smoothing)
+        K = profile.value(t)
+        K /= profile.value(np.array(smoothing))
+        t -= smoothing
+        K *= np.exp(-t, out=t)
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        self._checked()
+        return np.ones(X.shape[0])
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        profile, length, smoothing = self._checked()
+        refuse_kinks(self, self.order, smoothing)
+        t = self._radius(X, Y, length, smoothing)
+        slope = profile.slope(t)
+        slope[t == 0.0] = 0.0  # equal points: the derivative is 0 although the slope may be infinite
+        slope /= profile.value(np.array(smoothing)) * length * length
+        t -= smoothing
+        slope *= np.exp(-t, out=t)
+        slope *= M
+        return radial_pullback(X, Y, slope)
+
+
+def refuse_kinks(kernel: Kernel, order: float, smoothing: float) -> None:
+    """Raise `NotDifferentiableError` for orders at which a Matern kernel has kinks."""
+    if order <= 1 and smoothing == 0:
+        raise NotDifferentiableError(
+            f"{kernel!r} has order {order:g} and therefore a kink where points meet, so no derivative with respect "
+            "to them; use order > 1 (order=2 is the next whole one) or smoothing > 0, for example smoothing=1e-3."
+        )
