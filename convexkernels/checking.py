@@ -1,0 +1,264 @@
+"""Numerical checks of a kernel a user brings: is it positive semidefinite, is its gradient right.
+
+A check answers with a :class:`Verdict`: what numerics can say, how far the worst case was from the
+tolerance, and a witness with which the worst case can be looked at again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_points, check_whole_number
+
+__all__ = ["Outcome", "Verdict", "check_gradient", "check_psd", "gram_and_error", "richardson_derivative"]
+
+Array = NDArray[np.float64]
+EPS = float(np.finfo(np.float64).eps)
+
+
+class Outcome(Enum):
+    """What a numerical check can say; none of the two is a proof that something holds."""
+
+    HOLDS_NUMERICALLY = "holds numerically"
+    REFUTED = "refuted"
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Answer of a numerical check.
+
+    Attributes
+    ----------
+    worst_violation : float
+        Amount by which the statement fails in the worst case seen; inf for a value that is not finite.
+    tolerance : float
+        Largest amount that the arithmetic of that very case can explain.
+    trials : int
+        Number of cases looked at.
+    witness : mapping of str to ndarray
+        The data of the worst case, enough to look at it again.
+    """
+
+    worst_violation: float
+    tolerance: float
+    trials: int
+    witness: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+    @property
+    def outcome(self) -> Outcome:
+        """REFUTED when the worst violation is above its tolerance (or is NaN)."""
+        return Outcome.HOLDS_NUMERICALLY if self.worst_violation <= self.tolerance else Outcome.REFUTED
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found that speaks against the statement."""
+        return self.outcome is Outcome.HOLDS_NUMERICALLY
+
+    @property
+    def severity(self) -> float:
+        """``worst_violation / tolerance``: above 1 means refuted; inf when it cannot be formed."""
+        if self.holds:
+            return self.worst_violation / self.tolerance if self.tolerance > 0 else 0.0
+        ratio = self.worst_violation / self.tolerance if self.tolerance > 0 else np.inf
+        return float(ratio) if ratio > 1.0 else float("inf")
+
+    @staticmethod
+    def worst(verdicts: list[Verdict]) -> Verdict:
+        """Join the verdicts of several cases: the most severe one speaks for all."""
+        leader = max(verdicts, key=lambda verdict: verdict.severity)
+        trials = sum(verdict.trials for verdict in verdicts)
+        return Verdict(leader.worst_violation, leader.tolerance, trials, leader.witness)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.outcome.value}: worst violation {self.worst_violation:.3g}, "
+            f"tolerance {self.tolerance:.3g}, {self.trials} trial{'s' if self.trials != 1 else ''}"
+        )
+
+
+def check_psd(kernel: Callable[[Any, Any], Any], X: Any) -> Verdict:
+    """Check that a kernel is symmetric and positive semidefinite on given points.
+
+    Parameters
+    ----------
+    kernel : Kernel or callable
+        ``kernel(X, Y)`` returns the matrix of all pairs.
+    X : array-like of shape (m, n)
+        Points; duplicates and near duplicates are the interesting ones.
+
+    Returns
+    -------
+    Verdict
+        The violation is the asymmetry ``max |K - K'|`` or minus the smallest eigenvalue, whichever
+        is further beyond its tolerance. The witness holds ``X`` and, for the eigenvalue, ``c`` with
+        ``|c| = 1`` and ``c'Kc`` equal to the smallest eigenvalue; for the asymmetry, the ``pair`` of rows.
+
+    Raises
+    ------
+    InvalidInputError
+        For points that are not a finite table, or a kernel that returns the wrong shape.
+
+    Notes
+    -----
+    Tolerance. Let K be the exact matrix and K + E the computed one. By Weyl's inequality an eigenvalue
+    moves by at most ``|E|_2 <= |E|_F``, and a backward stable eigenvalue solver answers for a matrix
+    that differs from the computed one by at most ``m eps |K|_2``. E is measured by `gram_and_error`;
+    nothing is tuned. Costs O(m^3) and six evaluations of the matrix.
+    """
+    X = check_points(X)
+    K, E = gram_and_error(kernel, X)
+    if not np.isfinite(K).all():
+        pair = np.argwhere(~np.isfinite(K))[0]
+        return Verdict(float("inf"), 0.0, 1, {"X": X, "pair": pair})
+    asymmetry = np.abs(K - K.T)
+    pair = np.unravel_index(int(np.argmax(asymmetry - E - E.T)), K.shape)
+    symmetric = Verdict(float(asymmetry[pair]), float(E[pair] + E.T[pair]), 1, {"X": X, "pair": np.array(pair)})
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    bound = EPS * K.shape[0] * np.abs(values).max() + float(np.linalg.norm(E))
+    witness = {"X": X, "c": vectors[:, 0], "smallest_eigenvalue": values[0]}
+    definite = Verdict(max(0.0, -float(values[0])), bound, 1, witness)
+    leader = Verdict.worst([definite, symmetric])
+    return Verdict(leader.worst_violation, leader.tolerance, 1, leader.witness)
+
+
+def gram_and_error(kernel: Callable[[Any, Any], Any], X: Array) -> tuple[Array, Array]:
+    """Evaluate a Gram matrix and how far its entries can be trusted.
+
+    Parameters
+    ----------
+    kernel : callable
+    X : ndarray of shape (m, n)
+
+    Returns
+    -------
+    K : ndarray of shape (m, m)
+    E : ndarray of shape (m, m)
+        Entrywise error: the largest change seen when the same matrix is evaluated in four other ways,
+        plus one rounding of the entry. Each way is as good as the first in exact arithmetic, or
+        differs by the rounding of the data: rows one half at a time, points in reverse order, and
+        twice with every coordinate moved by one unit in the last place.
+    """
+    m = X.shape[0]
+    K = _matrix(kernel, X, X)
+    other = []
+    half = (m + 1) // 2
+    for rows in (slice(0, half), slice(half, m)):
+        if X[rows].shape[0]:
+            other.append((rows, _matrix(kernel, np.ascontiguousarray(X[rows]), X)))
+    E = EPS * np.maximum(np.abs(K), np.sqrt(np.abs(np.outer(np.diag(K), np.diag(K)))))
+    for rows, part in other:
+        E[rows] = np.maximum(E[rows], np.abs(part - K[rows]))
+    reverse = np.ascontiguousarray(X[::-1])
+    E = np.maximum(E, np.abs(_matrix(kernel, reverse, reverse)[::-1, ::-1] - K))
+    for direction in (-np.inf, np.inf):
+        moved = np.nextafter(X, direction)
+        E = np.maximum(E, np.abs(_matrix(kernel, moved, X) - K))
+    return K, E
+
+
+def _matrix(kernel: Callable[[Any, Any], Any], X: Array, Y: Array) -> Array:
+    """Kernel matrix as float64, of the right shape or refused."""
+    K = np.asarray(kernel(X, Y), dtype=np.float64)
+    if K.shape != (X.shape[0], Y.shape[0]):
+        raise InvalidInputError(
+            f"kernel(X, Y) must return shape ({X.shape[0]}, {Y.shape[0]}), one row per row of X, got {K.shape}."
+        )
+    return K
+
+
+def check_gradient(kernel: Any, X: Any, Y: Any = None, *, trials: int = 5, rng: Any = 0) -> Verdict:
+    """Check ``kernel.pullback`` against differences of the kernel's own values.
+
+    In every trial a random matrix M and a random direction V are drawn, and the slope of
+    ``t -> sum_ij M_ij k(x_i + t v_i, y_j)`` at 0 is compared with ``sum(pullback(X, Y, M) * V)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Anything callable on two tables that has ``pullback(X, Y, M)``.
+    X : array-like of shape (n_samples_X, n_features)
+    Y : array-like of shape (n_samples_Y, n_features), optional
+        ``X`` (held fixed) when not given.
+    trials : int, >= 1
+    rng : int or numpy.random.Generator
+        Seed or source of the random matrices and directions.
+
+    Returns
+    -------
+    Verdict
+        The violation is the difference of the two slopes; the tolerance is the error estimate of the
+        extrapolated differences. The witness holds ``X``, ``Y``, ``M``, ``V`` and both slopes.
+
+    Raises
+    ------
+    InvalidInputError
+        For tables that do not fit, or `trials` below 1.
+    NotDifferentiableError
+        When the kernel says that it has no derivative.
+    """
+    X = check_points(X)
+    Y = X.copy() if Y is None else check_points(Y, name="Y", n_features=X.shape[1])
+    trials = check_whole_number("trials", trials, low=1)
+    rng = np.random.default_rng(rng)
+    spread = float(np.abs(X).max()) or 1.0
+    verdicts = []
+    for _ in range(trials):
+        M = rng.standard_normal((X.shape[0], Y.shape[0]))
+        V = rng.standard_normal(X.shape)
+        V /= np.abs(V).max()
+
+        def along(t: float, M: Array = M, V: Array = V) -> tuple[float, float]:
+            terms = M * _matrix(kernel, X + t * V, Y)
+            return float(terms.sum()), EPS * float(np.abs(terms).sum())
+
+        slope, error = richardson_derivative(along, step=0.1 * spread)
+        claimed = float(np.sum(np.asarray(kernel.pullback(X, Y, M)) * V))
+        # Adding up the claimed gradient rounds once per entry.
+        error += EPS * X.size * float(np.abs(np.asarray(kernel.pullback(X, Y, M)) * V).sum())
+        witness = {"X": X, "Y": Y, "M": M, "V": V, "slope": slope, "claimed_slope": claimed}
+        verdicts.append(Verdict(abs(claimed - slope), error, 1, witness))
+    return Verdict.worst(verdicts)
+
+
+def richardson_derivative(f: Callable[[float], tuple[float, float]], step: float) -> tuple[float, float]:
+    """Derivative at 0 by central differences, extrapolated to step 0 (Ridders 1982), with an error bound.
+
+    Parameters
+    ----------
+    f : callable
+        Returns the value at t and the rounding error of that value.
+    step : float, > 0
+        Largest step, of the order of the length over which `f` changes.
+
+    Returns
+    -------
+    slope, error : float
+        The entry of the extrapolation table with the smallest error estimate. An entry's estimate is
+        its distance to both entries it was made from, plus the rounding error of the values it uses
+        divided by their step and amplified by the extrapolation's weights.
+    """
+    shrink = 2.0
+    previous: list[tuple[float, float]] = []
+    best, best_error = 0.0, float("inf")
+    for level in range(14):
+        h = step / shrink**level
+        above, below = f(h), f(-h)
+        row = [((above[0] - below[0]) / (2 * h), (above[1] + below[1]) / (2 * h))]
+        for order in range(min(level, 8)):
+            weight = shrink ** (2 * (order + 1))
+            finer, coarser = row[order], previous[order]
+            value = (weight * finer[0] - coarser[0]) / (weight - 1.0)
+            noise = (weight * finer[1] + coarser[1]) / (weight - 1.0)
+            error = max(abs(value - finer[0]), abs(value - coarser[0])) + noise
+            row.append((value, noise))
+            if error < best_error:
+                best, best_error = value, error
+        previous = row
+    return best, best_error

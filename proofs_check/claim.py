@@ -1,0 +1,104 @@
+"""What a claim is: a sentence of a paper, a check, and a false variant the same check must refute."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from convexkernels.checking import Outcome, Verdict
+
+__all__ = ["HOLDS", "REFUTED", "Claim", "Finding", "settle"]
+
+HOLDS, REFUTED = Outcome.HOLDS_NUMERICALLY, Outcome.REFUTED
+
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """One claim.
+
+    Parameters
+    ----------
+    name : str
+        Lower case, words joined by hyphens, unique over all papers.
+    statement : str
+        The claim in one sentence.
+    paper : str
+        Key of the paper.
+    number : str
+        Where the paper says it.
+    measure : callable
+        ``measure(subject, rng)`` looks at one random case and returns its Verdict.
+    subject : object
+        What the paper claims: a formula, a kernel, a constant.
+    impostor : object
+        A deliberately false variant of `subject`; `measure` must refute it.
+    expected : Outcome
+        REFUTED for statements that are wrong as printed.
+    trials : int
+        Number of random cases when the caller does not say.
+    """
+
+    name: str
+    statement: str
+    paper: str
+    number: str
+    measure: Callable[[Any, Generator], Verdict]
+    subject: Any
+    impostor: Any
+    expected: Outcome = HOLDS
+    trials: int = 10
+
+    def check(self, rng: Generator, trials: int | None = None) -> Verdict:
+        """Look at `trials` random cases of what the paper claims."""
+        return self._worst(self.subject, rng, trials)
+
+    def control(self, rng: Generator, trials: int | None = None) -> Verdict:
+        """Run the very same check on the false variant."""
+        return self._worst(self.impostor, rng, trials)
+
+    def _worst(self, subject: Any, rng: Generator, trials: int | None) -> Verdict:
+        children = rng.spawn(self.trials if trials is None else trials)
+        verdicts = [self.measure(subject, child) for child in children]
+        leader = max(verdicts, key=lambda verdict: verdict.severity)
+        return Verdict(leader.worst_violation, leader.tolerance, len(children), leader.witness)
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What running a claim gave."""
+
+    claim: Claim
+    verdict: Verdict
+    control: Verdict
+    seed: int
+    seconds: float
+
+    @property
+    def surprises(self) -> list[str]:
+        """What is not as it should be; empty when the claim is settled."""
+        found = []
+        if self.verdict.outcome is not self.claim.expected:
+            found.append(f"expected '{self.claim.expected.value}', found '{self.verdict.outcome.value}'")
+        if self.control.outcome is not REFUTED:
+            found.append("the control was not refuted: the check has no power")
+        return found
+
+
+def settle(claim: Claim, seed: int, trials: int | None = None) -> Finding:
+    """Run a claim and its control.
+
+    The random stream depends on the seed and the claim's name only, so that a claim run alone meets
+    the same cases as in the whole suite.
+    """
+    start = time.perf_counter()
+    key = zlib.crc32(claim.name.encode())
+    verdict = claim.check(np.random.default_rng([seed, key]), trials)
+    control = claim.control(np.random.default_rng([seed, key]), trials)
+    return Finding(claim, verdict, control, seed, time.perf_counter() - start)
