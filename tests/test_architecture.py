@@ -1,0 +1,301 @@
+"""The import graph is the layers of ARCHITECTURE.md, and the house rules that can be read off the source hold."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "convexkernels"
+
+# Lowest first; a part imports parts of its own line or of lines above it in this list.
+LAYERS = [
+    {"exceptions", "validation", "linalg", "tables", "datasets"},
+    {"certificate", "solution", "driver", "progress", "checking"},
+    {"bases"},
+    {"kernels"},
+    {"losses"},
+    {"families"},
+    {"problems"},
+    {"solvers"},
+    {"outer", "partition"},
+    {"estimators", "plotting"},
+    {"cli", "__main__"},
+]
+# Parts on one line that know nothing of each other: kernels see points, losses see matrices.
+STRANGERS = [{"kernels", "losses"}, {"outer", "partition"}]
+# Calls upwards, made inside functions only: a problem hands itself to the solver it was asked for.
+SANCTIONED_CALLS_UP = {("problems", "solvers")}
+
+# A library that costs start-up time or that only one part should know -> the parts that may import it.
+KNOWN_TO = {
+    "cvxpy": {"families", "losses", "problems", "solvers"},
+    "mosek": {"solvers"},
+    "sympy": {"bases"},
+    "numba": {"bases", "kernels", "losses", "solvers", "outer", "partition"},
+    "sklearn": {"kernels", "datasets", "outer", "partition", "estimators", "plotting", "cli"},
+    "matplotlib": {"plotting", "cli"},
+    "dask": {"partition"},
+    "distributed": {"partition"},
+    "skops": {"cli"},
+    "pandas": set(),
+    "torch": set(),
+}
+FORBIDDEN_NAMES = {"utils", "util", "misc", "common", "helpers", "helper", "core"}
+PRINTING = {"progress.py", "cli.py"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name: who imports, from where, and when the import happens."""
+
+    importer: str
+    module: str
+    name: str
+    when: str  # "loading", "calling" or "typing"
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part(module: str) -> str:
+    """``convexkernels.kernels.base`` -> ``kernels``; the package itself -> ``""``."""
+    return [*module.split("."), ""][1]
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    found: list[Import] = []
+    for path in sources():
+        collect(ast.parse(path.read_text()), dotted(path), "loading", found)
+    return tuple(found)
+
+
+def collect(node: ast.AST, importer: str, when: str, found: list[Import]) -> None:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            found.extend(Import(importer, alias.name, "", when) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"{importer}: relative imports hide the layer; write the full name"
+            found.extend(Import(importer, child.module, alias.name, when) for alias in child.names)
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            collect(child, importer, "calling", found)
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            for statement in child.body:
+                collect(ast.Module([statement], []), importer, "typing", found)
+            for statement in child.orelse:
+                collect(ast.Module([statement], []), importer, when, found)
+        else:
+            collect(child, importer, when, found)
+
+
+def internal() -> list[Import]:
+    return [i for i in imports() if i.module.split(".")[0] == "convexkernels"]
+
+
+def rank(name: str) -> int:
+    return next(r for r, layer in enumerate(LAYERS) if name in layer)
+
+
+def modules_read(i: Import) -> str:
+    """Return the module an import reads: ``from package import module`` names a module, too."""
+    as_path = ROOT.joinpath(*i.module.split("."), i.name)
+    is_module = as_path.with_suffix(".py").exists() or (as_path / "__init__.py").exists()
+    return f"{i.module}.{i.name}" if i.name and is_module else i.module
+
+
+def test_every_part_of_the_package_has_a_layer():
+    parts = {part(dotted(path)) for path in sources()} - {""}
+    assert parts <= set().union(*LAYERS), f"no layer for {parts - set().union(*LAYERS)}; add it to LAYERS"
+
+
+def test_imports_point_down():
+    back_edges = []
+    for i in internal():
+        source, target = part(i.importer), part(modules_read(i))
+        if source in ("", target):
+            continue
+        assert target, f"{i.importer} imports {i.name!r} from the top; name the module that defines it"
+        strangers = any({source, target} <= pair for pair in STRANGERS)
+        sanctioned = i.when != "loading" and (source, target) in SANCTIONED_CALLS_UP
+        if (rank(target) > rank(source) or strangers) and not sanctioned:
+            back_edges.append(f"{i.importer} -> {modules_read(i)}")
+    assert not back_edges, "\n".join(back_edges)
+
+
+def test_modules_load_without_cycles():
+    graph: dict[str, set[str]] = {dotted(path): set() for path in sources()}
+    for i in internal():
+        # `kernels/__init__` gathers its members; a member that imports the gathering would be a cycle.
+        if i.when == "loading":
+            graph[i.importer].add(modules_read(i))
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join([*trail[trail.index(module) :], module])
+        if module not in done:
+            for target in graph[module]:
+                visit(target, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_the_top_module_loads_nothing_of_the_package():
+    assert [i for i in internal() if i.importer == "convexkernels"] == []
+
+
+def test_no_private_name_is_imported_across_modules():
+    private = [
+        f"{i.importer}: {i.module}.{i.name}" for i in internal() if i.name.startswith("_") and i.name != "__version__"
+    ]
+    assert not private, "\n".join(private)
+
+
+def test_members_of_a_folder_are_imported_by_their_own_file():
+    """A part never imports the gathering `__init__` of its own folder (a cycle waiting to happen)."""
+    wrong = [
+        f"{i.importer}: {i.module}"
+        for i in internal()
+        if i.module == f"convexkernels.{part(i.importer)}" and i.importer != i.module and i.when == "loading"
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("library", KNOWN_TO)
+def test_libraries_are_imported_only_where_they_belong(library):
+    users = {part(i.importer) for i in imports() if i.module.split(".")[0] == library}
+    assert users <= KNOWN_TO[library]
+
+
+def test_kernels_know_only_the_base_class_of_scikit_learn():
+    used = {i.module for i in imports() if i.module.startswith("sklearn") and part(i.importer) == "kernels"}
+    assert used <= {"sklearn.base"}
+
+
+def test_only_progress_and_command_line_print():
+    printing = []
+    for path in sources():
+        if path.relative_to(PACKAGE).as_posix() in PRINTING:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if called in ("print", "sys.stdout.write", "sys.stderr.write"):
+                printing.append(f"{path.name}:{node.lineno}")
+    assert not printing, "\n".join(printing)
+
+
+def test_no_file_or_folder_has_a_name_that_says_nothing():
+    folders = [PACKAGE, *(ROOT / name for name in ("models", "proofs_check", "tests", "examples", "benchmarks"))]
+    names = {p.stem for folder in folders for p in folder.rglob("*.py")}
+    names |= {p.name for folder in folders for p in folder.rglob("*") if p.is_dir()}
+    assert not names & FORBIDDEN_NAMES
+
+
+def test_files_stay_short_enough_to_read():
+    long = {path.name: n for path in sources() if (n := len(path.read_text().splitlines())) > 300}
+    assert not long
+
+
+def test_functions_stay_short_enough_to_read():
+    long = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                length = node.end_lineno - body[0].lineno + 1 if body else 0
+                if length > 60:
+                    long.append(f"{path.name}:{node.name} has {length} lines")
+    assert not long, "\n".join(long)
+
+
+def test_every_public_name_resolves():
+    import convexkernels
+
+    for name in convexkernels.__all__:
+        assert getattr(convexkernels, name) is not None
+        assert name in dir(convexkernels)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        convexkernels.no_such_name  # noqa: B018
+
+
+def test_every_listed_public_name_exists_in_its_module():
+    for path in sources():
+        module = dotted(path)
+        if path.stem == "__main__":
+            continue
+        loaded = importlib.import_module(module)
+        for name in getattr(loaded, "__all__", []):
+            assert hasattr(loaded, name), f"{module}.__all__ names {name}"
+
+
+def test_importing_the_package_loads_no_heavy_library():
+    heavy = ["cvxpy", "sympy", "matplotlib", "dask", "numba", "torch", "scipy", "sklearn", "pandas", "numpy"]
+    code = f"import sys, convexkernels; print([m for m in {heavy} if m in sys.modules])"
+    assert run_python(code) == "[]"
+
+
+def test_kernels_load_neither_compiler_nor_modelling_language():
+    heavy = ["cvxpy", "sympy", "matplotlib", "dask", "numba", "torch"]
+    code = f"import sys, convexkernels as ck; ck.Gaussian; print([m for m in {heavy} if m in sys.modules])"
+    assert run_python(code) == "[]"
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout.strip()
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def classes_defined(folder: str, base: type) -> dict[type, str]:
+    """Concrete public subclasses of `base` defined in the files of a folder."""
+    found = {}
+    for path in sorted((PACKAGE / folder).glob("*.py")):
+        module = importlib.import_module(dotted(path))
+        for name, value in vars(module).items():
+            is_own = inspect.isclass(value) and value.__module__ == module.__name__
+            if is_own and issubclass(value, base) and not inspect.isabstract(value) and not name.startswith("_"):
+                found[value] = path.name
+    return found
+
+
+def test_every_kernel_is_in_the_table_of_kernels():
+    from convexkernels.kernels import KERNELS, Kernel
+
+    listed = {type(example(2)) for example in KERNELS.values()}
+    missing = {cls.__name__: file for cls, file in classes_defined("kernels", Kernel).items() if cls not in listed}
+    assert not missing, f"add an example of each to KERNELS: {missing}"
+
+
+# --- what is installed ------------------------------------------------------------------------
+
+
+def test_only_the_package_is_installed():
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = config["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {"packages": ["convexkernels"]}
+    assert not {"force-include", "include"} & config["tool"]["hatch"]["build"].keys()
+    assert config["project"]["scripts"] == {"convexkernels": "convexkernels.cli:main"}
+
+
+def test_version_is_written_once_per_file_and_agrees():
+    import convexkernels
+
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert config["project"]["version"] == convexkernels.__version__
