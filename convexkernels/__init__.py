@@ -20,9 +20,23 @@ _HOME = {
     "Linear": "kernels",
     "Matern": "kernels",
     "OnColumns": "kernels",
+    "GeneralizedPolynomialKernel": "kernels",
     "Polynomial": "kernels",
+    "TessellatedKernel": "kernels",
     "TensorMatern": "kernels",
     "WeightedSum": "kernels",
+    # families
+    "Box": "families",
+    "Family": "families",
+    "GeneralizedPolynomial": "families",
+    "Tessellated": "families",
+    "UnitBox": "families",
+    # losses
+    "Hinge": "losses",
+    "Loss": "losses",
+    # problems and solvers
+    "KernelLearning": "problems",
+    "Program": "problems",
     # vocabulary
     "DualityGap": "certificate",
     "Stationarity": "certificate",

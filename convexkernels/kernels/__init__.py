@@ -5,6 +5,10 @@ the PSD claims of ``proofs_check`` run over it, so a new kernel is one file and 
 """
 
 from collections.abc import Callable
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
 
 import numpy as np
 
@@ -14,6 +18,7 @@ from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Linear, Polynomial
+from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 from convexkernels.kernels.tensor_matern import TensorMatern
 
 __all__ = [
@@ -21,6 +26,7 @@ __all__ = [
     "Concatenated",
     "Constant",
     "Gaussian",
+    "GeneralizedPolynomialKernel",
     "Kernel",
     "KernelMap",
     "Linear",
@@ -30,9 +36,18 @@ __all__ = [
     "Product",
     "Scaled",
     "Sum",
+    "TessellatedKernel",
     "TensorMatern",
     "WeightedSum",
 ]
+
+
+def _example_matrix(size: int) -> NDArray[np.float64]:
+    """A PSD matrix of rank about size / 2 that is not diagonal."""
+    grid = np.arange(size)
+    half = np.cos(np.outer(grid, np.arange(1, size // 2 + 2)))
+    return half @ half.T / size
+
 
 # name -> a function of the number of features that returns an example for points in [0, 1]^n.
 KERNELS: dict[str, Callable[[int], Kernel]] = {
@@ -44,6 +59,11 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "product": lambda n: Gaussian(0.5) * Polynomial(2),
     "scaled": lambda n: 0.3 * Gaussian(2.0),
     "weighted_sum": lambda n: WeightedSum([Gaussian(0.5), Linear()], [0.25, 0.75]),
+    "generalized_polynomial": lambda n: GeneralizedPolynomialKernel(_example_matrix(comb(n + 2, 2)), degree=2),
+    "tessellated": lambda n: TessellatedKernel(_example_matrix(2 * (2 * n + 1)), [-0.3] * n, [1.3] * n, degree=1),
+    "tessellated_no_z": lambda n: TessellatedKernel(
+        _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, degree=1, z_degree=0
+    ),
     "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
     "matern": lambda n: Matern(order=2, length=0.5),
     "tensor_matern": lambda n: TensorMatern(order=2, length=0.5),

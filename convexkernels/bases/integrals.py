@@ -1,0 +1,118 @@
+"""The box integrals of Corollary 13, derived symbolically and compiled to tables.
+
+``T(u, b, zeta) = prod_l (b_l^zeta_l - u_l^zeta_l) / zeta_l`` is the integral of ``z^(zeta - 1)`` over the box
+[u, b]. Every coordinate contributes ``integral_u^b z^k dz = (b - u) r_k(u, b)`` with a polynomial ``r_k`` that
+does not cancel where b is close to u; sympy derives its coefficients once per degree.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from convexkernels.bases.monomials import MonomialBasis
+
+__all__ = ["box_integrals", "interval_ratios", "ratio_coefficients", "symbolic_blocks"]
+
+Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=16)
+def ratio_coefficients(max_power: int) -> Array:
+    """Coefficients of ``r_k(u, b) = (integral_u^b z^k dz) / (b - u)`` for k = 0..max_power.
+
+    Returns
+    -------
+    ndarray of shape (max_power + 1, max_power + 1)
+        Entry [k, i] multiplies ``b^(k - i) u^i``.
+    """
+    table = np.zeros((max_power + 1, max_power + 1))
+    table[0, 0] = 1.0
+    if max_power > 0:  # sympy takes a moment to import, and r_0 = 1 needs none of it
+        import sympy
+
+        z, u, b = sympy.symbols("z u b")
+        for k in range(1, max_power + 1):
+            ratio = sympy.cancel(sympy.integrate(z**k, (z, u, b)) / (b - u))
+            for (i, _), value in sympy.Poly(ratio, u, b).terms():
+                table[k, i] = float(value)
+    table.setflags(write=False)
+    return table
+
+
+def interval_ratios(U: Array, b: Array, max_power: int) -> Array:
+    """Evaluate ``r_k(U_l, b_l)`` for k = 0..max_power.
+
+    Parameters
+    ----------
+    U : ndarray of shape (n, m)
+        Lower limits, one row per coordinate.
+    b : ndarray of shape (n,)
+        Upper limits.
+
+    Returns
+    -------
+    ndarray of shape (max_power + 1, n, m)
+    """
+    table = ratio_coefficients(max_power)
+    ratios = np.zeros((max_power + 1, *U.shape))
+    for k in range(max_power + 1):
+        for i in range(k, -1, -1):  # Horner in u
+            ratios[k] = ratios[k] * U + table[k, i] * b[:, None] ** (k - i)
+    return ratios
+
+
+def box_integrals(U: Array, b: Array, basis: MonomialBasis) -> Array:
+    """``T(U_j, b, s + 1)`` for every s in ``basis.sums`` and every column j of `U`.
+
+    Parameters
+    ----------
+    U : ndarray of shape (n, m)
+        Lower corners of the boxes, one per column.
+    b : ndarray of shape (n,)
+        Their common upper corner.
+
+    Returns
+    -------
+    ndarray of shape (n_sums, m)
+    """
+    ratios = interval_ratios(U, b, 2 * basis.z_degree)
+    values = np.empty((basis.sums.shape[0], U.shape[1]))
+    values[0] = np.prod(b[:, None] - U, axis=0)
+    for s in range(1, basis.sums.shape[0]):
+        np.multiply(values[basis.parent[s]], ratios[basis.power[s], basis.variable[s]], out=values[s])
+    return values
+
+
+def symbolic_blocks(basis: MonomialBasis) -> dict[str, Any]:
+    """The matrices g, t, t~ and h of Corollary 13 as sympy expressions, with t~ corrected.
+
+    The printed corollary writes ``t_ij(y, x)`` where ``t~_ij(x, y) = t_ji(y, x)`` is needed.
+
+    Returns
+    -------
+    dict
+        ``"x"``, ``"y"``, ``"a"``, ``"b"``, ``"p"``: lists of n symbols, p standing for max(x, y) element by element;
+        ``"g"``, ``"t"``, ``"t_mirror"``, ``"h"``: (q, q) sympy matrices in these symbols.
+    """
+    import sympy
+
+    n, q = basis.n, basis.q
+    names = {letter: sympy.symbols(f"{letter}1:{n + 1}") for letter in "xyabp"}
+
+    def volume(low: Any, zeta: Any) -> Any:
+        return sympy.prod([(names["b"][k] ** int(e) - low[k] ** int(e)) / int(e) for k, e in enumerate(zeta)])
+
+    def entry(i: int, j: int, low: Any) -> Any:
+        power = sympy.prod([names["x"][k] ** int(e) for k, e in enumerate(basis.delta[i])])
+        power *= sympy.prod([names["y"][k] ** int(e) for k, e in enumerate(basis.delta[j])])
+        return power * volume(low, basis.gamma[i] + basis.gamma[j] + 1)
+
+    over = {c: sympy.Matrix(q, q, lambda i, j, c=c: entry(i, j, names[c])) for c in "pxya"}
+    g = over["p"]
+    t, t_mirror = over["x"] - g, over["y"] - g
+    return {**names, "g": g, "t": t, "t_mirror": t_mirror, "h": over["a"] - g - t - t_mirror}

@@ -1,0 +1,259 @@
+"""Evaluation of k(x, y) = integral over [a, b] of N(z, x)' P N(z, y) dz and of its adjoint in P.
+
+With ``P = [[P11, P12], [P21, P22]]`` the four products of indicators regroup (Lemma 5) into
+
+    k = (g-part with P11 - P12 - P21 + P22, box from max(x, y))  + (P12 - P22, box from x)
+        + (P21 - P22, box from y)  + (P22, the whole box).
+
+Only the first couples x and y; the others are products of tall matrices. Nothing is formed as the
+difference of larger quantities, so the g-part keeps its relative accuracy even where it is many orders
+of magnitude smaller than the volume of the box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.bases.integrals import box_integrals, ratio_coefficients
+from convexkernels.bases.monomials import MonomialBasis, monomials
+
+__all__ = ["Blocks", "BoxPoints", "Tessellation"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxPoints:
+    """Points of the box and what every kernel matrix on them needs.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n, m)
+        The points, one per column, moved to the nearest point of the box.
+    psi : ndarray of shape (n_delta, m)
+        Monomials x^delta.
+    reach : ndarray of shape (n_sums, m)
+        ``T(x, b, s + 1)``.
+    """
+
+    columns: Array
+    psi: Array
+    reach: Array
+
+    def take(self, index: NDArray[np.int64]) -> BoxPoints:
+        """Return the points at `index`."""
+        return BoxPoints(*(np.ascontiguousarray(part[:, index]) for part in (self.columns, self.psi, self.reach)))
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """P regrouped: `g` = P11 - P12 - P21 + P22, `x` = P12 - P22 and `a` = P22, each (q, q)."""
+
+    g: Array
+    x: Array
+    a: Array
+
+    @classmethod
+    def of(cls, P: Array) -> Blocks:
+        """Regroup a symmetric (2q, 2q) matrix."""
+        q = P.shape[0] // 2
+        P11, P12, P22 = P[:q, :q], P[:q, q:], P[q:, q:]
+        return cls(P11 - P12 - P12.T + P22, P12 - P22, P22)
+
+
+class Tessellation:
+    """A monomial basis on a box: matrices of tessellated kernels and their adjoint.
+
+    Parameters
+    ----------
+    basis : MonomialBasis
+    lower, upper : ndarray of shape (n,)
+        The box [a, b].
+    """
+
+    def __init__(self, basis: MonomialBasis, lower: Array, upper: Array) -> None:
+        self.basis = basis
+        self.lower = lower
+        self.upper = upper
+
+    def points(self, X: Array) -> BoxPoints:
+        """Prepare a table of points, shape (m, n); those outside move to the nearest point of the box."""
+        columns = np.ascontiguousarray(np.clip(X, self.lower, self.upper).T)
+        return BoxPoints(
+            columns, monomials(columns.T, self.basis.x_powers), box_integrals(columns, self.upper, self.basis)
+        )
+
+    @cached_property
+    def whole(self) -> Array:
+        """``T(a, b, s + 1)`` of the whole box, shape (n_sums,)."""
+        return box_integrals(self.lower[:, None], self.upper, self.basis)[:, 0]
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray, ...]:
+        basis = self.basis
+        offset = np.concatenate([[0], np.cumsum(basis.width)[:-1]])
+        table = ratio_coefficients(2 * basis.z_degree)
+        k = np.arange(table.shape[0])
+        # horner[l, k, i] = table[k, i] b_l^(k - i), so that r_k(u, b_l) = sum_i horner[l, k, i] u^i.
+        horner = table * self.upper[:, None, None] ** np.maximum(k[:, None] - k[None, :], 0)
+        return horner, basis.parent, basis.variable, basis.power, basis.width, offset
+
+    def volumes(self, x: BoxPoints, y: BoxPoints, out: Array | None = None) -> Array:
+        """``prod_l (b_l - max(x_l, y_l))`` for all pairs, shape (m_x, m_y)."""
+        from convexkernels.bases.tiles import pair_volumes
+
+        if out is None:
+            out = np.empty((x.columns.shape[1], y.columns.shape[1]))
+        pair_volumes(x.columns, y.columns, self.upper, out)
+        return out
+
+    def gram(
+        self,
+        P: Array,
+        x: BoxPoints,
+        y: BoxPoints,
+        *,
+        modulo_constants: bool = False,
+        volumes: Array | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Kernel matrix of prepared points, shape (m_x, m_y).
+
+        Parameters
+        ----------
+        P : ndarray of shape (2q, 2q)
+            Symmetric.
+        modulo_constants : bool
+            Leave out every term of the form u(x) + v(y). They change neither ``w' K w`` nor, up to a
+            constant, ``K w`` when the entries of w sum to 0, and can be larger than the rest by many
+            orders of magnitude.
+        volumes : ndarray of shape (m_x, m_y), optional
+            The result of `volumes`, when it is kept between calls.
+        out : ndarray of shape (m_x, m_y), optional
+            Where to write; may be float32.
+        """
+        blocks = Blocks.of(P)
+        coefficients, splits = self._pair_coefficients(blocks.g, x)
+        n_delta = self.basis.width[0]
+        if out is None:
+            out = np.empty((x.columns.shape[1], y.columns.shape[1]))
+        product = np.ascontiguousarray(coefficients[:, :n_delta]).astype(out.dtype, copy=False)
+        np.matmul(product, y.psi.astype(out.dtype, copy=False), out=out)
+        if splits > 1:
+            from convexkernels.bases.tiles import shifted_gram
+
+            shifted_gram(x.columns, y.columns, *self._tables, coefficients, y.psi, out)
+        if volumes is None:
+            volumes = self.volumes(x, y)
+        out *= volumes
+        self._add_separable(blocks, x, y, modulo_constants, out)
+        return out
+
+    def _pair_coefficients(self, Q: Array, x: BoxPoints) -> tuple[Array, int]:
+        """Coefficients c_i[s, e] with ``g-part(x_i, y) = T0 sum_s R_s sum_e c_i[s, e] y^delta_e``, (m, sum width)."""
+        basis = self.basis
+        total = basis.sums.shape[0]
+        offset = self._tables[-1]
+        result = np.zeros((x.psi.shape[1], int(basis.width.sum())))
+        groups = [np.flatnonzero(basis.z_index == g) for g in range(len(basis.z_powers))]
+        for g, rows in enumerate(groups):
+            psi = x.psi[basis.x_index[rows]]
+            for h, columns in enumerate(groups):
+                block = Q[np.ix_(rows, columns)]
+                if block.any():
+                    start = offset[basis.pair_sum[g, h]]
+                    result[:, start + basis.x_index[columns]] += psi.T @ block
+        return result, total
+
+    def _separable(self, blocks: Blocks, x: BoxPoints, modulo_constants: bool = False) -> Array:
+        """E with ``x-part + half the constant part = E(x)' psi(y)``, shape (n_delta, m)."""
+        basis = self.basis
+        E = np.zeros((basis.width[0], x.psi.shape[1]))
+        whole = 0.5 * blocks.a * self.whole[basis.sum_index]
+        if modulo_constants:  # a constant in x times a monomial of y is a function of y alone
+            whole[basis.x_index == 0] = 0.0
+        np.add.at(E, basis.x_index, whole.T @ x.psi[basis.x_index])
+        for j in range(basis.q):  # columns of P12 - P22, one monomial of y at a time
+            column = blocks.x[:, j]
+            used = np.flatnonzero(column)
+            if used.size:
+                sums = basis.sum_index[used, j]
+                E[basis.x_index[j]] += np.einsum("i,im,im->m", column[used], x.psi[basis.x_index[used]], x.reach[sums])
+        return E
+
+    def constants(self, P: Array, x: BoxPoints) -> Array:
+        """The u with ``k(x, y) = u(x) + u(y) + (what gram leaves modulo constants)``, shape (m,)."""
+        blocks = Blocks.of(P)
+        basis = self.basis
+        whole = 0.5 * (blocks.a * self.whole[basis.sum_index])[basis.x_index == 0]
+        whole[:, basis.x_index == 0] = 0.0  # these are in E_0 already
+        return self._separable(blocks, x)[0] + whole.sum(axis=0) @ x.psi[basis.x_index]
+
+    def _add_separable(self, blocks: Blocks, x: BoxPoints, y: BoxPoints, modulo_constants: bool, out: Array) -> None:
+        Ex = self._separable(blocks, x, modulo_constants)
+        Ey = Ex if y is x else self._separable(blocks, y, modulo_constants)
+        first = 1 if modulo_constants else 0
+        left = np.ascontiguousarray(np.vstack([Ex[first:], x.psi[first:]]).T).astype(out.dtype, copy=False)
+        right = np.vstack([y.psi[first:], Ey[first:]]).astype(out.dtype, copy=False)
+        for start in range(0, out.shape[0], 1024):  # a second full matrix would double the memory
+            stop = min(out.shape[0], start + 1024)
+            out[start:stop] += left[start:stop] @ right
+
+    def diagonal(self, P: Array, x: BoxPoints) -> Array:
+        """``k(x, x)`` for every point, shape (m,)."""
+        blocks = Blocks.of(P)
+        basis = self.basis
+        psi = x.psi[basis.x_index]
+        both = np.zeros(x.psi.shape[1])
+        for i in range(basis.q):
+            weight = (blocks.g[i] + 2.0 * blocks.x[:, i])[:, None] * x.reach[basis.sum_index[i]]
+            weight += (blocks.a[i] * self.whole[basis.sum_index[i]])[:, None]
+            both += psi[i] * np.einsum("jm,jm->m", weight, psi)
+        return both
+
+    def adjoint(self, w: Array, x: BoxPoints, *, modulo_constants: bool = False, volumes: Array | None = None) -> Array:
+        """The matrix D with ``<D, P> = w' K(P) w`` for every P, shape (2q, 2q).
+
+        `modulo_constants` promises that the entries of w sum to 0 and uses it exactly.
+        """
+        basis = self.basis
+        support = np.flatnonzero(w)
+        points, w = x.take(support), w[support]
+        g = self._pair_adjoint(w, points, volumes, support)
+        weighted = points.psi * w
+        v = weighted.sum(axis=1)
+        if modulo_constants:
+            v[0] = 0.0
+        reach = weighted @ points.reach.T  # (n_delta, n_sums): sum_k w_k x_k^delta T(x_k, b, s + 1)
+        from_x = reach[basis.x_index[:, None], basis.sum_index] * v[basis.x_index][None, :]
+        whole = self.whole[basis.sum_index] * np.outer(v, v)[np.ix_(basis.x_index, basis.x_index)]
+        return np.block([[g, from_x - g], [from_x.T - g, g - from_x - from_x.T + whole]])
+
+    def _pair_adjoint(self, w: Array, x: BoxPoints, volumes: Array | None, support: NDArray[np.int64]) -> Array:
+        """``sum_kl w_k w_l x_k^delta_i x_l^delta_j T(max(x_k, x_l), b, gamma_i + gamma_j + 1)``, shape (q, q)."""
+        basis = self.basis
+        offset = self._tables[-1]
+        n_delta = basis.width[0]
+        weighted = x.psi * w
+        sums = np.empty((len(w), int(basis.width.sum())))
+        if len(basis.sums) > 1:
+            from convexkernels.bases.tiles import shifted_adjoint
+
+            shifted_adjoint(x.columns, self.upper, *self._tables, w, x.psi, sums)
+        for start in range(0, len(w), 1024):
+            stop = min(len(w), start + 1024)
+            if volumes is None:
+                part = self.volumes(x.take(np.arange(start, stop)), x)
+            else:
+                part = volumes[np.ix_(support[start:stop], support)]
+            sums[start:stop, :n_delta] = part @ weighted.T
+        table = weighted @ sums
+        return _symmetric(table[basis.x_index[:, None], offset[basis.sum_index] + basis.x_index[None, :]])
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + A.T)

@@ -1,0 +1,120 @@
+"""The contract of a family: a convex set of kernels, and what it is on given points."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.kernels.base import Kernel
+
+__all__ = ["Family", "FamilyStatement", "GramSet"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyStatement:
+    """A family in CVXPY: its variable, its constraints and its Gram matrix as an expression.
+
+    Attributes
+    ----------
+    theta : cvxpy.Variable
+    constraints : list of cvxpy constraints
+        ``theta in Theta``.
+    gram : cvxpy.Expression of shape (m, m)
+        Affine in `theta`.
+    conic_gram : bool
+        Whether every Gram matrix of the family is PSD because of ``theta >= 0`` alone (a simplex of
+        kernels), so that the problem can be stated with second-order cones.
+    """
+
+    theta: Any
+    constraints: list[Any]
+    gram: Any
+    conic_gram: bool = False
+
+
+class Family(ABC):
+    """A convex set of kernels, ``{k_theta : theta in Theta}`` with k linear in theta."""
+
+    @abstractmethod
+    def on(
+        self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
+    ) -> GramSet:
+        """Restrict the family to the points of a table.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n)
+            The points; a family of precomputed matrices takes None.
+        modulo_constants : bool
+            The losses at hand fit an intercept, so that terms u(x) + v(y) of a kernel may be left
+            out of the Gram matrices for the sake of accuracy.
+        memory_limit : float, optional
+            Bytes the matrices may take, checked before allocation; the free memory when None.
+        dtype : float64 or float32
+            Type of the Gram matrices.
+
+        Raises
+        ------
+        InvalidInputError, MemoryLimitError
+        """
+
+
+class GramSet(ABC):
+    """The Gram matrices ``{K(theta) : theta in Theta}`` of a family on m points.
+
+    Attributes
+    ----------
+    m : int
+        Number of points.
+    """
+
+    m: int
+
+    @abstractmethod
+    def initial(self) -> Array:
+        """A central point of Theta to start from."""
+
+    @abstractmethod
+    def gram(self, theta: Array, out: Array | None = None) -> Array:
+        """K(theta), shape (m, m), linear in `theta` (which need not lie in Theta); written to `out` if given."""
+
+    @abstractmethod
+    def adjoint(self, W: Array) -> Array:
+        """D with ``<D, theta> = sum_k w_k' K(theta) w_k`` for the rows w_k of `W`, in the shape of theta."""
+
+    @abstractmethod
+    def project(self, theta: Array) -> Array:
+        """Nearest point of Theta in the Euclidean norm."""
+
+    @abstractmethod
+    def support(self, D: Array) -> tuple[float, Array]:
+        """``max of <D, theta> over Theta``, not below the exact value, and a theta that attains it."""
+
+    @abstractmethod
+    def kernel(self, theta: Array) -> Kernel:
+        """The kernel of `theta`, usable on any points."""
+
+    @abstractmethod
+    def cross(self, theta: Array, Z: Any) -> Array:
+        """Matrix ``k_theta(z_i, x_j)`` between new points and the m points, consistent with `gram`.
+
+        Shape (len(Z), m). Where `gram` leaves out terms u(x) + v(y), so does this.
+        """
+
+    @abstractmethod
+    def statement(self) -> FamilyStatement:
+        """The set in CVXPY."""
+
+    def with_constants(self, theta: Array, w: Array) -> float:
+        """What to add to the intercept when w has been found with `gram` and the full kernel is used.
+
+        0 unless terms were left out: with entries of w summing to 0, ``sum_i w_i k(x_i, x)`` changes by a constant
+        only, and this returns the constant to add so that values agree.
+        """
+        return 0.0

@@ -1,0 +1,105 @@
+"""Boxes: the integration domains of tessellated kernels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number
+
+__all__ = ["Box", "BoxRule", "UnitBox"]
+
+Array = NDArray[np.float64]
+
+
+class BoxRule(ABC):
+    """A rule that gives every feature an interval."""
+
+    @abstractmethod
+    def limits(self, n: int) -> tuple[Array, Array]:
+        """Lower and upper corner for `n` features, each of shape (n,)."""
+
+    def containing(self, X: Array) -> tuple[Array, Array]:
+        """The corners, after checking that every row of `X` lies inside."""
+        lower, upper = self.limits(X.shape[1])
+        outside = (X < lower) | (X > upper)
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise InvalidInputError(
+                f"X[{row}, {column}] = {X[row, column]:g} lies outside the box [{lower[column]:g}, {upper[column]:g}] "
+                "of its feature; scale the table with sklearn.preprocessing.MinMaxScaler or pass "
+                "box=Box.around(X, margin=0.5)."
+            )
+        # The volume bounds every integral; beyond the largest float nothing can be computed.
+        if not np.log(upper - lower).sum() < 600.0:
+            raise InvalidInputError(
+                f"the volume of the box overflows (its sides are up to {(upper - lower).max():.3g} long, in "
+                f"{X.shape[1]} features); scale the features to [0, 1]."
+            )
+        return lower, upper
+
+
+class UnitBox(BoxRule):
+    """``[-margin, 1 + margin]^n``, for features scaled to [0, 1].
+
+    Parameters
+    ----------
+    margin : float, > 0
+    """
+
+    def __init__(self, margin: float = 0.5) -> None:
+        self.margin = check_number("margin", margin, low=0.0, open_low=True)
+
+    def limits(self, n: int) -> tuple[Array, Array]:
+        return np.full(n, -self.margin), np.full(n, 1.0 + self.margin)
+
+    def __repr__(self) -> str:
+        return f"UnitBox(margin={self.margin:g})"
+
+
+class Box(BoxRule):
+    """The box with the given corners.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n_features,)
+        Every lower limit must be below its upper limit.
+    """
+
+    def __init__(self, lower: Any, upper: Any) -> None:
+        try:
+            self.lower = np.atleast_1d(np.array(lower, dtype=np.float64))
+            self.upper = np.atleast_1d(np.array(upper, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"lower and upper must be lists of numbers ({error}).") from error
+        if self.lower.ndim != 1 or self.lower.shape != self.upper.shape:
+            raise InvalidInputError(
+                f"lower and upper must be lists of equal length, got shapes {self.lower.shape} and {self.upper.shape}."
+            )
+        bad = ~((self.lower < self.upper) & np.isfinite(self.lower) & np.isfinite(self.upper))
+        if bad.any():
+            column = int(np.flatnonzero(bad)[0])
+            raise InvalidInputError(
+                f"the box needs finite lower < upper, got lower[{column}] = {self.lower[column]:g} and "
+                f"upper[{column}] = {self.upper[column]:g}."
+            )
+
+    @classmethod
+    def around(cls, X: Any, margin: float = 0.5) -> Box:
+        """The box of the data, every side extended by `margin` times the range of the feature."""
+        check_number("margin", margin, low=0.0, open_low=True)
+        low, high = np.min(X, axis=0), np.max(X, axis=0)
+        pad = margin * np.where(high > low, high - low, 1.0)
+        return cls(low - pad, high + pad)
+
+    def limits(self, n: int) -> tuple[Array, Array]:
+        if self.lower.size != n:
+            raise InvalidInputError(f"the box has {self.lower.size} features, but X has {n}.")
+        return self.lower, self.upper
+
+    def __repr__(self) -> str:
+        return f"Box(lower={self.lower.tolist()}, upper={self.upper.tolist()})"

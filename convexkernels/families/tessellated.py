@@ -1,0 +1,110 @@
+"""The family of tessellated kernels (TK)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.bases import monomial_basis
+from convexkernels.bases.tessellation import Tessellation
+from convexkernels.families.base import Family
+from convexkernels.families.box import BoxRule, UnitBox
+from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
+from convexkernels.kernels.tessellated import TessellatedKernel
+from convexkernels.validation import check_memory, check_number, check_points, check_whole_number
+
+__all__ = ["Tessellated", "TessellatedGramSet"]
+
+Array = NDArray[np.float64]
+
+
+class Tessellated(Family):
+    """All tessellated kernels of a degree on a box: ``{k_P : P >= 0, trace P <= trace}``.
+
+    Parameters
+    ----------
+    degree : int, >= 0
+        Bound on the total degree of the monomials ``z^gamma x^delta``. Already degree 0 is universal.
+    z_degree : int, >= 0, optional
+        Bound on the degree in z; `degree` when None. With 0 a single integral remains and P has
+        ``2 binom(n + degree, degree)`` rows: the choice for many rows or many features.
+    box : BoxRule
+        Integration domain; the training points must lie in it. ``UnitBox(margin)`` for features in [0, 1].
+    trace : float, > 0
+        Bound tau on the trace of P; scaling it by s is scaling C by s.
+
+    Notes
+    -----
+    Colbert and Peet (JMLR 2020), (10) and (24); see :class:`TessellatedKernel` for the corrections.
+    """
+
+    def __init__(
+        self, degree: int = 1, z_degree: int | None = None, box: BoxRule | None = None, trace: float = 1.0
+    ) -> None:
+        self.degree = check_whole_number("degree", degree, low=0)
+        self.z_degree = None if z_degree is None else check_whole_number("z_degree", z_degree, low=0)
+        self.box = UnitBox() if box is None else box
+        self.trace = check_number("trace", trace, low=0.0, open_low=True)
+
+    def __repr__(self) -> str:
+        return f"Tessellated(degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g})"
+
+    def on(
+        self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
+    ) -> TessellatedGramSet:
+        X = check_points(X)
+        lower, upper = self.box.containing(X)
+        basis = monomial_basis(X.shape[1], self.degree, self.z_degree)
+        tessellation = Tessellation(basis, lower, upper)
+        # The Gram matrix, the pair volumes, and the rows a new Gram matrix is built from.
+        check_memory(
+            check_work_space(X.shape[0], 2 * basis.q, 2.2, dtype),
+            memory_limit,
+            what=f"learning a tessellated kernel on {X.shape[0]} rows with q = {basis.q}",
+            remedy="Use fewer rows, dtype=numpy.float32, or a larger memory_limit.",
+        )
+        return TessellatedGramSet(self, tessellation, X, modulo_constants, dtype)
+
+
+class TessellatedGramSet(SpectraplexGramSet):
+    """Gram matrices of the tessellated kernels on m points."""
+
+    def __init__(
+        self, family: Tessellated, tessellation: Tessellation, X: Array, modulo_constants: bool, dtype: Any
+    ) -> None:
+        super().__init__(2 * tessellation.basis.q, family.trace)
+        self.m = X.shape[0]
+        self.family = family
+        self.tessellation = tessellation
+        self.modulo_constants = modulo_constants
+        self.points = tessellation.points(X)
+        self.volumes = tessellation.volumes(self.points, self.points, np.empty((self.m, self.m), dtype=dtype))
+        self.dtype = dtype
+
+    def gram(self, theta: Array, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty((self.m, self.m), dtype=self.dtype)
+        return self.tessellation.gram(
+            theta, self.points, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes, out=out
+        )
+
+    def adjoint(self, W: Array) -> Array:
+        D = np.zeros((self.size, self.size))
+        for w in W:
+            D += self.tessellation.adjoint(w, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes)
+        return D
+
+    def kernel(self, theta: Array) -> TessellatedKernel:
+        t = self.tessellation
+        return TessellatedKernel(theta.copy(), t.lower, t.upper, self.family.degree, self.family.z_degree)
+
+    def cross(self, theta: Array, Z: Any) -> Array:
+        Z = check_points(Z, n_features=self.tessellation.lower.size)
+        return self.tessellation.gram(
+            theta, self.tessellation.points(Z), self.points, modulo_constants=self.modulo_constants
+        )
+
+    def with_constants(self, theta: Array, w: Array) -> float:
+        return -float(self.tessellation.constants(theta, self.points) @ w) if self.modulo_constants else 0.0

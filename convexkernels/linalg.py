@@ -1,0 +1,54 @@
+"""Projections and factorisations that several layers share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["leading_eigenpair", "project_simplex", "project_spectraplex", "smallest_eigenvalue"]
+
+Array = NDArray[np.float64]
+
+
+def project_simplex(v: Array, total: float = 1.0) -> Array:
+    """Euclidean projection of `v` onto ``{u >= 0, sum u = total}``.
+
+    Sort-and-threshold, O(n log n).
+    """
+    u = np.sort(v)[::-1]
+    excess = np.cumsum(u) - total
+    count = np.arange(1, v.size + 1)
+    last = np.nonzero(u - excess / count > 0)[0][-1]
+    return np.maximum(v - excess[last] / (last + 1), 0.0)
+
+
+def project_spectraplex(A: Array, trace: float) -> Array:
+    """Euclidean projection of a symmetric matrix onto ``{P >= 0, trace P <= trace}``.
+
+    Clips the eigenvalues, and projects them onto the simplex when they sum to more than `trace`.
+    One eigendecomposition, O(n^3).
+    """
+    values, vectors = np.linalg.eigh(0.5 * (A + A.T))
+    clipped = np.maximum(values, 0.0)
+    if clipped.sum() > trace:
+        clipped = project_simplex(values, trace)
+    keep = clipped > 0
+    half = vectors[:, keep] * np.sqrt(clipped[keep])
+    return half @ half.T
+
+
+def leading_eigenpair(A: Array) -> tuple[float, Array]:
+    """Largest eigenvalue of a symmetric matrix, rounded outwards, and a unit eigenvector.
+
+    The value is increased by the backward error bound of the decomposition, so that a bound
+    computed from it stays a bound.
+    """
+    symmetric = 0.5 * (A + A.T)
+    values, vectors = np.linalg.eigh(symmetric)
+    slack = A.shape[0] * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
+    return float(values[-1] + slack), vectors[:, -1]
+
+
+def smallest_eigenvalue(A: Array) -> float:
+    """Smallest eigenvalue of a symmetric matrix."""
+    return float(np.linalg.eigvalsh(0.5 * (A + A.T))[0])

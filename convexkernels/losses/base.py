@@ -1,0 +1,120 @@
+"""The contract of a loss: a convex dual program in alpha for a fixed Gram matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Loss", "LossStatement"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LossStatement:
+    """The dual of the inner maximisation in CVXPY: ``J(K) = min 1/2 u' K^-1 u + cost`` over `constraints`.
+
+    Attributes
+    ----------
+    u : cvxpy.Expression of shape (m,)
+    cost : cvxpy.Expression
+    constraints : list of cvxpy constraints
+    variables : dict of str to cvxpy.Variable
+        Under the names the papers use.
+    signs : ndarray of shape (m,) or None
+        The paper states the program with ``G = diag(signs) K diag(signs)`` and ``v = signs * u``.
+    """
+
+    u: Any
+    cost: Any
+    constraints: list[Any]
+    variables: dict[str, Any]
+    signs: Array | None = None
+
+
+class Loss(ABC):
+    """A kernel machine for a fixed Gram matrix K, one target vector at a time:
+
+        J(K) = scale * max over alpha in A of  c(alpha) - 1/2 w' K w,     w = coefficients(alpha),
+
+    the function found being ``f = K w + b``. `c` is concave, A convex. Methods see matrices, never tables.
+
+    Attributes
+    ----------
+    intercept : bool
+        Whether b is fitted; then every alpha in A has ``sum w = 0``.
+    scale : float
+    """  # noqa: D400, D205
+
+    intercept: bool
+    scale: float = 1.0
+
+    @abstractmethod
+    def targets(self, y: Any, m: int) -> Array:
+        """Validate the targets and return one row per machine, shape (n_machines, m)."""
+
+    @abstractmethod
+    def maximise(
+        self,
+        K: Array,
+        y: Array,
+        weights: Array,
+        *,
+        start: Array | None = None,
+        tol: float = 1e-6,
+        deadline: float | None = None,
+    ) -> Array:
+        """Return an alpha in A that is optimal up to the relative duality gap `tol`.
+
+        Parameters
+        ----------
+        K : ndarray of shape (m, m)
+            Symmetric PSD, float64 or float32; not modified.
+        y : ndarray of shape (m,)
+            One row of `targets`.
+        weights : ndarray of shape (m,)
+            Sample weights, >= 0.
+        start : ndarray of shape (m,), optional
+            Any alpha to start from, for example the optimum of a nearby matrix.
+        deadline : float, optional
+            Value of ``time.monotonic()`` after which the best alpha so far is returned.
+        """
+
+    @abstractmethod
+    def feasible(self, alpha: Array, y: Array, weights: Array) -> Array:
+        """A point of A near `alpha` (itself when it lies in A)."""
+
+    @abstractmethod
+    def coefficients(self, alpha: Array, y: Array) -> Array:
+        """The expansion coefficients w, shape (m,)."""
+
+    @abstractmethod
+    def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
+        """The concave part c(alpha), without the term in K."""
+
+    @abstractmethod
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float]:
+        """Primal objective and the intercept b that minimises it.
+
+        Parameters
+        ----------
+        f : ndarray of shape (m,)
+            Values ``K w`` on the training points, without intercept.
+        quadratic : float
+            ``w' K w``.
+
+        Returns
+        -------
+        value : float
+            Not below J(K), whatever w is.
+        b : float
+            0 without intercept.
+        """
+
+    @abstractmethod
+    def statement(self, y: Array, weights: Array) -> LossStatement:
+        """The dual of the inner maximisation, in CVXPY."""

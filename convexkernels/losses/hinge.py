@@ -1,0 +1,78 @@
+"""The hinge loss: the soft-margin support vector machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.base import LossStatement
+from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
+from convexkernels.validation import check_labels_finite, check_number
+
+__all__ = ["Hinge"]
+
+Array = NDArray[np.float64]
+
+
+class Hinge(SupportVectorLoss):
+    """``J(K) = max sum(alpha) - 1/2 w'Kw``, ``0 <= alpha <= C * weights``, ``w = y * alpha``, ``[y'alpha = 0]``.
+
+    Its primal is ``min over f, b of 1/2 |f|^2 + C sum_i weights_i max(0, 1 - y_i (f(x_i) + b))``.
+
+    Parameters
+    ----------
+    C : float, > 0
+        Price of one unit of slack; ``2C = 2 / (m lam)`` in the notation of Colbert and Peet, (24).
+    intercept : bool
+        Whether b is fitted. Without it the equality ``y'alpha = 0`` falls away (``gamma = 0`` in the paper).
+    """
+
+    def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
+        self.C = check_number("C", C, low=0.0, open_low=True)
+        self.intercept = bool(intercept)
+
+    def __repr__(self) -> str:
+        return f"Hinge(C={self.C:g}, intercept={self.intercept})"
+
+    def targets(self, y: Any, m: int) -> Array:
+        values = check_labels_finite(y, m)
+        rows = np.atleast_2d(values.T) if values.ndim == 2 else values[None, :]
+        found = np.unique(values)
+        if not np.isin(found, (-1.0, 1.0)).all():
+            raise InvalidInputError(
+                f"y must hold the labels -1 and +1 (one column per machine), found {found[:6].tolist()}; "
+                "encode classes first, for example with numpy.where(y == positive, 1, -1)."
+            )
+        for column, row in enumerate(rows):
+            if (row == row[0]).all():
+                where = f"column {column} of y" if values.ndim == 2 else "y"
+                raise InvalidInputError(f"{where} holds one class only ({row[0]:+.0f}); two classes are needed.")
+        return np.ascontiguousarray(rows)
+
+    def box_dual(self, y: Array, weights: Array) -> BoxDual:
+        cost = self.C * weights
+        return BoxDual(y, np.zeros_like(y), np.where(y > 0, 0.0, -cost), np.where(y > 0, cost, 0.0))
+
+    def dual_variable(self, w: Array, y: Array) -> Array:
+        return np.abs(w)
+
+    def coefficients(self, alpha: Array, y: Array) -> Array:
+        return y * alpha
+
+    def statement(self, y: Array, weights: Array) -> LossStatement:
+        import cvxpy as cp
+
+        m = y.size
+        nu = cp.Variable(m, nonneg=True, name="nu")
+        delta = cp.Variable(m, nonneg=True, name="delta")
+        variables: dict[str, Any] = {"nu": nu, "delta": delta}
+        v = 1.0 + nu - delta
+        if self.intercept:
+            gamma = cp.Variable(name="gamma")
+            variables["gamma"] = gamma
+            v = v + gamma * y
+        cost = self.C * (weights @ delta)
+        return LossStatement(cp.multiply(y, v), cost, [], variables, signs=y)

@@ -1,0 +1,355 @@
+"""The problem everything convex in the library is an instance of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.base import Family, GramSet
+from convexkernels.kernels.base import Kernel
+from convexkernels.losses.base import Loss
+
+if TYPE_CHECKING:
+    from convexkernels.problems.program import Program
+    from convexkernels.progress import Silent
+    from convexkernels.solution import Solution
+
+__all__ = ["Evaluation", "KernelLearning"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The inner problem solved at one theta.
+
+    Attributes
+    ----------
+    theta : ndarray
+    alpha : ndarray of shape (n_machines, m)
+    W : ndarray of shape (n_machines, m)
+        Coefficients of the machines.
+    value : float
+        Dual objective of the machines at theta; J(theta) lies between it and `upper`.
+    upper : float
+        Primal objective of the machines at theta, an upper bound of the optimum.
+    constant : float
+        ``scale * sum of c(alpha)``: the lower bound is ``constant - scale / 2 * support(adjoint(W))``.
+    """
+
+    theta: Array
+    alpha: Array
+    W: Array
+    value: float
+    upper: float
+    constant: float
+
+
+class KernelLearning:
+    """``minimise over theta in Theta  J(theta) = scale sum_k max over alpha_k  c(alpha_k) - 1/2 w_k' K(theta) w_k``.
+
+    The sum runs over the machines that share the kernel: one for a vector of labels or targets, one
+    per column for a matrix (one-vs-rest classes, several outputs).
+
+    Parameters
+    ----------
+    family : Family
+        The convex set of kernels.
+    loss : Loss
+    X : array-like of shape (m, n), or None for a family of precomputed matrices
+    y : array-like of shape (m,) or (m, n_machines)
+        What the loss asks for: labels -1 and +1, or numbers.
+    sample_weight : array-like of shape (m,), optional
+        Weights >= 0 that multiply the loss of each point.
+    memory_limit : float, optional
+        Bytes the matrices may take, checked before they are allocated; by default the free memory.
+    dtype : {"float64", "float32"}
+        Type of the Gram matrices while solving; certificates are always recomputed in float64 (unless that
+        does not fit `memory_limit`, in which case they carry the rounding of float32).
+
+    Raises
+    ------
+    InvalidInputError, MemoryLimitError
+        Before any work starts.
+
+    Notes
+    -----
+    Lanckriet et al. (2004); Colbert and Peet (JMLR 2020), (4). A point (theta, alpha) is measured by the
+    problem, whoever found it: the primal objective at theta is an upper bound of the optimum, and
+    ``c(alpha) - 1/2 sigma(A*(w w'))``, with the adjoint A* of theta -> K(theta) and the support function sigma of
+    Theta, a lower bound, for inexact alpha too.
+
+    Examples
+    --------
+    >>> import numpy as np, convexkernels as ck
+    >>> X = np.random.default_rng(0).random((30, 2))
+    >>> y = np.where(X[:, 0] > X[:, 1], 1, -1)
+    >>> solution = ck.KernelLearning(ck.Tessellated(degree=0), ck.Hinge(C=10.0), X, y).solve()
+    >>> solution.certificate.relative_gap <= 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        loss: Loss,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        memory_limit: float | None = None,
+        dtype: str = "float64",
+    ) -> None:
+        if not isinstance(family, Family):
+            raise InvalidInputError(f"family must be a Family such as Tessellated(...), got {family!r}.")
+        if not isinstance(loss, Loss):
+            raise InvalidInputError(f"loss must be a Loss such as Hinge(C=1.0), got {loss!r}.")
+        if dtype not in ("float64", "float32"):
+            raise InvalidInputError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
+        self.family = family
+        self.loss = loss
+        self.dtype = np.dtype(dtype)
+        self.memory_limit = memory_limit
+        self.X = X
+        self.single = np.ndim(y) != 2
+        m = _count_rows(X, y)
+        self.Y = loss.targets(y, m)
+        self.weights = _check_weights(sample_weight, m)
+        self.gram_set: GramSet = family.on(
+            X, modulo_constants=loss.intercept, memory_limit=memory_limit, dtype=self.dtype
+        )
+        if self.gram_set.m != m:
+            raise InvalidInputError(f"y has {m} rows, but the family describes {self.gram_set.m} points.")
+
+    def __repr__(self) -> str:
+        machines = f", {len(self.Y)} machines" if len(self.Y) > 1 else ""
+        return f"KernelLearning({self.family!r}, {self.loss!r}, {self.gram_set.m} points{machines})"
+
+    @property
+    def m(self) -> int:
+        """Number of points."""
+        return self.gram_set.m
+
+    # -- measuring ---------------------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        theta: Array,
+        *,
+        K: Array | None = None,
+        start: Array | None = None,
+        tol: float = 1e-6,
+        deadline: float | None = None,
+    ) -> Evaluation:
+        """Solve the machines at `theta` up to the relative gap `tol`.
+
+        Parameters
+        ----------
+        theta : ndarray
+        K : ndarray of shape (m, m), optional
+            ``gram_set.gram(theta)`` when it is at hand.
+        start : ndarray of shape (n_machines, m), optional
+            Dual variables to start from.
+        deadline : float, optional
+            ``time.monotonic()`` after which inexact machines are returned.
+        """
+        K = self.gram_set.gram(theta) if K is None else K
+        alphas = [
+            self.loss.maximise(
+                K, y, self.weights, start=None if start is None else start[k], tol=tol, deadline=deadline
+            )
+            for k, y in enumerate(self.Y)
+        ]
+        return self.measure(theta, np.array(alphas), K)
+
+    def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:
+        """Values of given dual variables at `theta`, whose Gram matrix is `K`."""
+        W = self.coefficients(alpha)
+        constant, value, upper = 0.0, 0.0, 0.0
+        for k, y in enumerate(self.Y):
+            f = _product(K, W[k])
+            quadratic = float(W[k] @ f)
+            c = self.loss.dual_constant(alpha[k], y, self.weights)
+            constant += c
+            value += c - 0.5 * quadratic
+            upper += self.loss.primal(f, quadratic, y, self.weights)[0]
+        scale = self.loss.scale
+        return Evaluation(theta, alpha, W, scale * value, scale * upper, scale * constant)
+
+    def coefficients(self, alpha: Array) -> Array:
+        """Coefficients w of every machine, shape (n_machines, m)."""
+        return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
+
+    def lower_bound(self, evaluation: Evaluation) -> tuple[float, Array, Array]:
+        """Lower bound from the dual variables of `evaluation`.
+
+        Returns
+        -------
+        bound : float
+        gradient : ndarray
+            Of J at ``evaluation.theta``: ``-scale / 2 * A*(sum_k w_k w_k')``.
+        vertex : ndarray
+            The theta in Theta that attains the support function.
+        """
+        D = self.gram_set.adjoint(evaluation.W)
+        sigma, vertex = self.gram_set.support(D)
+        half = 0.5 * self.loss.scale
+        return evaluation.constant - half * sigma, -half * D, vertex
+
+    def certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> DualityGap:
+        """Bounds on the optimum from any point, recomputed from scratch.
+
+        Parameters
+        ----------
+        theta : ndarray
+            Projected onto Theta first, so that the upper bound holds for any argument.
+        alpha : ndarray of shape (n_machines, m) or (m,)
+            Dual variables behind the upper bound; made feasible first.
+        witness : ndarray, same shape, optional
+            Dual variables behind the lower bound; `alpha` when not given.
+        """
+        alpha = self._feasible(alpha)
+        theta = self.gram_set.project(np.asarray(theta, dtype=np.float64))
+        upper = self.measure(theta, alpha, self.gram_set.gram(theta)).upper
+        point = alpha if witness is None else self._feasible(witness)
+        W = self.coefficients(point)
+        constant = self.loss.scale * sum(
+            self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
+        )
+        sigma, _ = self.gram_set.support(self.gram_set.adjoint(W))
+        return DualityGap(upper=upper, lower=constant - 0.5 * self.loss.scale * sigma)
+
+    def _feasible(self, alpha: Any) -> Array:
+        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
+        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
+            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
+        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
+
+    # -- using a point -----------------------------------------------------------------------------
+
+    def kernel(self, theta: Array) -> Kernel:
+        """The kernel of `theta`."""
+        return self.gram_set.kernel(theta)
+
+    def intercept(self, theta: Array, alpha: Array) -> Any:
+        """Intercept that goes with `kernel`: a float, or shape (n_machines,) for a matrix y."""
+        W = self.coefficients(np.atleast_2d(alpha))
+        b = self._inner_intercepts(theta, W)
+        if self.loss.intercept:
+            b = b + np.array([self.gram_set.with_constants(theta, w) for w in W])
+        return float(b[0]) if self.single else b
+
+    def _inner_intercepts(self, theta: Array, W: Array) -> Array:
+        if not self.loss.intercept:
+            return np.zeros(len(W))
+        K = self.gram_set.gram(theta)
+        values = []
+        for w, y in zip(W, self.Y, strict=True):
+            f = _product(K, w)
+            values.append(self.loss.primal(f, float(w @ f), y, self.weights)[1])
+        return np.array(values)
+
+    def decision_function(self, theta: Array, alpha: Array, X: Any) -> Array:
+        """``f(x) = sum_i w_i k(x_i, x) + b`` for the rows of `X`, shape (n_samples,) or (n_samples, n_machines)."""
+        W = self.coefficients(np.atleast_2d(alpha))
+        values = self.gram_set.cross(theta, X) @ W.T + self._inner_intercepts(theta, W)
+        return values[:, 0] if self.single else values
+
+    # -- solving -----------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        solver: Any = "auto",
+        *,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        max_iter: int = 10_000,
+        progress: bool | Silent = False,
+    ) -> Solution:
+        """Solve the problem up to a relative duality gap.
+
+        Parameters
+        ----------
+        solver : str, Program or solver object
+            ``"auto"``, ``"spectral-gradient"``, ``"frank-wolfe"``, ``"conic"`` ..., a :class:`Program` made by
+            :meth:`to_cvxpy` (perhaps with constraints of your own), or a solver with settings.
+        tol : float, > 0
+            Relative duality gap at which to stop.
+        max_time : float, optional
+            Seconds after which the best certified point so far is returned.
+        max_iter : int
+        progress : bool or progress object
+            Show a table of iteration, upper and lower bound, relative gap and time.
+
+        Returns
+        -------
+        Solution
+            With status OPTIMAL when its certificate proves `tol`. Otherwise the status says what came first, and
+            one :class:`ConvexKernelsWarning` is issued.
+        """
+        # Solvers see problems, so this layer cannot import them at the top.
+        from convexkernels.solvers import solve
+
+        return solve(self, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
+
+    def to_cvxpy(self) -> Program:
+        """State the problem in CVXPY as the papers do; constraints of your own can be added.
+
+        Returns
+        -------
+        Program
+            ``program.problem``, ``program.variables`` (by the papers' names), ``program.theta``; solve it with
+            ``problem.solve(program)``, which measures the answer with this problem's certificate.
+        """
+        from convexkernels.problems.program import state
+
+        return state(self)
+
+    @cached_property
+    def full_gram_set(self) -> GramSet:
+        """The Gram matrices with all their terms, in float64: what the CVXPY statement uses."""
+        if self.gram_set_is_full:
+            return self.gram_set
+        return self.family.on(self.X, modulo_constants=False, memory_limit=self.memory_limit)
+
+    @property
+    def gram_set_is_full(self) -> bool:
+        """Whether `gram_set` leaves nothing out."""
+        return not self.loss.intercept and self.dtype == np.float64
+
+
+def _product(K: Array, w: Array) -> Array:
+    """``K w`` in float64, without a float64 copy of a float32 matrix."""
+    if K.dtype == np.float64:
+        return K @ w
+    f = np.empty(len(w))
+    for start in range(0, len(w), 1024):
+        f[start : start + 1024] = K[start : start + 1024].astype(np.float64) @ w
+    return f
+
+
+def _count_rows(X: Any, y: Any) -> int:
+    rows = len(y) if hasattr(y, "__len__") else 0
+    if rows == 0:
+        raise InvalidInputError("y is empty or not a sequence; one label or target per row of X is needed.")
+    if X is not None and hasattr(X, "__len__") and len(X) != rows:
+        raise InvalidInputError(f"y has {rows} entries, but X has {len(X)} rows; they must agree.")
+    return rows
+
+
+def _check_weights(sample_weight: Any, m: int) -> Array:
+    if sample_weight is None:
+        return np.ones(m)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (m,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise InvalidInputError(
+            f"sample_weight must be {m} finite numbers >= 0, not all 0, got shape {weights.shape}"
+            + (f" with smallest entry {weights.min():g}." if weights.size else ".")
+        )
+    return weights
