@@ -1,0 +1,82 @@
+"""Progress is one table on standard error, silent unless asked for, and loses no last line."""
+
+import io
+
+import pytest
+
+from convexkernels.progress import Silent, Table, as_progress
+from convexkernels.solution import Record
+
+RECORDS = [Record(k, 2.0 + 2.0**-k, 2.0 - 2.0**-k, 0.25 * k) for k in range(4)]
+
+
+def run(progress):
+    progress.start("learning")
+    for record in RECORDS:
+        progress.record(record)
+    progress.finish("done")
+
+
+def test_table_shows_every_number_of_every_record():
+    stream = io.StringIO()
+    run(Table(stream))
+    title, header, *rows, end = stream.getvalue().splitlines()
+    assert (title, end) == ("learning", "done")
+    assert header.split() == ["iter", "upper", "lower", "rel.", "gap", "time"]
+    assert len(rows) == len(RECORDS)
+    for row, record in zip(rows, RECORDS, strict=True):
+        iteration, upper, lower, gap, seconds = row.split()
+        assert int(iteration) == record.iteration
+        assert float(upper) == pytest.approx(record.upper)
+        assert float(lower) == pytest.approx(record.lower)
+        assert float(gap) == pytest.approx(record.relative_gap, rel=1e-2)
+        assert float(seconds.removesuffix("s")) == pytest.approx(record.seconds)
+
+
+def test_columns_line_up():
+    stream = io.StringIO()
+    table = Table(stream)
+    run(table)
+    table.record(Record(123456, -1.23456789e-100, float("-inf"), 1234.5))
+    widths = {len(line) for line in stream.getvalue().splitlines()[1:-2]}
+    assert len(widths) == 1
+
+
+def test_seldom_lines_keep_the_first_and_the_last():
+    stream = io.StringIO()
+    run(Table(stream, every=3600.0))
+    rows = stream.getvalue().splitlines()[2:-1]
+    assert [int(row.split()[0]) for row in rows] == [0, 3]
+
+
+def test_a_table_can_be_used_again():
+    stream = io.StringIO()
+    table = Table(stream, every=3600.0)
+    run(table)
+    once = stream.getvalue()
+    run(table)
+    assert stream.getvalue() == 2 * once
+
+
+def test_notes_appear_in_their_place():
+    stream = io.StringIO()
+    table = Table(stream)
+    table.start("learning")
+    table.note("compiling")
+    table.record(RECORDS[0])
+    lines = stream.getvalue().splitlines()
+    assert lines.index("compiling") == 2
+
+
+def test_silence_is_the_default_and_standard_error_the_stream(capsys):
+    run(as_progress(False))
+    assert capsys.readouterr() == ("", "")
+    run(as_progress(True))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("learning\n")
+
+
+def test_an_object_passes_through():
+    for progress in (Silent(), Table(io.StringIO())):
+        assert as_progress(progress) is progress
