@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points, check_whole_number
 
-__all__ = ["Outcome", "Verdict", "check_gradient", "check_psd", "gram_and_error", "richardson_derivative"]
+__all__ = [
+    "Outcome",
+    "Verdict",
+    "check_gradient",
+    "check_psd",
+    "gram_and_error",
+    "richardson_derivative",
+    "smallest_eigenvalue",
+]
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
@@ -107,29 +115,49 @@ def check_psd(kernel: Callable[[Any, Any], Any], X: Any) -> Verdict:
 
     Notes
     -----
-    Tolerance. Let K be the exact matrix and K + E the computed one. By Weyl's inequality an eigenvalue
-    moves by at most ``|E|_2 <= |E|_F``, and a backward stable eigenvalue solver answers for a matrix
-    that differs from the computed one by at most ``m eps |K|_2``. E is measured by `gram_and_error`;
-    nothing is tuned. Costs O(m^3) and six evaluations of the matrix.
+    Tolerances come from :func:`gram_and_error` and :func:`smallest_eigenvalue`; nothing is tuned.
+    Costs O(m^3) and six evaluations of the matrix.
     """
     X = check_points(X)
-    K, E = gram_and_error(kernel, X)
+    K, error = gram_and_error(kernel, X)
     if not np.isfinite(K).all():
-        pair = np.argwhere(~np.isfinite(K))[0]
-        return Verdict(float("inf"), 0.0, 1, {"X": X, "pair": pair})
+        return Verdict(float("inf"), 0.0, 1, {"X": X, "pair": np.argwhere(~np.isfinite(K))[0]})
     asymmetry = np.abs(K - K.T)
-    pair = np.unravel_index(int(np.argmax(asymmetry - E - E.T)), K.shape)
-    symmetric = Verdict(float(asymmetry[pair]), float(E[pair] + E.T[pair]), 1, {"X": X, "pair": np.array(pair)})
-    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-    bound = EPS * K.shape[0] * np.abs(values).max() + float(np.linalg.norm(E))
-    witness = {"X": X, "c": vectors[:, 0], "smallest_eigenvalue": values[0]}
-    definite = Verdict(max(0.0, -float(values[0])), bound, 1, witness)
+    pair = np.unravel_index(int(np.argmax(asymmetry)), K.shape)
+    # Two entries that are equal in exact arithmetic, each off by at most `error`.
+    symmetric = Verdict(float(asymmetry[pair]), 2.0 * error, 1, {"X": X, "pair": np.array(pair)})
+    value, bound, c = smallest_eigenvalue(K, error)
+    definite = Verdict(max(0.0, -value), bound, 1, {"X": X, "c": c, "smallest_eigenvalue": value})
     leader = Verdict.worst([definite, symmetric])
     return Verdict(leader.worst_violation, leader.tolerance, 1, leader.witness)
 
 
-def gram_and_error(kernel: Callable[[Any, Any], Any], X: Array) -> tuple[Array, Array]:
-    """Evaluate a Gram matrix and how far its entries can be trusted.
+def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Array]:
+    """Return the smallest eigenvalue of a symmetric matrix and how far it can be trusted.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        Symmetrised before use.
+    error : float, >= 0
+        Bound on the error of every entry.
+
+    Returns
+    -------
+    value, bound : float
+        The exact matrix has an eigenvalue within `bound` of `value`. Let K be the exact matrix and
+        K + E the computed one. By Weyl's inequality an eigenvalue moves by at most
+        ``|E|_2 <= |E|_F <= m error``, and a backward stable eigenvalue solver answers for a matrix that
+        differs from the computed one by at most ``m eps |K|_2``; `bound` is the sum of the two.
+    vector : ndarray of shape (m,)
+    """
+    m = K.shape[0]
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    return float(values[0]), m * (EPS * float(np.abs(values).max()) + error), vectors[:, 0]
+
+
+def gram_and_error(kernel: Callable[[Any, Any], Any], X: Array) -> tuple[Array, float]:
+    """Evaluate a Gram matrix and measure how far its entries can be trusted.
 
     Parameters
     ----------
@@ -139,28 +167,24 @@ def gram_and_error(kernel: Callable[[Any, Any], Any], X: Array) -> tuple[Array, 
     Returns
     -------
     K : ndarray of shape (m, m)
-    E : ndarray of shape (m, m)
-        Entrywise error: the largest change seen when the same matrix is evaluated in four other ways,
-        plus one rounding of the entry. Each way is as good as the first in exact arithmetic, or
-        differs by the rounding of the data: rows one half at a time, points in reverse order, and
-        twice with every coordinate moved by one unit in the last place.
+    error : float
+        Error of an entry: the largest change seen anywhere when the same matrix is evaluated in other
+        ways, plus one rounding of the largest entry. Each way is as good as the first in exact
+        arithmetic, or differs by the rounding of the data: rows one half at a time, points in reverse
+        order, and twice with every coordinate moved by one unit in the last place.
     """
     m = X.shape[0]
     K = _matrix(kernel, X, X)
-    other = []
     half = (m + 1) // 2
-    for rows in (slice(0, half), slice(half, m)):
-        if X[rows].shape[0]:
-            other.append((rows, _matrix(kernel, np.ascontiguousarray(X[rows]), X)))
-    E = EPS * np.maximum(np.abs(K), np.sqrt(np.abs(np.outer(np.diag(K), np.diag(K)))))
-    for rows, part in other:
-        E[rows] = np.maximum(E[rows], np.abs(part - K[rows]))
     reverse = np.ascontiguousarray(X[::-1])
-    E = np.maximum(E, np.abs(_matrix(kernel, reverse, reverse)[::-1, ::-1] - K))
-    for direction in (-np.inf, np.inf):
-        moved = np.nextafter(X, direction)
-        E = np.maximum(E, np.abs(_matrix(kernel, moved, X) - K))
-    return K, E
+    changes = [_matrix(kernel, reverse, reverse)[::-1, ::-1] - K]
+    changes += [
+        _matrix(kernel, np.ascontiguousarray(X[rows]), X) - K[rows]
+        for rows in (slice(0, half), slice(half, m))
+        if X[rows].shape[0]
+    ]
+    changes += [_matrix(kernel, np.nextafter(X, way), X) - K for way in (-np.inf, np.inf)]
+    return K, EPS * float(np.abs(K).max()) + max(float(np.abs(change).max()) for change in changes)
 
 
 def _matrix(kernel: Callable[[Any, Any], Any], X: Array, Y: Array) -> Array:

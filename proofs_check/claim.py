@@ -57,17 +57,24 @@ class Claim:
 
     def check(self, rng: Generator, trials: int | None = None) -> Verdict:
         """Look at `trials` random cases of what the paper claims."""
-        return self._worst(self.subject, rng, trials)
+        return self._look(self.subject, rng, trials, hunt=self.expected is REFUTED)
 
     def control(self, rng: Generator, trials: int | None = None) -> Verdict:
-        """Run the very same check on the false variant."""
-        return self._worst(self.impostor, rng, trials)
+        """Run the very same check on the false variant, until one case refutes it."""
+        return self._look(self.impostor, rng, 1 if trials is None else min(trials, self.trials), hunt=True)
 
-    def _worst(self, subject: Any, rng: Generator, trials: int | None) -> Verdict:
-        children = rng.spawn(self.trials if trials is None else trials)
-        verdicts = [self.measure(subject, child) for child in children]
-        leader = max(verdicts, key=lambda verdict: verdict.severity)
-        return Verdict(leader.worst_violation, leader.tolerance, len(children), leader.witness)
+    def _look(self, subject: Any, rng: Generator, trials: int | None, *, hunt: bool) -> Verdict:
+        """Worst verdict of `trials` cases; a hunt goes on up to `self.trials` until something is refuted.
+
+        A statement that is wrong need not be wrong in every case.
+        """
+        wanted = self.trials if trials is None else trials
+        verdicts: list[Verdict] = []
+        for case, child in enumerate(rng.spawn(max(wanted, self.trials))):
+            if case >= wanted and (not hunt or not all(verdict.holds for verdict in verdicts)):
+                break
+            verdicts.append(self.measure(subject, child))
+        return Verdict.worst(verdicts)
 
 
 @dataclass(frozen=True, eq=False)

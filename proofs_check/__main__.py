@@ -1,0 +1,92 @@
+"""Run the claims: ``python -m proofs_check [--paper P] [--claim NAME] [--seed N] [--trials N]``.
+
+Prints one line per claim and ends with a non-zero exit code when something is not as expected: a claim
+that holds but was expected to be refuted, or the reverse, or a control that was not refuted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from proofs_check.claim import Claim, Finding, settle
+from proofs_check.report import as_json, as_markdown, header, line
+from proofs_check.table import PAPERS, claims
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m proofs_check",
+        description="Check the numbered claims of the papers numerically.",
+        epilog="Exit code: 0 as expected, 1 a surprise, 2 bad input.",
+    )
+    parser.add_argument("--paper", metavar="PAPER", help=f"only the claims of one paper: {', '.join(PAPERS)}")
+    parser.add_argument("--claim", metavar="NAME", help="only one claim")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random cases (default 0)")
+    parser.add_argument("--trials", type=int, help="random cases per claim (default: each claim's own number)")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the verdicts with their witnesses")
+    parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table of claims")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
+    return parser
+
+
+def _select(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[Claim]:
+    """Return the claims that were asked for, or stop with a message that lists what exists."""
+    if args.paper is not None and args.paper not in PAPERS:
+        parser.error(f"unknown paper {args.paper!r}; there are: {', '.join(PAPERS)}")
+    chosen = claims(args.paper)
+    if args.claim is not None:
+        names = [claim.name for claim in chosen]
+        if args.claim not in names:
+            where = f" of paper {args.paper!r}" if args.paper else ""
+            parser.error(f"unknown claim {args.claim!r}; the claims{where} are:\n  " + "\n  ".join(names))
+        chosen = [claim for claim in chosen if claim.name == args.claim]
+    if args.trials is not None and args.trials < 1:
+        parser.error(f"--trials must be at least 1, got {args.trials}; leave it out for each claim's own number")
+    if args.seed < 0:
+        parser.error(f"--seed must be at least 0, got {args.seed}")
+    for path in (args.json, args.markdown):
+        if path is not None and path.exists() and not args.force:
+            parser.error(f"{path} exists; pass --force to overwrite it, or another name")
+        if path is not None and not path.resolve().parent.is_dir():
+            parser.error(f"the folder of {path} does not exist; create it first")
+    return chosen
+
+
+def run(chosen: Sequence[Claim], seed: int, trials: int | None) -> list[Finding]:
+    """Settle the claims one after the other and print a line for each."""
+    print(header())
+    findings = []
+    for claim in chosen:
+        findings.append(settle(claim, seed, trials))
+        print(line(findings[-1]), flush=True)
+        for surprise in findings[-1].surprises:
+            print(f"    SURPRISE: {surprise}", flush=True)
+    return findings
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    chosen = _select(parser, args)
+    start = time.perf_counter()
+    findings = run(chosen, args.seed, args.trials)
+    if args.json is not None:
+        args.json.write_text(as_json(findings, args.seed), encoding="utf-8")
+    if args.markdown is not None:
+        args.markdown.write_text(as_markdown(findings), encoding="utf-8")
+    refuted = sum(not finding.verdict.holds for finding in findings)
+    surprises = sum(bool(finding.surprises) for finding in findings)
+    print(
+        f"\n{len(findings)} claims: {len(findings) - refuted} hold numerically, {refuted} refuted; "
+        f"{surprises} surprise{'s' if surprises != 1 else ''}; {time.perf_counter() - start:.1f} s, seed {args.seed}"
+    )
+    return 1 if surprises else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

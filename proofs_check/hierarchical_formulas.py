@@ -1,0 +1,220 @@
+"""Checks behind the claims about hierarchical Gaussian kernels: formulas, derivatives, strict positivity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
+from proofs_check.direct_hierarchical import (
+    EPS,
+    Node,
+    complex_step,
+    evaluate,
+    operations,
+    random_tree,
+    weights_of,
+)
+from proofs_check.universality import separated
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+
+
+def _draw(rng: Generator, low: int, high: int) -> tuple[Node, Array, Array]:
+    n = int(rng.integers(3, 6))  # at least as many features as nodes on a layer
+    tree = random_tree(rng, int(rng.integers(low, high + 1)), n, gamma=float(rng.uniform(0.6, 1.5)))
+    x, z = rng.uniform(-1.0, 1.0, (2, n))
+    return tree, x, z
+
+
+def _rounding(tree: Node, size: float) -> float:
+    """Every operation may be off by eps relative to numbers of the given size (and to the exponents)."""
+    exponent = 2.0 * float(np.sum(np.abs(tree.w) ** 2)) / tree.gamma**2 + 1.0
+    return EPS * operations(tree) * exponent * max(size, EPS)
+
+
+# ---- the kernels: (2) to (7), Lemma A.3
+
+
+def weighted_sum(tree: Node, x: Array, z: Array) -> float:
+    """The kernel (3) a tree is built on: linear kernels at depth 1, its children above."""
+    if not tree.children:
+        return float(np.sum(tree.gamma**2 * tree.w**2 * x[tree.columns] * z[tree.columns]))
+    return float(sum(w**2 * evaluate(child, x, z) for w, child in zip(tree.w, tree.children, strict=True)))
+
+
+def gaussian_of_features(tree: Node, x: Array, z: Array) -> float:
+    """(2): exp(-|Phi(x) - Phi(z)|^2 / gamma^2), the distance written with the kernel (3)."""
+    distance = weighted_sum(tree, x, x) - 2.0 * weighted_sum(tree, x, z) + weighted_sum(tree, z, z)
+    return float(np.exp(-distance / tree.gamma**2))
+
+
+def gaussian_half_distance(tree: Node, x: Array, z: Array) -> float:
+    """(7) without its factor 2: false on purpose."""
+    return float(np.sqrt(gaussian_of_features(tree, x, z)))
+
+
+def product_formula(tree: Node, x: Array, z: Array) -> float:
+    """Lemma A.3: the product of the kernels of width gamma / w_i."""
+    if not tree.children:
+        return float(np.prod(np.exp(-(tree.w**2) * (x[tree.columns] - z[tree.columns]) ** 2)))
+    factors = [
+        np.exp(-2.0 * (1.0 - evaluate(child, x, z)) / (tree.gamma / w) ** 2)
+        for w, child in zip(tree.w, tree.children, strict=True)
+    ]
+    return float(np.prod(factors))
+
+
+def product_with_inverted_widths(tree: Node, x: Array, z: Array) -> float:
+    swapped = Node(1.0 / tree.w, tree.columns, tree.children, tree.gamma)
+    return product_formula(swapped, x, z)
+
+
+def measure_formula(formula: Callable[[Node, Array, Array], float], rng: Generator) -> Verdict:
+    """A formula for k agrees with the recursion (7), depths 1 to 4."""
+    tree, x, z = _draw(rng, 1, 4)
+    claimed, exact = formula(tree, x, z), float(evaluate(tree, x, z))
+    witness = {"depth": tree.depth, "x": x, "z": z, "formula": claimed, "recursion": exact, **_describe(tree)}
+    return Verdict(abs(claimed - exact), 2.0 * _rounding(tree, 1.0), 1, witness)
+
+
+def _describe(tree: Node) -> dict[str, Any]:
+    return {"weights": [owner.w[i] for owner, i in weights_of(tree)], "gamma": tree.gamma}
+
+
+# ---- derivatives: Lemma A.6, Lemma 4.1, the examples of the appendix
+
+
+def derivative(tree: Node, owner: Node, i: int, x: Array, z: Array, *, factor: bool = True) -> float:
+    """Lemma 4.1 as a recursion; `factor` says whether the lower-layer formula keeps the factor k."""
+    k = float(evaluate(tree, x, z))
+    if tree is owner:
+        if not tree.children:
+            return float(-2.0 * tree.w[i] * (x[tree.columns[i]] - z[tree.columns[i]]) ** 2 * k)
+        return float(-4.0 / tree.gamma**2 * tree.w[i] * (1.0 - evaluate(tree.children[i], x, z)) * k)
+    total = 0.0
+    for w, child in zip(tree.w, tree.children, strict=True):
+        if any(node is owner for node, _ in weights_of(child)):
+            inner = derivative(child, owner, i, x, z, factor=factor)
+            total += 2.0 / tree.gamma**2 * float(w) ** 2 * inner * (k if factor else 1.0)
+    return total
+
+
+def derivative_printed(tree: Node, owner: Node, i: int, x: Array, z: Array) -> float:
+    return derivative(tree, owner, i, x, z, factor=False)
+
+
+def derivative_half(tree: Node, owner: Node, i: int, x: Array, z: Array) -> float:
+    return 0.5 * derivative(tree, owner, i, x, z)
+
+
+def example_printed_index(tree: Node, owner: Node, i: int, x: Array, z: Array) -> float:
+    """The appendix's depth-2 example, its factor k restored, with (x_j - x'_j)^2 for node j as printed."""
+    j = next(j for j, child in enumerate(tree.children) if child is owner)
+    slope = 2.0 / tree.gamma**2 * float(tree.w[j]) ** 2 * float(evaluate(tree, x, z)) * float(evaluate(owner, x, z))
+    return float(-2.0 * owner.w[i] * (x[j] - z[j]) ** 2 * slope)
+
+
+def measure_derivative(subject: tuple[Callable[..., float], str, int, int], rng: Generator) -> Verdict:
+    """A formula for dk/dw agrees with the complex step, for a random weight of the top or of a lower layer."""
+    formula, layer, low, high = subject
+    tree, x, z = _draw(rng, low, high)
+    places = [place for place in weights_of(tree) if (place[0] is tree) == (layer == "top")]
+    owner, i = places[int(rng.integers(len(places)))]
+    claimed, exact = formula(tree, owner, i, x, z), complex_step(tree, owner, i, x, z)
+    witness = {"depth": tree.depth, "x": x, "z": z, "position": i, "formula": claimed, "complex_step": exact}
+    # The largest factor of a derivative is 4 w |distance|, at most 16 for the weights and points drawn here.
+    tolerance = 4.0 * _rounding(tree, 16.0)
+    return Verdict(abs(claimed - exact), tolerance, 1, {**witness, **_describe(tree)})
+
+
+def measure_risk_gradient(keep_loss_slope: bool, rng: Generator) -> Verdict:
+    """Section 4: derivative of the validation risk for fixed alpha, least squares, against the complex step."""
+    tree, _, _ = _draw(rng, 2, 3)
+    n = 1 + max(int(column) for node in _leaves(tree) for column in node.columns)
+    X, V = rng.uniform(-1.0, 1.0, (6, n)), rng.uniform(-1.0, 1.0, (5, n))
+    alpha, y = rng.standard_normal(6), rng.standard_normal(5)
+    owner, i = weights_of(tree)[int(rng.integers(len(weights_of(tree))))]
+    slopes = np.array([[complex_step(tree, owner, i, x, v) for x in X] for v in V])
+    formulas = np.array([[derivative(tree, owner, i, x, v) for x in X] for v in V])
+    residual = np.array([[evaluate(tree, x, v) for x in X] for v in V]) @ alpha - y
+    outer = 2.0 * residual if keep_loss_slope else np.sign(residual)
+    claimed = float(outer @ (formulas @ alpha)) / 5.0
+    exact = float(2.0 * residual @ (slopes @ alpha)) / 5.0
+    size = float(np.abs(residual) @ np.full(5, np.abs(alpha).sum()))
+    witness = {"X": X, "V": V, "alpha": alpha, "y": y, "formula": claimed, "exact": exact, **_describe(tree)}
+    return Verdict(abs(claimed - exact), 4.0 * _rounding(tree, 16.0) * max(size, 1.0), 1, witness)
+
+
+def _leaves(tree: Node) -> list[Node]:
+    return [leaf for child in tree.children for leaf in _leaves(child)] if tree.children else [tree]
+
+
+# ---- universality: Theorem 3.1, Lemma A.5
+
+
+def _matrix(tree: Node) -> Callable[[Array, Array], Array]:
+    return lambda X, Y: np.array([[float(evaluate(tree, x, y)) for y in Y] for x in X])
+
+
+def all_features(rng: Generator) -> tuple[Any, Array]:
+    n = int(rng.integers(1, 4))
+    tree = random_tree(rng, int(rng.integers(1, 4)), n, gamma=0.5)
+    return _matrix(_sharpened(tree)), separated(rng, 8, n)
+
+
+def _sharpened(tree: Node) -> Node:
+    """The same tree with larger first-layer weights, so that the Gram matrix is well conditioned."""
+    if not tree.children:
+        return Node(4.0 * tree.w, tree.columns, [], tree.gamma)
+    return Node(tree.w, tree.columns, [_sharpened(child) for child in tree.children], tree.gamma)
+
+
+def one_feature_unseen(rng: Generator) -> tuple[Any, Array]:
+    """The last feature is in no node, and two points differ only there."""
+    tree = _sharpened(random_tree(rng, 2, 3, features=np.array([0, 1]), gamma=0.5))
+    X = separated(rng, 8, 3)
+    X[1, :2] = X[0, :2]
+    return _matrix(tree), X
+
+
+def product_of_gaussians(rng: Generator) -> tuple[Any, Array]:
+    """k_I k_J on a grid, each universal on its own coordinate."""
+    return _on_grid(lambda a, b: a * b)
+
+
+def sum_of_gaussians(rng: Generator) -> tuple[Any, Array]:
+    return _on_grid(lambda a, b: a + b)
+
+
+def _on_grid(join: Callable[[Array, Array], Array]) -> tuple[Any, Array]:
+    X = np.stack(np.meshgrid([0.1, 0.5, 0.9], [0.2, 0.6, 1.0], indexing="ij"), axis=-1).reshape(-1, 2)
+
+    def kernel(U: Array, V: Array) -> Array:
+        squares = (U[:, None, :] - V[None, :, :]) ** 2
+        return join(np.exp(-6.0 * squares[..., 0]), np.exp(-9.0 * squares[..., 1]))
+
+    return kernel, X
+
+
+def measure_positive(build: Callable[[Generator, Node], Any], rng: Generator) -> Verdict:
+    """Kernels of every depth are positive semidefinite, for points that coincide in some features too."""
+    tree = random_tree(rng, int(rng.integers(1, 5)), 3, gamma=float(rng.uniform(0.5, 1.5)))
+    X = rng.uniform(-1.0, 1.0, (14, 3))
+    X[5:9, 0] = X[0, 0]
+    X[9] = X[1]
+    K, error = gram_and_error(build(rng, tree), X)
+    value, bound, c = smallest_eigenvalue(K, error)
+    return Verdict(max(0.0, -value), bound, 1, {"X": X, "c": c, "smallest_eigenvalue": value, **_describe(tree)})
+
+
+def plain(rng: Generator, tree: Node) -> Any:
+    return _matrix(tree)
+
+
+def wrong_sign(rng: Generator, tree: Node) -> Any:
+    return lambda X, Y: 1.0 / _matrix(tree)(X, Y)

@@ -1,0 +1,33 @@
+"""The table of all claims: one module per paper, in the order a reader meets them."""
+
+from __future__ import annotations
+
+from proofs_check import concatenated, hierarchical, library, localized, spectral, tessellated
+from proofs_check.claim import Claim
+
+__all__ = ["PAPERS", "TITLES", "claims"]
+
+PAPERS: dict[str, list[Claim]] = {
+    "tessellated": tessellated.CLAIMS,
+    "hierarchical": hierarchical.CLAIMS,
+    "spectral": spectral.CLAIMS,
+    "concatenated": concatenated.CLAIMS,
+    "localized": localized.CLAIMS,
+    "library": library.CLAIMS,
+}
+
+TITLES = {
+    "tessellated": "Colbert and Peet, A convex parametrization of a new class of universal kernel functions (2020)",
+    "hierarchical": "Steinwart, Thomann and Schmid, Learning with hierarchical Gaussian kernels (2016)",
+    "spectral": "Li, Liu and Wang, Automated spectral kernel learning (2020)",
+    "concatenated": "Bohn, Griebel and Rieger, A representer theorem for deep kernel learning (2019)",
+    "localized": "Meister and Steinwart, Optimal learning rates for localized SVMs (2016)",
+    "library": "Every kernel the library exports",
+}
+
+
+def claims(paper: str | None = None) -> list[Claim]:
+    """Return the claims of one paper, or all of them."""
+    if paper is not None:
+        return list(PAPERS[paper])
+    return [claim for group in PAPERS.values() for claim in group]

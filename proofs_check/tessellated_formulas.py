@@ -1,0 +1,258 @@
+"""Claims about the formulas of the tessellated-kernel paper: integrals, positivity, continuity, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb, factorial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.checking import Verdict, check_psd
+from proofs_check import direct_tessellated as direct
+from proofs_check.direct_tessellated import EPS, Case, Value
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+Formula = Callable[[Case, Array, Array], Value]
+
+
+def inside(rng: Generator, case: Case, m: int, margin: float = 0.0) -> Array:
+    """Random points of the box, at least `margin` box widths away from its faces."""
+    return case.a + (case.b - case.a) * rng.uniform(margin, 1.0 - margin, (m, case.a.size))
+
+
+# ---- formulas against the defining integral: Lemma 5, Corollary 13, the two readings of (10)
+
+
+def measure_integral(subject: tuple[Formula, direct.Block, tuple[int, ...]], rng: Generator) -> Verdict:
+    """A formula equals the integral (7), for (x, y) and for (y, x)."""
+    formula, block, dimensions = subject
+    case = direct.random_case(rng, int(rng.choice(dimensions)), int(rng.integers(0, 3)))
+    x, y = inside(rng, case, 2)
+    verdicts = []
+    for left, right in ((x, y), (y, x)):
+        claimed, exact = formula(case, left, right), direct.integral(case, left, right, block)
+        witness = {"P": case.P, "a": case.a, "b": case.b, "degree": case.degree, "x": left, "y": right}
+        witness |= {"formula": claimed.value, "integral": exact.value, "formula_swapped": formula(case, y, x).value}
+        verdicts.append(Verdict(abs(claimed.value - exact.value), claimed.error + exact.error, 1, witness))
+    return Verdict.worst(verdicts)
+
+
+def corollary_13_printed(case: Case, x: Array, y: Array) -> Value:
+    return direct.corollary_13(case, x, y, "t_ij(y,x)")
+
+
+def corollary_13_without_third(case: Case, x: Array, y: Array) -> Value:
+    return direct.corollary_13(case, x, y, "none")
+
+
+def measure_linearity(combine: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
+    """The map from P to the kernel is linear: Section 3."""
+    first, other = (direct.random_case(rng, 2, 1) for _ in range(2))
+    other = Case(other.P, first.a, first.b, first.degree)
+    joined = Case(combine(first.P, other.P), first.a, first.b, first.degree)
+    x, y = inside(rng, first, 2)
+    one, two, both = (direct.integral(case, x, y) for case in (first, other, joined))
+    witness = {"P1": first.P, "P2": other.P, "x": x, "y": y}
+    violation = abs(both.value - 2.0 * one.value - 3.0 * two.value)
+    return Verdict(violation, both.error + 2.0 * one.error + 3.0 * two.error, 1, witness)
+
+
+# ---- positivity: Proposition 3, Lemma 4
+
+
+def measure_positive(draw_P: Callable[[Generator, int], Array], rng: Generator) -> Verdict:
+    """Every kernel matrix is positive semidefinite."""
+    case = direct.random_case(rng, int(rng.integers(1, 4)), int(rng.integers(0, 2)))
+    case = Case(draw_P(rng, case.P.shape[0]), case.a, case.b, case.degree)
+    X = inside(rng, case, 20)
+    X[10:15] = X[:5]
+    verdict = check_psd(lambda U, V: direct.gram(case, U, V), X)
+    witness = {**verdict.witness, "P": case.P, "a": case.a, "b": case.b, "degree": case.degree}
+    return Verdict(verdict.worst_violation, verdict.tolerance, 1, witness)
+
+
+def semidefinite(rng: Generator, size: int) -> Array:
+    G = rng.standard_normal((size, int(rng.integers(1, size + 1))))
+    return G @ G.T / size
+
+
+def symmetric(rng: Generator, size: int) -> Array:
+    G = rng.standard_normal((size, size))
+    return G + G.T
+
+
+def polynomial_features(X: Array, degree: int) -> Array:
+    """All monomials of degree at most `degree`, one row per point."""
+    gamma, delta = direct.exponents(X.shape[1], degree)
+    plain = delta[gamma.sum(axis=1) == 0]
+    return np.prod(X[:, None, :] ** plain, axis=2)
+
+
+def measure_polynomial_criterion(criterion: Callable[[Array], bool], rng: Generator) -> Verdict:
+    """A criterion on P predicts whether Z(x)'PZ(y) is a positive kernel: Lemma 4, both directions."""
+    X = rng.uniform(-1.0, 1.0, (12, 2))
+    Z = polynomial_features(X, 2)
+    size = Z.shape[1]
+    # Off-diagonal mass grows with the draw, so that indefinite P with a positive diagonal occur.
+    G = rng.standard_normal((size, size))
+    P = G @ G.T + rng.uniform(0.0, 6.0) * (lambda S: S - np.diag(np.diag(S)))(symmetric(rng, size))
+    verdict = check_psd(lambda U, V: polynomial_features(U, 2) @ P @ polynomial_features(V, 2).T, X)
+    predicted = criterion(P)
+    witness = {"P": P, **verdict.witness}
+    if predicted == verdict.holds:
+        return Verdict(0.0, verdict.tolerance, 1, witness)
+    return Verdict(max(verdict.worst_violation, 2.0 * verdict.tolerance), verdict.tolerance, 1, witness)
+
+
+def positive_eigenvalues(P: Array) -> bool:
+    return bool(np.linalg.eigvalsh(P)[0] >= 0.0)
+
+
+def positive_diagonal(P: Array) -> bool:
+    return bool((np.diag(P) >= 0.0).all())
+
+
+# ---- Theorem 6 and the tiles of Section 3.3
+
+
+def measure_continuity(use_integral: bool, rng: Generator) -> Verdict:
+    """No jump of x -> k(x, y) where a coordinate of x passes that of y.
+
+    The jump over a gap of half width h is J + O(h); extrapolating three gaps to 0 leaves J, and the
+    extrapolation's own spread is its error estimate.
+    """
+    case = direct.random_case(rng, 2, 1)
+    x, y = inside(rng, case, 2, margin=0.2)
+    axis = int(rng.integers(2))
+    x[axis] = y[axis]
+    x[1 - axis] = case.a[1 - axis]  # below y, so that the crossing changes the indicators' product
+
+    def value(u: Array) -> Value:
+        if use_integral:
+            return direct.lemma_5(case, u, y)
+        # An atom of mass 1 at z = y instead of Lebesgue measure: still PSD, but not continuous.
+        left = direct.features(y[None, :], u, case.degree, direct.block_complement)
+        right = direct.features(y[None, :], y, case.degree, direct.block_complement)
+        total = float((left @ case.P @ right.T)[0, 0])
+        return Value(total, EPS * case.P.size * float((np.abs(left) @ np.abs(case.P) @ np.abs(right).T)[0, 0]))
+
+    jumps, noise = [], 0.0
+    for h in (1e-3, 5e-4, 2.5e-4, 1.25e-4):
+        shift = h * np.eye(2)[axis]
+        above, below = value(x + shift), value(x - shift)
+        jumps.append(above.value - below.value)
+        noise = max(noise, above.error + below.error)
+    first = 2.0 * np.array(jumps[1:]) - np.array(jumps[:-1])
+    second = (4.0 * first[1:] - first[:-1]) / 3.0
+    witness = {"P": case.P, "a": case.a, "b": case.b, "x": x, "y": y, "axis": axis, "jumps": np.array(jumps)}
+    spread = float(abs(second[1] - second[0])) + float(abs(second[1] - first[-1]))
+    return Verdict(abs(float(second[1])), spread + 8.0 * noise, 1, witness)
+
+
+def measure_tiles(beta_is_one: Callable[[Array, Array], NDArray[np.bool_]], rng: Generator) -> Verdict:
+    """On a tile the classifier is the sum of the polynomials k_beta(i, gamma)(x_i, z) of Section 3.3."""
+    case = direct.random_case(rng, 2, 1)
+    X = inside(rng, case, 5)
+    alpha = rng.standard_normal(5)
+    z = inside(rng, case, 1)[0]
+    lower = np.array([max([v for v in X[:, j] if v <= z[j]], default=case.a[j]) for j in range(2)])
+    true = [direct.lemma_5(case, x, z) for x in X]
+    claimed = [direct.orthant_polynomial(case, x, z, beta_is_one(lower, x)) for x in X]
+    violation = abs(sum(a * (c.value - t.value) for a, c, t in zip(alpha, claimed, true, strict=True)))
+    tolerance = sum(abs(a) * (c.error + t.error) for a, c, t in zip(alpha, claimed, true, strict=True))
+    witness = {"P": case.P, "a": case.a, "b": case.b, "X": X, "alpha": alpha, "z": z, "tile_corner": lower}
+    return Verdict(float(violation), float(tolerance), 1, witness)
+
+
+# ---- Lemma 11, Theorem 12, the counts
+
+
+def measure_polynomials_inside(block: direct.Block, rng: Generator) -> Verdict:
+    """The matrix P of Lemma 11 turns a generalized polynomial kernel into a tessellated one."""
+    n, degree = 2, int(rng.integers(0, 3))
+    gamma, _ = direct.exponents(n, degree)
+    plain = np.flatnonzero(gamma.sum(axis=1) == 0)
+    P1 = semidefinite(rng, plain.size)
+    template = direct.random_case(rng, n, degree)
+    corner = np.zeros((gamma.shape[0], gamma.shape[0]))
+    corner[np.ix_(plain, plain)] = P1 / np.prod(template.b - template.a)
+    case = Case(np.block([[corner, corner], [corner, corner]]), template.a, template.b, degree)
+    x, y = inside(rng, case, 2)
+    exact = direct.integral(case, x, y, block)
+    zx, zy = (direct.monomials(np.zeros((1, n)), u, degree)[0, plain] for u in (x, y))
+    polynomial = float(zx @ P1 @ zy)
+    rounding = EPS * (P1.size + 8) * float(np.abs(zx) @ np.abs(P1) @ np.abs(zy))
+    witness = {"P1": P1, "a": case.a, "b": case.b, "degree": degree, "x": x, "y": y}
+    return Verdict(abs(exact.value - polynomial), exact.error + rounding, 1, witness)
+
+
+def measure_pointwise_density(surplus: int, rng: Generator) -> Verdict:
+    """Some GPK matches a given kernel matrix exactly: Theorem 12, with the degree its proof needs.
+
+    `surplus` is added to the smallest degree with at least as many monomials as points.
+    """
+    n, m = 2, int(rng.integers(6, 16))
+    X = rng.uniform(-1.0, 1.0, (m, n))
+    degree = next(d for d in range(20) if comb(n + d, d) >= m) + surplus
+    M = rng.standard_normal((m, m))
+    target = M.T @ M
+    Z = polynomial_features(X, degree)
+    Q = np.linalg.lstsq(Z, M.T, rcond=None)[0].T
+    P = Q.T @ Q
+    matched = Z @ P @ Z.T
+    # Rounding of Z P Z', and of the backward stable solve behind Q: both are relative to |Z|^2 |P|.
+    rounding = EPS * (m + 2 * Z.shape[1]) * float(np.linalg.norm(Z, 2) ** 2 * np.linalg.norm(P, 2))
+    rounding += 2.0 * EPS * m * float(np.linalg.norm(Z, 2) * np.linalg.norm(Q, 2) * np.linalg.norm(M, 2))
+    witness = {"X": X, "K": target, "degree": degree, "P": P}
+    return Verdict(float(np.abs(matched - target).max()), rounding, 1, witness)
+
+
+def measure_count(count: Callable[[int, int], float], rng: Generator) -> Verdict:
+    """Number of monomials of degree at most d in z and x, both of n features."""
+    n, degree = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    q = direct.exponents(n, degree)[0].shape[0]
+    return Verdict(abs(count(n, degree) - q), 0.0, 1, {"n": n, "degree": degree, "q": q})
+
+
+def count_section_5(n: int, d: int) -> float:
+    return comb(2 * n + d, d)
+
+
+def count_section_7(n: int, d: int) -> float:
+    return factorial(n + d - 1) / (factorial(n) * factorial(d))
+
+
+def measure_appendix(last_map: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
+    """Appendix A: the constant part of h for a = (0, 0), b = (3, 4) and monomials 1, x_1, z_1."""
+    a, b = np.zeros(2), np.array([3.0, 4.0])
+    x, y = rng.uniform(a, b), rng.uniform(a, b)
+    gamma, delta = direct.exponents(2, 1)
+    names = [tuple(np.append(g, d)) for g, d in zip(gamma, delta, strict=True)]
+    pick = [names.index(e) for e in ((0, 0, 0, 0), (0, 0, 1, 0), (1, 0, 0, 0))]
+    exact = np.zeros((3, 3))
+    error = np.zeros((3, 3))
+    for i, row in enumerate(pick):
+        for j, column in enumerate(pick):
+            unit = np.zeros((10, 10))
+            unit[row, column] = unit[row, column + 5] = unit[row + 5, column] = unit[row + 5, column + 5] = 1.0
+            value = direct.integral(Case(unit, a, b, 1), x, y)
+            exact[i, j], error[i, j] = value.value, value.error
+    printed = last_map(x, y)
+    where = np.unravel_index(int(np.argmax(np.abs(printed - exact) - error)), (3, 3))
+    tolerance = float(error[where] + 8.0 * EPS * abs(printed[where]))
+    witness = {"x": x, "y": y, "printed": printed, "exact": exact, "entry": np.array(where)}
+    return Verdict(float(abs(printed - exact)[where]), tolerance, 1, witness)
+
+
+def appendix_printed(x: Array, y: Array) -> Array:
+    return np.array([[12, 12 * y[0], 36], [12 * x[0], 12 * x[0] * y[0], 36 * x[0]], [36, 36 * y[0], 108]])
+
+
+def appendix_corrected(x: Array, y: Array) -> Array:
+    return np.array([[12, 12 * y[0], 18], [12 * x[0], 12 * x[0] * y[0], 18 * x[0]], [18, 18 * y[0], 36]])
+
+
+def appendix_transposed(x: Array, y: Array) -> Array:
+    return appendix_corrected(x, y).T

@@ -1,0 +1,215 @@
+"""Claims of Colbert and Peet (JMLR 2020) about optimal kernel matrices and kernel learning problems."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs_check import optimal_kernel as optimal
+from proofs_check.claim import REFUTED, Claim
+from proofs_check.kernel_learning import (
+    Library,
+    measure_distance_to_target,
+    measure_scaling,
+    measure_strong_duality,
+)
+from proofs_check.optimal_kernel import Answer
+
+Array = NDArray[np.float64]
+PAPER = "tessellated"
+
+
+def _printed_value(y: Array, C: float) -> float:
+    """t* as printed: |e - gamma* y|^2 / m with gamma* = -mean(y)."""
+    return float(np.sum((1.0 + y.mean() * y) ** 2)) / y.size
+
+
+def _value(y: Array, C: float) -> float:
+    """t* = |e + gamma* y|^2 / m with gamma* = -mean(y)."""
+    return float(np.sum((1.0 - y.mean() * y) ** 2)) / y.size
+
+
+def _value_for_small_C(y: Array, C: float) -> float:
+    """Optimum for any C: the dual optimum is constant on each class and clipped at C on the rarer one."""
+    m, mean = y.size, abs(y.mean())
+    rare, frequent = 0.5 * m * (1.0 - mean), 0.5 * m * (1.0 + mean)
+    on_rare = min(C, (1.0 + mean) / m)
+    on_frequent = on_rare * rare / frequent
+    return 2.0 * (rare * on_rare + frequent * on_frequent) - m * (rare * on_rare**2 + frequent * on_frequent**2)
+
+
+def _matrix(y: Array) -> Array:
+    v = y * (1.0 - y.mean() * y)
+    return y.size * np.outer(v, v) / float(v @ v)
+
+
+def _labels_matrix(y: Array) -> Array:
+    return np.outer(y, y)
+
+
+def _large_C(rng: np.random.Generator, y: Array) -> float:
+    return float(rng.uniform(1.0, 4.0)) * 2.0 / y.size
+
+
+def _just_large_enough_C(rng: np.random.Generator, y: Array) -> float:
+    return float(rng.uniform(1.0, 1.02)) * 2.0 / y.size
+
+
+def _small_C(rng: np.random.Generator, y: Array) -> float:
+    return float(rng.uniform(0.02, 0.98)) * 2.0 / y.size
+
+
+def _above_threshold(rng: np.random.Generator, y: Array) -> float:
+    return float(rng.uniform(1.0, 1.2)) * (1.0 + abs(y.mean())) / y.size
+
+
+def _below_threshold(rng: np.random.Generator, y: Array) -> float:
+    return float(rng.uniform(0.5, 0.8)) * (1.0 + abs(y.mean())) / y.size
+
+
+OPTIMAL_KERNEL = [
+    Claim(
+        "theorem-10-value-as-printed",
+        "For C >= 2/m the optimum of (17) with 2C delta'e is |e - gamma* y|^2 / m, gamma* = -mean(y).",
+        PAPER,
+        "Theorem 10",
+        optimal.measure_value,
+        Answer(2.0, _printed_value, _matrix, _large_C),
+        Answer(2.0, lambda y, C: 1.0 + abs(y.mean()), _matrix, _large_C),
+        REFUTED,
+        trials=6,
+    ),
+    Claim(
+        "theorem-10-value-corrected",
+        "For C >= 2/m the optimum of (17) with 2C delta'e is |e + gamma* y|^2 / m, gamma* = -mean(y).",
+        PAPER,
+        "Theorem 10",
+        optimal.measure_value,
+        Answer(2.0, _value, _matrix, _large_C),
+        Answer(2.0, _printed_value, _matrix, _large_C),
+        trials=10,
+    ),
+    Claim(
+        "theorem-10-objective-as-printed",
+        "C >= 2/m is enough in (17) with C delta'e, as it is printed (the proof and (5) have 2C delta'e).",
+        PAPER,
+        "(17)",
+        optimal.measure_value,
+        Answer(1.0, _value, _matrix, _just_large_enough_C),
+        Answer(1.0, _printed_value, _matrix, _just_large_enough_C),
+        REFUTED,
+        trials=6,
+    ),
+    Claim(
+        "theorem-10-objective-corrected",
+        "C >= 4/m is enough in (17) with C delta'e, as it is printed.",
+        PAPER,
+        "(17)",
+        optimal.measure_value,
+        Answer(1.0, _value, _matrix, lambda rng, y: 2.0 * _large_C(rng, y)),
+        Answer(1.0, _value, _matrix, lambda rng, y: 0.5 * _just_large_enough_C(rng, y)),
+        trials=6,
+    ),
+    Claim(
+        "theorem-10-matrix",
+        "For C >= 2/m the matrix m Y v v'Y / |v|^2, v = e - mean(y) y, solves (17).",
+        PAPER,
+        "Theorem 10",
+        optimal.measure_matrix,
+        Answer(2.0, _value, _matrix, _large_C),
+        Answer(2.0, _value, _labels_matrix, _large_C),
+        trials=10,
+    ),
+    Claim(
+        "theorem-10-threshold",
+        "(nu, delta, gamma) = (0, 0, -mean(y)) stays optimal down to C = (1 + |mean(y)|)/m, and no further.",
+        PAPER,
+        "Theorem 10, sharpened",
+        optimal.measure_value,
+        Answer(2.0, _value, _matrix, _above_threshold),
+        Answer(2.0, _value, _matrix, _below_threshold),
+        trials=8,
+    ),
+    Claim(
+        "theorem-10-small-c-balanced",
+        "For C < 2/m and balanced labels the same matrix is optimal.",
+        PAPER,
+        "Section 4.3.1, after Theorem 10",
+        optimal.measure_matrix,
+        Answer(2.0, _value, _matrix, _small_C, balanced=True),
+        Answer(2.0, _value, lambda y: np.eye(y.size), _small_C, balanced=True),
+        trials=8,
+    ),
+    Claim(
+        "theorem-10-small-c-unbalanced",
+        "For C < 2/m and unbalanced labels the same matrix is optimal; only delta and gamma differ.",
+        PAPER,
+        "Section 4.3.1, after Theorem 10",
+        optimal.measure_matrix,
+        Answer(2.0, _value, _matrix, _small_C),
+        Answer(2.0, _value, _labels_matrix, _small_C),
+        trials=12,
+    ),
+    Claim(
+        "theorem-10-small-c-value",
+        "For every C the optimum of (17) has a closed form: the dual is constant on each class, clipped on the rarer.",
+        PAPER,
+        "Section 4.3.1, after Theorem 10",
+        optimal.measure_value,
+        Answer(2.0, _value_for_small_C, _matrix, _small_C),
+        Answer(2.0, _value, _matrix, _below_threshold),
+        trials=10,
+    ),
+    Claim(
+        "optimal-entries-as-printed",
+        "The optimal kernel matrix has as many negative entries as positive ones.",
+        PAPER,
+        "Section 4.3",
+        optimal.measure_signs,
+        (False, _matrix),
+        (False, lambda y: np.abs(_matrix(y))),
+        REFUTED,
+    ),
+    Claim(
+        "optimal-entries-balanced",
+        "For balanced labels half the entries of the optimal kernel matrix are negative.",
+        PAPER,
+        "Section 4.3.1",
+        optimal.measure_signs,
+        (True, _matrix),
+        (True, lambda y: np.abs(_matrix(y))),
+    ),
+]
+
+LEARNING = [
+    Claim(
+        "gaussians-saturate",
+        "For balanced labels no positive sum of Gaussians comes closer to K* than 0.5 in (20) and 1 in (21).",
+        PAPER,
+        "(20), (21), Section 4.3.3",
+        measure_distance_to_target,
+        Library(degree=None),
+        Library(degree=7),
+        trials=4,
+    ),
+    Claim(
+        "strong-duality",
+        "The optimum of the SDP (24), halved, is the optimum of the min-max problem (4).",
+        PAPER,
+        "(4), (24)",
+        measure_strong_duality,
+        2.0,
+        1.0,
+        trials=3,
+    ),
+    Claim(
+        "unnormalised-weights",
+        "(6) and (25), printed without a constraint on sum mu, have no minimiser: 2 mu is always better than mu.",
+        PAPER,
+        "(6), (25)",
+        measure_scaling,
+        2.0,
+        0.5,
+        trials=4,
+    ),
+]
