@@ -72,9 +72,14 @@ class GramSet(ABC):
     ----------
     m : int
         Number of points.
+    has_projection, has_support : bool
+        Whether `project` and `support` cost little next to a Gram matrix. A set without them is solved
+        as a conic program.
     """
 
     m: int
+    has_projection: bool = True
+    has_support: bool = True
 
     @abstractmethod
     def initial(self) -> Array:

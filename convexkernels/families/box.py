@@ -26,7 +26,7 @@ class BoxRule(ABC):
     def containing(self, X: Array) -> tuple[Array, Array]:
         """The corners, after checking that every row of `X` lies inside."""
         lower, upper = self.limits(X.shape[1])
-        outside = (X < lower) | (X > upper)
+        outside = ~((lower <= X) & (X <= upper))
         if outside.any():
             row, column = np.argwhere(outside)[0]
             raise InvalidInputError(

@@ -77,7 +77,8 @@ class TessellatedKernel(Kernel):
         upper = np.asarray(self.upper, dtype=np.float64)
         if lower.ndim != 1 or lower.shape != upper.shape or not (lower < upper).all():
             raise InvalidInputError(
-                f"lower and upper must be lists of equal length with lower < upper, got {self.lower!r} and {self.upper!r}."
+                "lower and upper must be lists of equal length with lower < upper, "
+                f"got {self.lower!r} and {self.upper!r}."
             )
         basis = monomial_basis(lower.size, self.degree, self.z_degree)
         what = f"{lower.size} features, degree={self.degree}, z_degree={self.z_degree}"

@@ -48,7 +48,7 @@ class Loss(ABC):
     intercept : bool
         Whether b is fitted; then every alpha in A has ``sum w = 0``.
     scale : float
-    """  # noqa: D400, D205
+    """  # noqa: D400
 
     intercept: bool
     scale: float = 1.0

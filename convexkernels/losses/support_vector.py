@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from convexkernels.losses.base import Loss
-from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
+from convexkernels.losses.sequential import ascend_free, ascend_pairs
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 

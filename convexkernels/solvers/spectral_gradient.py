@@ -1,8 +1,9 @@
-"""Spectral projected gradient on the parameter of the kernel."""
+"""Spectral projected gradient on the parameter of the kernel, with a quasi-Newton model of J."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,40 +11,109 @@ from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
 
-__all__ = ["SpectralGradient"]
+__all__ = ["QuasiNewtonModel", "SpectralGradient"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class QuasiNewtonModel:
+    """``g'd + d'Bd / 2`` with the limited-memory BFGS matrix B of the last steps (compact form).
+
+    Byrd, Nocedal and Schnabel (Math. Prog. 1994), (2.17): ``B = sigma I - N M^-1 N'``.
+    """
+
+    memory: int
+    sigma: float
+    steps: list[Array] = field(default_factory=list)
+    changes: list[Array] = field(default_factory=list)
+
+    def update(self, step: Array, change: Array) -> None:
+        """Learn from a step and the change of the gradient along it; ignored without positive curvature."""
+        curvature = float(np.vdot(step, change))
+        if curvature <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+            return
+        self.sigma = float(np.vdot(change, change)) / curvature
+        if self.memory:
+            self.steps = [*self.steps, step.ravel()][-self.memory :]
+            self.changes = [*self.changes, change.ravel()][-self.memory :]
+
+    def product(self) -> Callable[[Array], Array]:
+        """The map d -> B d, in the shape of d."""
+        sigma = self.sigma
+        if not self.steps:
+            return lambda d: sigma * d
+        S, Y = np.array(self.steps), np.array(self.changes)
+        inner = S @ Y.T
+        lower = np.tril(inner, -1)
+        middle = np.block([[sigma * (S @ S.T), lower], [lower.T, -np.diag(np.diag(inner))]])
+        N = np.vstack([sigma * S, Y])
+        inverse = np.linalg.pinv(middle)
+        return lambda d: (sigma * d.ravel() - N.T @ (inverse @ (N @ d.ravel()))).reshape(d.shape)
+
+
+def minimise_model(
+    theta: Array, gradient: Array, product: Callable[[Array], Array], sigma: float, project: Callable[[Array], Array]
+) -> Array:
+    """Point of Theta that (nearly) minimises the quadratic model around `theta`.
+
+    Spectral projected gradient with exact steps along projected directions; it never leaves Theta and
+    every step decreases the model, so the result is a descent direction wherever it stops.
+    """
+    point, slope_at, step = theta, gradient, 1.0 / sigma
+    first = 0.0
+    for _ in range(60):
+        direction = project(point - step * slope_at) - point
+        slope = float(np.vdot(slope_at, direction))
+        first = min(first, slope)
+        if not slope < 1e-6 * first:  # both are negative: stop at a millionth of the best rate of decrease
+            break
+        image = product(direction)
+        curvature = float(np.vdot(direction, image))
+        eta = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
+        point = point + eta * direction
+        slope_at = slope_at + eta * image
+        step = float(np.vdot(direction, direction)) / curvature if curvature > 0.0 else 1.0 / sigma
+    return point
 
 
 @dataclass(eq=False)
 class _Memory:
     evaluation: Any
     gradient: Array
-    step: float
+    model: QuasiNewtonModel
     values: list[float]
     K: Array
 
 
 class SpectralGradient(OuterSolver):
-    """Projected gradient with Barzilai-Borwein steps and a non-monotone line search.
+    """Projected gradient steps scaled by a limited-memory quasi-Newton matrix.
 
-    Birgin, Martinez and Raydan (SIAM J. Optim. 2000). J is differentiable with gradient
-    ``-scale / 2 A*(w w')`` (Danskin); K is linear in theta, so trial points along a direction cost no
-    new Gram matrix. Machines are warm-started and solved to a fraction of the gap still open.
+    J is differentiable with gradient ``-scale / 2 A*(w w')`` (Danskin). Each step minimises a quadratic model
+    of J over Theta by spectral projected gradient (Birgin, Martinez and Raydan, SIAM J. Optim. 2000), as in
+    Schmidt et al. (AISTATS 2009): projections onto Theta are cheap, values of J are not. With ``memory=0``
+    the model is a multiple of the identity and the method is spectral projected gradient itself. Machines are
+    warm-started and solved to a fraction of the gap still open.
 
     Parameters
     ----------
+    memory : int, >= 0
+        Number of steps the quasi-Newton matrix remembers.
     history : int, >= 1
-        Number of past values the line search compares with.
+        Number of past values the non-monotone line search compares with.
     inner_fraction : float
         Tolerance of the machines as a fraction of the current relative gap.
     """
 
     name = "spectral-gradient"
 
-    def __init__(self, history: int = 5, inner_fraction: float = 0.02) -> None:
+    def __init__(self, memory: int = 20, history: int = 1, inner_fraction: float = 0.02) -> None:
+        self.memory = memory
         self.history = history
         self.inner_fraction = inner_fraction
+
+    def accepts(self, problem: Any) -> str | None:
+        return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         theta = problem.gram_set.initial()
@@ -51,45 +121,45 @@ class SpectralGradient(OuterSolver):
         evaluation = problem.evaluate(theta, K=K, tol=1e-3, deadline=deadline)
         lower, gradient, vertex = problem.lower_bound(evaluation)
         # A first step about as long as the set: from theta to the best vertex.
-        length = np.linalg.norm(vertex - theta)
-        step = length / max(np.linalg.norm(gradient), 1e-300)
-        memory = _Memory(evaluation, gradient, step, [evaluation.value], K)
+        length = max(np.linalg.norm(vertex - theta), 1e-300)
+        model = QuasiNewtonModel(self.memory, max(float(np.linalg.norm(gradient)) / length, 1e-300))
+        memory = _Memory(evaluation, gradient, model, [evaluation.value], K)
         return Iterate(theta, evaluation.alpha, evaluation.upper, lower, memory=memory)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
-        gram_set = problem.gram_set
         theta = memory.evaluation.theta
-        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
-        inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
-        direction = gram_set.project(theta - memory.step * memory.gradient) - theta
+        model, project = memory.model, problem.gram_set.project
+        direction = minimise_model(theta, memory.gradient, model.product(), model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
         if not slope < 0.0:
             iterate.stalled = True
             return iterate
-        # K changes along the line by multiples of one matrix, which is formed and removed in place.
-        K, reached = memory.K, 0.0
-        target = max(memory.values[-self.history :])
-        eta, start = 1.0, memory.evaluation.alpha
-        for _ in range(30):
-            trial = theta + eta * direction
-            K = gram_set.gram(trial, out=K)
-            evaluation = problem.evaluate(trial, K=K, start=start, tol=inner_tol, deadline=deadline)
-            reached = evaluation.value
-            # The machines are inexact: allow for what they may still gain.
-            allowance = inner_tol * abs(reached)
-            if reached <= target + 1e-4 * eta * slope + allowance:
-                break
-            curvature = 2.0 * (reached - memory.evaluation.value - eta * slope) / eta**2
-            eta = float(np.clip(-slope / curvature if curvature > 0 else 0.5 * eta, 0.1 * eta, 0.5 * eta))
-            start = evaluation.alpha
-        else:
+        found = self._search(problem, iterate, direction, slope, deadline)
+        if found is None:
             iterate.stalled = True
             return iterate
-        lower, gradient, _ = problem.lower_bound(evaluation)
-        moved, change = eta * direction, gradient - memory.gradient
-        curvature = float(np.vdot(moved, change))
-        longest = 1e3 * memory.step
-        step = min(float(np.vdot(moved, moved)) / curvature, longest) if curvature > 0 else longest
-        memory = _Memory(evaluation, gradient, step, [*memory.values[-self.history :], reached], K)
-        return Iterate(trial, evaluation.alpha, evaluation.upper, lower, memory=memory)
+        lower, gradient, _ = problem.lower_bound(found)
+        model.update(found.theta - theta, gradient - memory.gradient)
+        values = [*memory.values, found.value][-self.history :]
+        memory = _Memory(found, gradient, model, values, memory.K)
+        return Iterate(found.theta, found.alpha, found.upper, lower, memory=memory)
+
+    def _search(self, problem: Any, iterate: Iterate, direction: Array, slope: float, deadline: float | None) -> Any:
+        """First point along `direction` that decreases J enough, evaluated; None at working precision."""
+        memory: _Memory = iterate.memory
+        here = memory.evaluation
+        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
+        inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
+        target, start, eta = max(memory.values), here.alpha, 1.0
+        for _ in range(30):
+            theta = here.theta + eta * direction
+            K = problem.gram_set.gram(theta, out=memory.K)
+            trial = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
+            # The machines are inexact: allow for what they may still gain.
+            if trial.value <= target + 1e-4 * eta * slope + inner_tol * abs(trial.value):
+                return trial
+            curvature = 2.0 * (trial.value - here.value - eta * slope) / eta**2
+            eta = float(np.clip(-slope / curvature if curvature > 0 else 0.5 * eta, 0.1 * eta, 0.5 * eta))
+            start = trial.alpha
+        return None
