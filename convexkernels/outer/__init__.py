@@ -1,0 +1,7 @@
+"""Non-convex outer loops around convex inner programs; their answers are stationary, never proven optimal."""
+
+from convexkernels.outer.concatenated import ConcatenatedLearning
+from convexkernels.outer.outermost import Interpolation, SquaredError, SupportVector
+from convexkernels.outer.solution import OuterSolution
+
+__all__ = ["ConcatenatedLearning", "Interpolation", "OuterSolution", "SquaredError", "SupportVector"]

@@ -1,0 +1,227 @@
+"""The inner layers f_2, ..., f_L of a concatenation: images of the data, norms, and their adjoint.
+
+Layer l is ``f_l = sum_i K_l(z_i, .) c_i`` at the images z_i of the data under the layers inside it
+(Theorem 1 of Bohn, Griebel and Rieger). The search does not move the coefficients c but whitened
+coordinates u with ``c = W u``, where ``W' K W = I`` at a reference point: for the innermost layer,
+whose Gram matrix never changes, the norm is then exactly ``|u|^2``, and directions the kernel cannot
+see drop out (an affine inner kernel on the plane has 3 unknowns per output instead of N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels import Kernel, KernelMap
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = ["Coordinates", "LayerStack", "Pass"]
+
+Array = NDArray[np.float64]
+
+# Eigenvalues below this fraction of the largest are round-off of the kernel matrix.
+RANK_TOLERANCE = 1e-12
+# The Gram matrix of an intermediate layer moves with the images inside it, and whitening multiplies its
+# changes by the reciprocals of the eigenvalues: the search stays well conditioned only without the smallest.
+INTERMEDIATE_RANK_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Whitening of every inner layer at a reference point, outermost first.
+
+    Attributes
+    ----------
+    bases : tuple of ndarray of shape (m, rank)
+        The matrices W, one per layer.
+    widths : tuple of int
+    """
+
+    bases: tuple[Array, ...]
+    widths: tuple[int, ...]
+
+    def split(self, u: Array) -> list[Array]:
+        """Cut the vector of unknowns into one matrix (rank, width) per layer."""
+        parts, at = [], 0
+        for W, width in zip(self.bases, self.widths, strict=True):
+            parts.append(u[at : at + W.shape[1] * width].reshape(W.shape[1], width))
+            at += W.shape[1] * width
+        return parts
+
+    def coefficients(self, u: Array) -> tuple[Array, ...]:
+        """The coefficients c of every layer, shapes (m, width): independent of the coordinates."""
+        return tuple(W @ part for W, part in zip(self.bases, self.split(u), strict=True))
+
+
+@dataclass
+class Pass:
+    """One layer at one point: input images, K, K W, u, W u and output before the weights."""
+
+    points: Array
+    gram: Array
+    basis_gram: Array
+    u: Array
+    c: Array
+    output: Array
+
+
+class LayerStack:
+    """The kernels of the inner layers on the training points, and everything derived from them alone.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        K_2, ..., K_L, outermost first.
+    X : ndarray of shape (m, n)
+    widths : int or sequence of int
+        Output dimension of each layer, outermost first.
+    weights : sequence of array-like, optional
+        The diagonals a of the matrix-valued kernels ``K_l diag(a)``, one vector per layer.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], X: Array, widths: Any, weights: Any = None) -> None:
+        self.kernels = tuple(kernels)
+        self.X = X
+        self.widths = _check_widths(widths, len(self.kernels))
+        self.scales = _check_weights(weights, self.widths)
+        self.innermost_gram = self.kernels[-1](X)
+        self.innermost_basis = whiten(self.innermost_gram)
+        if self.innermost_basis.shape[1] == 0:
+            raise InvalidInputError(
+                f"the innermost kernel {self.kernels[-1]!r} is numerically zero on X (rank 0), so every point has the "
+                "same image; choose another kernel or rescale X."
+            )
+        self.innermost_basis_gram = self.innermost_gram @ self.innermost_basis
+
+    @property
+    def depth(self) -> int:
+        """Number of inner layers, L - 1."""
+        return len(self.kernels)
+
+    def build(self, choose: Callable[[int, Array, Array, Array], Array]) -> tuple[Coordinates, Array]:
+        """Whiten layer by layer from the inside, asking for the unknowns of each layer on the way.
+
+        Parameters
+        ----------
+        choose : callable
+            ``(layer, points, gram, basis) -> u`` of shape (rank, width), with layer 0 the outermost.
+
+        Returns
+        -------
+        coordinates, u
+        """
+        bases: list[Array] = []
+        parts: list[Array] = []
+        points = self.X
+        for layer in reversed(range(self.depth)):
+            if layer == self.depth - 1:
+                gram, basis = self.innermost_gram, self.innermost_basis
+            else:
+                gram = self.kernels[layer](points)
+                basis = whiten(gram, INTERMEDIATE_RANK_TOLERANCE)
+            part = choose(layer, points, gram, basis)
+            points = (gram @ (basis @ part)) * self.scales[layer]
+            bases.insert(0, basis)
+            parts.insert(0, part)
+        return Coordinates(tuple(bases), self.widths), np.concatenate([part.ravel() for part in parts])
+
+    def coordinates_at(self, coefficients: Sequence[Array]) -> tuple[Coordinates, Array]:
+        """Whiten at given coefficients; the functions stay the same up to the rank tolerance."""
+        return self.build(lambda layer, points, gram, basis: basis.T @ (gram @ coefficients[layer]))
+
+    def forward(self, coordinates: Coordinates, u: Array) -> list[Pass]:
+        """Evaluate the layers, innermost first; the images g(X) are the last output times its scale."""
+        passes: list[Pass] = []
+        points = self.X
+        parts = coordinates.split(u)
+        for layer in reversed(range(self.depth)):
+            basis, part = coordinates.bases[layer], parts[layer]
+            if layer == self.depth - 1:
+                gram, basis_gram = self.innermost_gram, self.innermost_basis_gram
+            else:
+                gram = self.kernels[layer](points)
+                basis_gram = gram @ basis
+            output = basis_gram @ part
+            passes.append(
+                Pass(points, gram, basis_gram, part, basis @ part if layer < self.depth - 1 else part, output)
+            )
+            points = output * self.scales[layer]
+        return passes
+
+    def images(self, passes: list[Pass]) -> Array:
+        """The images g(X) of the training points, shape (m, width of f_2)."""
+        return passes[-1].output * self.scales[0]
+
+    def norms(self, passes: list[Pass]) -> Array:
+        """Squared norms of the layers, outermost first."""
+        norms = [np.vdot(p.c, p.output) for p in passes[1:]]
+        return np.array([np.vdot(passes[0].u, passes[0].u), *norms])[::-1]
+
+    def adjoint(self, coordinates: Coordinates, passes: list[Pass], sensitivity: Array, mu: Array) -> Array:
+        """Gradient in u of ``<sensitivity, g(X)> + sum_l mu_l |f_l|^2`` with `sensitivity` held fixed.
+
+        One backward sweep from the outermost layer: O(m^2 (rank + width)) per layer.
+        """
+        parts: list[Array] = []
+        for layer, p in enumerate(reversed(passes)):
+            weighted = sensitivity * self.scales[layer]
+            if layer == self.depth - 1:
+                parts.append(p.basis_gram.T @ weighted + 2.0 * mu[layer] * p.u)
+                break
+            basis = coordinates.bases[layer]
+            parts.append(p.basis_gram.T @ weighted + 2.0 * mu[layer] * (basis.T @ p.output))
+            # The layer's own Gram matrix depends on the images inside it, on both of its sides.
+            gram_sensitivity = (weighted + mu[layer] * p.c) @ p.c.T
+            gram_sensitivity += gram_sensitivity.T.copy()
+            sensitivity = self.kernels[layer].pullback(p.points, p.points, gram_sensitivity)
+        return np.concatenate([part.ravel() for part in parts])
+
+    def maps(self, coefficients: Sequence[Array]) -> list[KernelMap]:
+        """The layers as functions that can be evaluated anywhere, outermost first."""
+        maps: list[KernelMap] = []
+        points = self.X
+        for layer in reversed(range(self.depth)):
+            kernel_map = KernelMap(self.kernels[layer], points, coefficients[layer] * self.scales[layer])
+            maps.insert(0, kernel_map)
+            if layer > 0:
+                points = kernel_map(points)
+        return maps
+
+
+def whiten(gram: Array, tolerance: float = RANK_TOLERANCE) -> Array:
+    """Matrix W with ``W' gram W = I`` on the numerical range of `gram`, shape (m, rank)."""
+    values, vectors = np.linalg.eigh(gram)
+    keep = values > tolerance * max(float(values[-1]), 0.0)
+    if values[-1] <= np.finfo(np.float64).tiny * 1e20:
+        keep[:] = False
+    return np.ascontiguousarray(vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def _check_widths(widths: Any, depth: int) -> tuple[int, ...]:
+    if np.ndim(widths) == 0:
+        widths = [widths] * depth
+    if len(widths) != depth:
+        raise InvalidInputError(
+            f"widths must be one number or {depth} numbers, one per inner layer (outermost first), got {widths!r}."
+        )
+    return tuple(check_whole_number("widths", width, low=1) for width in widths)
+
+
+def _check_weights(weights: Any, widths: tuple[int, ...]) -> tuple[Array, ...]:
+    """Square roots of the weights: with them in front, the whitened norm is ``|u|^2`` for every a."""
+    if weights is None:
+        return tuple(np.ones(width) for width in widths)
+    if len(weights) != len(widths):
+        raise InvalidInputError(f"weights must be {len(widths)} vectors, one per inner layer, got {len(weights)}.")
+    scales = []
+    for a, width in zip(weights, widths, strict=True):
+        vector = [check_number("weights", float(entry), low=0.0, open_low=True) for entry in np.ravel(a)]
+        if len(vector) != width:
+            raise InvalidInputError(f"weights of a layer of width {width} must be {width} numbers, got {len(vector)}.")
+        scales.append(np.sqrt(vector))
+    return tuple(scales)

@@ -1,0 +1,214 @@
+"""The concatenated objective: its adjoint gradient, its printed forms, its whitened coordinates, its refusals."""
+
+import numpy as np
+import pytest
+
+from convexkernels import Gaussian, InvalidInputError, Linear, Matern, Polynomial, TensorMatern
+from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.outer import ConcatenatedLearning, Interpolation, SquaredError
+from convexkernels.outer.concatenated_search import random_start
+
+STACKS = {
+    "affine inner": ([Matern(2), Polynomial(1)], 2),
+    "quadratic inner": ([TensorMatern(1, smoothing=0.05), Polynomial(2)], 3),
+    "gaussian inner": ([Gaussian(2.0), Gaussian(0.5)], 2),
+    "kinked innermost": ([Matern(2), Matern(1)], 2),
+    "three layers": ([Matern(2), Gaussian(0.5), Polynomial(2)], (2, 3)),
+    "four layers": ([Gaussian(0.7), Matern(2.5), Polynomial(2), Matern(2)], (1, 3, 2)),
+}
+# The nugget keeps round-off of nearly singular interpolation below what finite differences resolve.
+LOSSES = {"interpolation": Interpolation(nugget=1e-6), "least squares": SquaredError(0.05)}
+
+
+def draw(m=18, n=2, outputs=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (m, n))
+    return X, rng.normal(size=m if outputs is None else (m, outputs))
+
+
+def start(problem, seed=1):
+    return random_start(problem, np.random.default_rng(seed))
+
+
+def taylor_slopes(problem, coordinates, u, seed=2):
+    """Orders of decay of the first-order Taylor remainder for halved steps: 2 for a right gradient."""
+    direction = np.random.default_rng(seed).normal(size=u.size)
+    direction /= np.linalg.norm(direction)
+    here = problem.evaluate(coordinates, u)
+    slope = here.gradient() @ direction
+    steps = 1e-4 * np.linalg.norm(u) * 0.5 ** np.arange(4)
+    rest = [abs(problem.evaluate(coordinates, u + t * direction).value - here.value - t * slope) for t in steps]
+    return np.diff(np.log2(rest)) * -1.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", STACKS)
+def test_gradient_is_second_order_exact_in_every_layer(name, loss):
+    layers, widths = STACKS[name]
+    X, y = draw(outputs=2)
+    problem = ConcatenatedLearning(layers, LOSSES[loss], X, y, widths=widths, mu=0.3)
+    coordinates, u = start(problem)
+    assert taylor_slopes(problem, coordinates, u) == pytest.approx([2.0] * 3, abs=0.1)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_gradient_agrees_with_central_differences_coordinate_by_coordinate(name):
+    layers, widths = STACKS[name]
+    X, y = draw(m=10)
+    mu = 0.1 + np.arange(len(layers) - 1)
+    problem = ConcatenatedLearning(layers, SquaredError(0.1), X, y, widths=widths, mu=mu)
+    coordinates, u = start(problem)
+    step = 1e-5
+    numeric = [
+        (problem.evaluate(coordinates, u + e).value - problem.evaluate(coordinates, u - e).value) / (2 * step)
+        for e in step * np.eye(u.size)
+    ]
+    gradient = problem.evaluate(coordinates, u).gradient()
+    assert np.allclose(gradient, numeric, rtol=1e-5, atol=1e-6 * np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("options", [{"repulsion": 0.01}, {"weights": [[0.5, 2.0], [3.0, 0.2, 1.0]]}])
+def test_gradient_with_repulsion_and_weighted_inner_kernels(options):
+    X, y = draw()
+    layers = [Matern(2), Gaussian(0.5), Polynomial(2)]
+    problem = ConcatenatedLearning(layers, SquaredError(0.1), X, y, widths=(2, 3), mu=0.2, **options)
+    coordinates, u = start(problem)
+    assert taylor_slopes(problem, coordinates, u) == pytest.approx([2.0] * 3, abs=0.1)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_value_is_the_printed_objective_of_the_coefficients(name):
+    """(Int) and the three terms of (Reg) from the functions f_l, with no whitening involved."""
+    layers, widths = STACKS[name]
+    X, y = draw()
+    lam, mu = 0.07, 0.4
+    problem = ConcatenatedLearning(layers, SquaredError(lam), X, y, widths=widths, mu=mu)
+    coordinates, u = start(problem)
+    point = coordinates.coefficients(u)
+    kernel = problem.kernel(point)
+    norms = sum(np.sum(f.coefficients * (f.kernel(f.centres) @ f.coefficients)) for f in kernel.maps)
+    Q = kernel(X)
+    b = np.linalg.solve(Q + lam * np.eye(len(X)), y)
+    regression = lam * b @ Q @ b + mu * norms + np.sum((Q @ b - y) ** 2)
+    assert problem.evaluate(coordinates, u).value == pytest.approx(regression, rel=1e-8)
+    interpolation = ConcatenatedLearning(layers, LOSSES["interpolation"], X, y, widths=widths)
+    value = interpolation.evaluate(coordinates, u).value
+    Q += 1e-6 * np.mean(np.diag(Q)) * np.eye(len(X))
+    assert value == pytest.approx(y @ np.linalg.solve(Q, y) + norms, rel=1e-6)
+
+
+def test_weights_are_those_of_the_matrix_valued_kernel():
+    """The norm of a function of K diag(a) with values g_k is sum_k g_k' K^-1 g_k / a_k."""
+    X, y = draw(m=8)
+    a = np.array([0.25, 4.0])
+    inner = Matern(2)
+    problem = ConcatenatedLearning([Gaussian(1.0), inner], SquaredError(1.0), X, y, weights=[a], mu=1.0)
+    coordinates, u = start(problem)
+    images = problem.kernel(coordinates.coefficients(u)).images(X)
+    norm = np.sum(images * np.linalg.solve(inner(X), images) / a)
+    b = np.linalg.solve(Gaussian(1.0)(images) + np.eye(8), y)
+    assert problem.evaluate(coordinates, u).value == pytest.approx(y @ b + norm, rel=1e-7)
+
+
+def test_repulsion_is_the_printed_sum():
+    X, y = draw(m=9)
+    coordinates, u = start(ConcatenatedLearning([Matern(2), Polynomial(1)], SquaredError(1.0), X, y))
+    values = [
+        ConcatenatedLearning([Matern(2), Polynomial(1)], SquaredError(1.0), X, y, repulsion=r).evaluate(coordinates, u)
+        for r in (0.0, 0.3)
+    ]
+    g = values[0].images
+    pairs = [1 / np.tanh(np.sum((g[i] - g[j]) ** 2)) for i in range(9) for j in range(i)]
+    assert values[1].value - values[0].value == pytest.approx(0.3 * sum(pairs), rel=1e-10)
+
+
+def test_affine_inner_kernel_has_three_unknowns_per_output_in_the_plane():
+    X, y = draw(m=40)
+    problem = ConcatenatedLearning([Matern(2), Polynomial(1)], Interpolation(), X, y)
+    assert start(problem)[1].size == 3 * 2
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_new_whitening_describes_the_same_functions(name):
+    layers, widths = STACKS[name]
+    X, y = draw()
+    problem = ConcatenatedLearning(layers, SquaredError(0.1), X, y, widths=widths)
+    coordinates, u = start(problem)
+    again, v = problem.stack.coordinates_at(coordinates.coefficients(u))
+    first, second = problem.evaluate(coordinates, u), problem.evaluate(again, v)
+    assert np.allclose(first.images, second.images, atol=1e-5)
+    assert first.value == pytest.approx(second.value, rel=1e-5)
+    T = np.random.default_rng(4).uniform(-1, 1, (7, 2))
+    images = [problem.kernel(c.coefficients(w)).images(T) for c, w in ((coordinates, u), (again, v))]
+    assert np.allclose(*images, atol=1e-4)
+
+
+def test_several_outputs_with_one_repeated_twice_count_it_twice():
+    X, y = draw()
+    problems = [ConcatenatedLearning([Matern(2), Polynomial(2)], SquaredError(0.1), X, Y, mu=1e-9) for Y in
+                (y, np.column_stack([y, y]))]  # fmt: skip
+    coordinates, u = start(problems[0])
+    one, two = (p.evaluate(coordinates, u) for p in problems)
+    assert two.value == pytest.approx(2 * one.value, rel=1e-6)
+    assert np.allclose(two.gradient(), 2 * one.gradient(), rtol=1e-6)
+
+
+def test_rotating_the_images_of_a_radial_outer_kernel_changes_nothing():
+    X, y = draw()
+    problem = ConcatenatedLearning([Matern(2), Polynomial(2)], SquaredError(0.1), X, y)
+    coordinates, u = start(problem)
+    c, s = np.cos(0.7), np.sin(0.7)
+    rotated = (coordinates.split(u)[0] @ np.array([[c, -s], [s, c]])).ravel()
+    assert problem.evaluate(coordinates, rotated).value == pytest.approx(problem.evaluate(coordinates, u).value)
+
+
+def build(**changes):
+    X, y = draw()
+    arguments = {"layers": [Matern(2), Polynomial(1)], "loss": SquaredError(0.1), "X": X, "y": y} | changes
+    return ConcatenatedLearning(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": [Matern(2)]}, "at least two kernels, outermost first, got 1"),
+        ({"layers": [Matern(2), "rbf"]}, "must hold kernels, got 'rbf'"),
+        ({"widths": 0}, "widths must be a whole number >= 1, got 0"),
+        ({"widths": (2, 2)}, "widths must be one number or 1 numbers"),
+        ({"weights": [[1.0, -1.0]]}, "weights must be a finite number > 0, got -1.0"),
+        ({"weights": [[1.0]]}, "layer of width 2 must be 2 numbers, got 1"),
+        ({"mu": 0.0}, "mu must be a finite number > 0"),
+        ({"mu": [1.0, 1.0]}, "mu must be one number or 1 numbers"),
+        ({"repulsion": -1.0}, "repulsion"),
+        ({"layers": [Matern(2), Linear()], "X": np.zeros((18, 2))}, r"numerically zero on X \(rank 0\)"),
+        ({"y": np.full(18, np.nan)}, "missing or infinite value at row 0"),
+        ({"y": np.zeros(5)}, "X has 18 rows"),
+    ],
+)
+def test_refuses_by_name_and_value(changes, message):
+    with pytest.raises(InvalidInputError, match=message):
+        build(**changes)
+
+
+@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
+def test_refuses_weights_of_the_outer_norm_that_are_not_positive(lam):
+    with pytest.raises(InvalidInputError, match="lam must be a finite number > 0"):
+        SquaredError(lam)
+
+
+def test_kinked_kernels_are_refused_except_innermost():
+    build(layers=[Matern(2), Matern(1)])
+    for layers in ([TensorMatern(1), Polynomial(1)], [Matern(2), Matern(1), Polynomial(1)]):
+        with pytest.raises(NotDifferentiableError, match=r"order > 1 .* or smoothing > 0"):
+            build(layers=layers)
+
+
+def test_interpolation_names_conflicting_rows_and_merges_agreeing_ones():
+    X, y = draw(m=12)
+    X[7] = X[3]
+    with pytest.raises(InvalidInputError, match="rows 3 and 7 of X are the same point"):
+        build(X=X, y=y, loss=Interpolation())
+    y[7] = y[3]
+    problem = build(X=X, y=y, loss=Interpolation())
+    assert np.array_equal(problem.X, np.delete(X, 7, axis=0))
+    build(X=X, y=y + np.arange(12), loss=SquaredError(1.0))
