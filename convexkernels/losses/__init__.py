@@ -7,13 +7,32 @@ contract tests run over it, so a new loss is one file and one line here.
 from collections.abc import Callable
 
 from convexkernels.losses.base import Loss, LossStatement
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.losses.pinball import Pinball
 from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
 
-__all__ = ["LOSSES", "BoxDual", "Hinge", "Loss", "LossStatement", "SupportVectorLoss"]
+__all__ = [
+    "LOSSES",
+    "BoxDual",
+    "EpsilonInsensitive",
+    "Hinge",
+    "LeastSquares",
+    "Loss",
+    "LossStatement",
+    "Pinball",
+    "SupportVectorLoss",
+]
 
 # name -> (kind of target: "labels" or "numbers", a function that returns an example).
 LOSSES: dict[str, tuple[str, Callable[[], Loss]]] = {
     "hinge": ("labels", lambda: Hinge(C=2.0)),
     "hinge_no_intercept": ("labels", lambda: Hinge(C=2.0, intercept=False)),
+    "epsilon_insensitive": ("numbers", lambda: EpsilonInsensitive(C=3.0, epsilon=0.1)),
+    "epsilon_insensitive_no_intercept": ("numbers", lambda: EpsilonInsensitive(C=3.0, epsilon=0.1, intercept=False)),
+    "least_squares": ("numbers", lambda: LeastSquares(lam=0.1)),
+    "least_squares_no_intercept": ("numbers", lambda: LeastSquares(lam=0.1, intercept=False)),
+    "pinball": ("numbers", lambda: Pinball(C=2.0, quantile=0.7)),
+    "pinball_no_intercept": ("numbers", lambda: Pinball(C=2.0, quantile=0.7, intercept=False)),
 }

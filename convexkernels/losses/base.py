@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Loss", "LossStatement"]
+from convexkernels.validation import check_labels_finite
+
+__all__ = ["Loss", "LossStatement", "target_rows"]
 
 Array = NDArray[np.float64]
 
@@ -84,6 +86,26 @@ class Loss(ABC):
             Value of ``time.monotonic()`` after which the best alpha so far is returned.
         """
 
+    def maximise_all(
+        self,
+        K: Array,
+        Y: Array,
+        weights: Array,
+        *,
+        start: Array | None = None,
+        tol: float = 1e-6,
+        deadline: float | None = None,
+    ) -> Array:
+        """Return the alphas of all machines that share K, shape (n_machines, m).
+
+        One machine at a time, unless a loss can share work between them. Arguments are those of `maximise`,
+        with one row per machine in `Y` and `start`.
+        """
+        rows: list[Any] = [None] * len(Y) if start is None else list(start)
+        return np.array(
+            [self.maximise(K, y, weights, start=a, tol=tol, deadline=deadline) for y, a in zip(Y, rows, strict=True)]
+        )
+
     @abstractmethod
     def feasible(self, alpha: Array, y: Array, weights: Array) -> Array:
         """A point of A near `alpha` (itself when it lies in A)."""
@@ -118,3 +140,9 @@ class Loss(ABC):
     @abstractmethod
     def statement(self, y: Array, weights: Array) -> LossStatement:
         """The dual of the inner maximisation, in CVXPY."""
+
+
+def target_rows(y: Any, m: int) -> Array:
+    """Finite numbers as targets: one row per machine, shape (n_machines, m)."""
+    values = check_labels_finite(y, m)
+    return np.ascontiguousarray(np.atleast_2d(values.T))

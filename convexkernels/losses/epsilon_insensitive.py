@@ -1,0 +1,67 @@
+"""The epsilon-insensitive loss: support vector regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.losses.base import LossStatement, target_rows
+from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
+from convexkernels.validation import check_number
+
+__all__ = ["EpsilonInsensitive"]
+
+Array = NDArray[np.float64]
+
+
+class EpsilonInsensitive(SupportVectorLoss):
+    """``J(K) = max y'w - epsilon sum |w| - 1/2 w'Kw``, ``|w| <= C * weights``, ``[sum w = 0]``; alpha is w.
+
+    Its primal is ``min over f, b of 1/2 |f|^2 + C sum_i weights_i max(0, |y_i - f(x_i) - b| - epsilon)``.
+
+    Parameters
+    ----------
+    C : float, > 0
+        Price of one unit of deviation beyond `epsilon`.
+    epsilon : float, >= 0
+        Deviation that costs nothing, in units of y.
+    intercept : bool
+        Whether b is fitted.
+    """
+
+    def __init__(self, C: float = 1.0, epsilon: float = 0.1, intercept: bool = True) -> None:
+        self.C = check_number("C", C, low=0.0, open_low=True)
+        self.epsilon = check_number("epsilon", epsilon, low=0.0)
+        self.intercept = bool(intercept)
+
+    def __repr__(self) -> str:
+        return f"EpsilonInsensitive(C={self.C:g}, epsilon={self.epsilon:g}, intercept={self.intercept})"
+
+    def targets(self, y: Any, m: int) -> Array:
+        return target_rows(y, m)
+
+    def box_dual(self, y: Array, weights: Array) -> BoxDual:
+        cost = self.C * weights
+        return BoxDual(y, np.full_like(y, self.epsilon), -cost, cost)
+
+    def dual_variable(self, w: Array, y: Array) -> Array:
+        return w
+
+    def coefficients(self, alpha: Array, y: Array) -> Array:
+        return alpha
+
+    def statement(self, y: Array, weights: Array) -> LossStatement:
+        import cvxpy as cp
+
+        f = cp.Variable(y.size, name="f")
+        over = cp.Variable(y.size, nonneg=True, name="xi")
+        under = cp.Variable(y.size, nonneg=True, name="xi_star")
+        variables: dict[str, Any] = {"f": f, "xi": over, "xi_star": under}
+        residual = y - f
+        if self.intercept:
+            variables["b"] = cp.Variable(name="b")
+            residual = residual - variables["b"]
+        constraints = [residual <= self.epsilon + over, -residual <= self.epsilon + under]
+        return LossStatement(f, self.C * (weights @ (over + under)), constraints, variables)
