@@ -214,3 +214,24 @@ def test_decision_function_interpolates_and_agrees_with_the_machine_of_the_kerne
     K = solution.kernel(stated.X)
     expected = solution.kernel(T, stated.X) @ np.linalg.solve(K, stated.Y[:, 0])
     assert np.allclose(solution.decision_function(T), expected, rtol=1e-4)
+
+
+def test_search_on_a_sample_continues_on_all_points():
+    stated = problem(layers=[Matern(2), Gaussian(0.5)], m=120)
+    full = stated.solve(n_restarts=4, random_state=0)
+    sampled = stated.solve(n_restarts=4, random_state=0, search_size=40)
+    assert sampled.status is Status.STATIONARY
+    assert sampled.restart_values.shape == (4,)
+    assert sampled.point[0].shape == (120, 2)
+    assert sampled.value < 1.5 * full.value
+
+
+@pytest.mark.parametrize("layers", [[Matern(2), Polynomial(2)], [Matern(2), Gaussian(0.5), Polynomial(1)]])
+def test_solutions_on_a_sample_are_the_same_functions_on_all_points(layers):
+    stated = problem(layers=layers)
+    rows = np.arange(0, 40, 3)
+    small = stated.restricted_to(rows)
+    solution = small.solve(n_restarts=1, random_state=0, tol=1e-2, max_iter=2000)
+    extended = stated.extend(solution.point, rows)
+    T = np.random.default_rng(0).uniform(-1, 1, (6, 2))
+    assert np.allclose(stated.kernel(extended).images(T), solution.kernel.images(T), atol=1e-9)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import time
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.certificate import Stationarity
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
 from convexkernels.kernels import Concatenated, Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.outer.concatenated_layers import Coordinates, LayerStack
-from convexkernels.outer.concatenated_search import search
+from convexkernels.outer.concatenated_search import FINE_STALL, entropy, sample_rows, search
 from convexkernels.outer.outermost import Machine, OutermostLoss
+from convexkernels.outer.quasi_newton import Limits
 from convexkernels.outer.solution import OuterSolution
-from convexkernels.validation import check_number, check_points
+from convexkernels.solution import Status
+from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["ConcatenatedLearning"]
 
@@ -97,6 +102,22 @@ class ConcatenatedLearning:
         other.loss, other.mu = loss, _check_mu(mu, self.stack.depth)
         return other
 
+    def restricted_to(self, rows: NDArray[np.intp]) -> ConcatenatedLearning:
+        """Return the problem on some of the rows."""
+        other = copy.copy(self)
+        other.X, other.Y = self.X[rows], self.Y[rows]
+        other.stack = self.stack.at(other.X)
+        return other
+
+    def extend(self, point: Point, rows: NDArray[np.intp]) -> tuple[Array, ...]:
+        """Coefficients here of the functions that a solution of the problem on `rows` describes."""
+        extended = []
+        for c in point:
+            full = np.zeros((self.X.shape[0], c.shape[1]))
+            full[rows] = c
+            extended.append(full)
+        return tuple(extended)
+
     def evaluate(self, coordinates: Coordinates, u: Array, start: Machine | None = None) -> ConcatenatedEvaluation:
         """Evaluate J at the unknowns `u` in the given coordinates; the gradient is computed on demand."""
         return ConcatenatedEvaluation(self, coordinates, u, start)
@@ -136,6 +157,7 @@ class ConcatenatedLearning:
         max_time: float | None = None,
         progress: Any = False,
         starts: Sequence[Point] = (),
+        search_size: int | None = None,
     ) -> OuterSolution:
         """Search from several starts and keep the best objective.
 
@@ -157,21 +179,45 @@ class ConcatenatedLearning:
         progress : bool or Progress
         starts : sequence of points
             Further starting points, searched in addition.
+        search_size : int, optional
+            With more points than this the restarts are searched on so many of them, spread evenly over
+            the targets, and the best is continued on all: the functions found are the same object there.
 
         Returns
         -------
         OuterSolution
         """
-        return search(
-            self,
-            n_restarts=n_restarts,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            tol=tol,
-            max_iter=max_iter,
-            max_time=max_time,
-            progress=progress,
-            starts=starts,
+        n_restarts = check_whole_number("n_restarts", n_restarts, low=1)
+        max_iter = check_whole_number("max_iter", max_iter, low=1)
+        tol = check_number("tol", tol, low=0.0, open_low=True)
+        deadline = np.inf if max_time is None else time.monotonic() + check_number("max_time", max_time, low=0.0)
+        limits = Limits(tol, FINE_STALL, max_iter, deadline)
+        how: dict[str, Any] = {"n_restarts": n_restarts, "random_state": entropy(random_state), "n_jobs": n_jobs}
+        if search_size is None or self.X.shape[0] <= check_whole_number("search_size", search_size, low=2):
+            solution = search(self, limits, progress=progress, starts=starts, **how)
+        else:
+            solution = self._solve_from_sample(search_size, limits, how, progress, starts)
+        if not solution.status.is_success:
+            warnings.warn(f"{solution.status.value}: {solution.certificate}.", ConvexKernelsWarning, stacklevel=2)
+        return solution
+
+    def _solve_from_sample(
+        self, size: int, limits: Limits, how: dict[str, Any], progress: Any, starts: Sequence[Point]
+    ) -> OuterSolution:
+        """Search on some of the rows and continue the functions found on all of them."""
+        rows = sample_rows(self, size, np.random.default_rng(how["random_state"]))
+        first = search(self.restricted_to(rows), limits, progress=progress, **how)
+        starts = [self.extend(first.point, rows), *starts]
+        if first.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            limits = replace(limits, deadline=-np.inf)
+        last = search(self, limits, n_restarts=0, n_jobs=how["n_jobs"], progress=progress, starts=starts)
+        status = Status.INTERRUPTED if first.status is Status.INTERRUPTED else last.status
+        return replace(
+            last,
+            status=status,
+            n_iter=first.n_iter + last.n_iter,
+            seconds=first.seconds + last.seconds,
+            restart_values=first.restart_values,
         )
 
 

@@ -9,6 +9,7 @@ see drop out (an affine inner kernel on the plane has 3 unknowns per output inst
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -86,9 +87,12 @@ class LayerStack:
 
     def __init__(self, kernels: Sequence[Kernel], X: Array, widths: Any, weights: Any = None) -> None:
         self.kernels = tuple(kernels)
-        self.X = X
         self.widths = _check_widths(widths, len(self.kernels))
         self.scales = _check_weights(weights, self.widths)
+        self._prepare(X)
+
+    def _prepare(self, X: Array) -> None:
+        self.X = X
         self.innermost_gram = self.kernels[-1](X)
         self.innermost_basis = whiten(self.innermost_gram)
         if self.innermost_basis.shape[1] == 0:
@@ -97,6 +101,12 @@ class LayerStack:
                 "same image; choose another kernel or rescale X."
             )
         self.innermost_basis_gram = self.innermost_gram @ self.innermost_basis
+
+    def at(self, X: Array) -> LayerStack:
+        """Return the same layers on other points."""
+        other = copy.copy(self)
+        other._prepare(X)
+        return other
 
     @property
     def depth(self) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +13,18 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.concatenated_layers import Coordinates
 from convexkernels.outer.quasi_newton import Descent, Limits, descend
 from convexkernels.outer.solution import OuterSolution
 from convexkernels.progress import as_progress
 from convexkernels.solution import Record, Status
-from convexkernels.validation import check_number, check_whole_number
 
 if TYPE_CHECKING:
     from convexkernels.outer.concatenated import ConcatenatedEvaluation, ConcatenatedLearning
     from convexkernels.outer.outermost import Machine
 
-__all__ = ["identity_start", "random_start", "refine", "search"]
+__all__ = ["entropy", "identity_start", "limited_threads", "random_start", "refine", "sample_rows", "search"]
 
 Array = NDArray[np.float64]
 Point = Sequence[Array]
@@ -69,80 +67,66 @@ class _Objective:
 
 def search(
     problem: ConcatenatedLearning,
+    limits: Limits,
     *,
     n_restarts: int,
-    random_state: Any,
-    n_jobs: int | None,
-    tol: float,
-    max_iter: int,
-    max_time: float | None,
-    progress: Any,
-    starts: Sequence[Point],
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    progress: Any = False,
+    starts: Sequence[Point] = (),
 ) -> OuterSolution:
-    """Search coarsely from all starts, then the best few to the tolerance; see `ConcatenatedLearning.solve`."""
-    n_restarts = check_whole_number("n_restarts", n_restarts, low=1)
-    tol = check_number("tol", tol, low=0.0, open_low=True)
-    max_iter = check_whole_number("max_iter", max_iter, low=1)
+    """Search coarsely from all starts, then the best few to `limits`; see `ConcatenatedLearning.solve`."""
     began = time.monotonic()
-    deadline = began + check_number("max_time", max_time, low=0.0) if max_time is not None else np.inf
     show = as_progress(progress)
-    show.start(f"concatenated learning: {problem.X.shape[0]} points, {len(problem.layers)} layers, {n_restarts} starts")
-    coarse = Limits(tol, COARSE_STALL, max_iter, deadline)
-    fine = Limits(tol, FINE_STALL, max_iter, deadline)
-    seeds = np.random.SeedSequence(_entropy(random_state)).spawn(n_restarts)
+    n_starts = n_restarts + len(starts)
+    show.start(f"concatenated learning: {problem.X.shape[0]} points, {len(problem.layers)} layers, {n_starts} starts")
+    seeds = np.random.SeedSequence(entropy(random_state)).spawn(n_restarts)
+    jobs: list[Job] = [(k, seed, None) for k, seed in enumerate(seeds)]
+    jobs += [(n_restarts + k, None, start) for k, start in enumerate(starts)]
+    coarse = replace(limits, stall_tol=COARSE_STALL)
     with limited_threads(problem, n_jobs):
-        jobs: list[Job] = [(k, seed, None) for k, seed in enumerate(seeds)]
-        jobs += [(n_restarts + k, None, start) for k, start in enumerate(starts)]
         runs = list(_watched(_all_runs(problem, jobs, coarse, n_jobs), began, show))
+        interrupted = len(runs) < n_starts or any(run.descent.status is Status.INTERRUPTED for run in runs)
         finalists = sorted(runs, key=lambda run: (run.descent.value, run.index))[:N_FINALISTS]
-        finalists = [run for run in finalists if np.isfinite(run.descent.value)]
-        interrupted = len(runs) < len(jobs) or any(r.descent.status is Status.INTERRUPTED for r in runs)
-        jobs = [] if interrupted else [(run.index, None, run.point) for run in finalists]
-        polished = list(_watched(_all_runs(problem, jobs, fine, n_jobs), began, show))
-        return _conclude(problem, runs, polished, tol, interrupted, len(seeds) + len(starts), began, show)
+        jobs = [(run.index, None, run.point) for run in finalists if np.isfinite(run.descent.value)]
+        polished = [] if interrupted else list(_watched(_all_runs(problem, jobs, limits, n_jobs), began, show))
+        interrupted |= any(run.descent.status is Status.INTERRUPTED for run in polished)
+        solution = _conclude(problem, [*polished, *runs], n_starts, limits.tol, interrupted, began)
+    show.finish(f"{solution.status.value}: {solution.certificate}, {solution.n_dropped} of {n_starts} starts dropped")
+    return solution
 
 
 def _conclude(
-    problem: ConcatenatedLearning,
-    runs: list[Run],
-    polished: list[Run],
-    tol: float,
-    interrupted: bool,
-    n_jobs: int,
-    began: float,
-    show: Any,
+    problem: ConcatenatedLearning, runs: list[Run], n_starts: int, tol: float, interrupted: bool, began: float
 ) -> OuterSolution:
-    values = np.full(n_jobs, np.inf)
-    for run in [*runs, *polished]:
+    """Certify the best run; what the descent believes about its end does not count."""
+    values = np.full(n_starts, np.inf)
+    for run in runs:
         values[run.index] = min(values[run.index], run.descent.value)
     if not np.isfinite(values).any():
         raise InvalidInputError(
-            f"the objective is not finite at any of the {n_jobs} starts: the outer kernel {problem.layers[0]!r} is "
+            f"the objective is not finite at any of the {n_starts} starts: the outer kernel {problem.layers[0]!r} is "
             "numerically singular there; use a rougher or narrower outer kernel, a larger nugget, or regression."
         )
-    best = min([*polished, *runs], key=lambda run: (run.descent.value, run.index))
+    best = min(runs, key=lambda run: (run.descent.value, run.index))
     certificate = problem.certificate(best.point)
-    status = Status.STATIONARY if certificate.holds(tol) else best.descent.status
-    if interrupted or any(run.descent.status is Status.INTERRUPTED for run in polished):
-        status = Status.INTERRUPTED
-    elif status is Status.STATIONARY and not certificate.holds(tol):
+    status = best.descent.status
+    if certificate.holds(tol):
+        status = Status.STATIONARY
+    elif status is Status.STATIONARY:
         status = Status.STALLED
-    history = tuple(Record(k, value, -np.inf, 0.0) for k, value in enumerate(best.descent.values))
-    solution = OuterSolution(
+    trace = zip(best.descent.values, best.descent.times, strict=True)
+    return OuterSolution(
         problem=problem,
         point=best.point,
         certificate=certificate,
-        status=status,
-        n_iter=sum(run.descent.n_iter for run in [*runs, *polished]),
+        status=Status.INTERRUPTED if interrupted else status,
+        n_iter=sum(run.descent.n_iter for run in runs),
         seconds=time.monotonic() - began,
-        history=history,
+        history=tuple(Record(k, value, -np.inf, seconds) for k, (value, seconds) in enumerate(trace)),
         restart_values=values,
         solver="restarted BFGS",
     )
-    show.finish(f"{status.value}: {certificate}, {solution.n_dropped} of {n_jobs} starts dropped")
-    if not status.is_success:
-        warnings.warn(f"{status.value}: {certificate}.", ConvexKernelsWarning, stacklevel=4)
-    return solution
 
 
 def refine(problem: ConcatenatedLearning, start: Point, limits: Limits) -> Run:
@@ -177,6 +161,7 @@ def _run(
             break
         point = coordinates.coefficients(again.point)
         again.n_iter += descent.n_iter
+        again.times = descent.times + [descent.times[-1] + seconds for seconds in again.times[1:]]
         again.values = descent.values + again.values[1:]
         descent = again
     return Run(index, point, descent)
@@ -240,7 +225,17 @@ def _watched(runs: Iterable[Run], began: float, show: Any) -> Iterator[Run]:
         return
 
 
-def _entropy(random_state: Any) -> int:
+def sample_rows(problem: ConcatenatedLearning, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw about `size` rows, spread evenly over the targets and with every class among them."""
+    order = np.lexsort((rng.random(problem.X.shape[0]), *problem.Y.T))
+    chosen = order[np.linspace(0, order.size - 1, size).round().astype(np.intp)]
+    _, representatives = np.unique(problem.Y, axis=0, return_index=True)
+    if representatives.size <= size // 4:
+        chosen = np.concatenate([chosen, representatives])
+    return np.unique(chosen)
+
+
+def entropy(random_state: Any) -> int:
     """A seed from whatever scikit-learn and NumPy accept as `random_state`."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))

@@ -55,6 +55,10 @@ class OutermostLoss(ABC):
         return np.arange(X.shape[0])
 
     @abstractmethod
+    def risk(self, F: Array, Y: Array) -> float:
+        """Sum of the losses of predictions `F`, shape (points, outputs), on points not learned from."""
+
+    @abstractmethod
     def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
         """Solve for the Gram matrix `Q` (which may be overwritten), warm-started at `start`.
 
@@ -91,6 +95,9 @@ class Interpolation(OutermostLoss):
             )
         return np.sort(first)
 
+    def risk(self, F: Array, Y: Array) -> float:
+        return float(np.sum((F - Y) ** 2))
+
     def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
         value, B = _quadratic_form(Q, Y, self.nugget * float(np.trace(Q)) / Q.shape[0])
         return Machine(value, B, np.zeros(Y.shape[1]))
@@ -108,6 +115,9 @@ class SquaredError(OutermostLoss):
 
     def __init__(self, lam: float) -> None:
         self.lam = check_number("lam", lam, low=0.0, open_low=True)
+
+    def risk(self, F: Array, Y: Array) -> float:
+        return float(np.sum((F - Y) ** 2))
 
     def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
         value, B = _quadratic_form(Q, Y, self.lam)
@@ -137,6 +147,14 @@ class SupportVector(OutermostLoss):
 
     def targets(self, y: Any, m: int) -> Array:
         return np.ascontiguousarray(self.loss.targets(y, m).T)
+
+    def risk(self, F: Array, Y: Array) -> float:
+        total = 0.0
+        for f, y in zip(F.T, Y.T, strict=True):
+            dual = self.loss.box_dual(y, np.ones_like(y))
+            r = dual.lin - f
+            total += float(np.maximum(0.0, np.maximum(dual.hi * (r - dual.eps), dual.lo * (r + dual.eps))).sum())
+        return total / self.C
 
     def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
         weights = np.ones(Y.shape[0])

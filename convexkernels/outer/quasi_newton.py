@@ -79,7 +79,7 @@ class Descent:
     status: Status
     n_iter: int
     values: list[float] = field(repr=False)
-    seconds: float
+    times: list[float] = field(repr=False)  # seconds since the start, one per value
 
 
 class _DenseInverseHessian:
@@ -161,8 +161,8 @@ def descend(evaluate: Callable[[Array], Evaluation], start: Array, limits: Limit
     point = np.array(start)
     here = evaluate(point)
     if not np.isfinite(here.value):
-        return Descent(point, np.inf, np.inf, Status.NUMERICAL_ERROR, 0, [], time.monotonic() - began)
-    value, gradient, values = here.value, here.gradient(), [here.value]
+        return Descent(point, np.inf, np.inf, Status.NUMERICAL_ERROR, 0, [], [])
+    value, gradient, values, times = here.value, here.gradient(), [here.value], [0.0]
     model = _DenseInverseHessian(point.size) if point.size <= LARGEST_DENSE else _LimitedInverseHessian()
     try:
         while (status := limits.reached(values, gradient, point)) is None:
@@ -172,10 +172,11 @@ def descend(evaluate: Callable[[Array], Evaluation], start: Array, limits: Limit
                 break
             point, value, gradient = found
             values.append(value)
+            times.append(time.monotonic() - began)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     residual = float(np.linalg.norm(gradient))
-    return Descent(point, value, residual, status, len(values) - 1, values, time.monotonic() - began)
+    return Descent(point, value, residual, status, len(values) - 1, values, times)
 
 
 def _step(
