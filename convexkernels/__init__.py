@@ -22,6 +22,7 @@ _HOME = {
     "OnColumns": "kernels",
     "GeneralizedPolynomialKernel": "kernels",
     "Polynomial": "kernels",
+    "Rescaled": "kernels",
     "TessellatedKernel": "kernels",
     "TensorMatern": "kernels",
     "WeightedSum": "kernels",
@@ -32,12 +33,22 @@ _HOME = {
     "Tessellated": "families",
     "UnitBox": "families",
     # losses
+    "EpsilonInsensitive": "losses",
     "Hinge": "losses",
+    "LeastSquares": "losses",
     "Loss": "losses",
+    "Pinball": "losses",
     # problems and solvers
     "KernelLearning": "problems",
+    "Machine": "problems",
     "Program": "problems",
+    # estimators
+    "TessellatedSVC": "estimators",
     # vocabulary
+    "Outcome": "checking",
+    "Verdict": "checking",
+    "check_gradient": "checking",
+    "check_psd": "checking",
     "DualityGap": "certificate",
     "Stationarity": "certificate",
     "Record": "solution",

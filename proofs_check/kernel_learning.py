@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from convexkernels import Gaussian
+from convexkernels import Box, Gaussian, Hinge, KernelLearning, Tessellated
 from convexkernels.checking import Verdict
 from proofs_check import direct_tessellated as direct
-from proofs_check.optimal_kernel import bracket_for_matrix, labels
+from proofs_check.optimal_kernel import bracket_for_matrix, feasible_dual, labels
 from proofs_check.tessellated_formulas import inside, polynomial_features
 
 Array = NDArray[np.float64]
@@ -72,11 +72,12 @@ def _coefficients(case: direct.Case, X: Array) -> Array:
     return A
 
 
-def _solve_24(A: Array, y: Array, C: float, penalty: float) -> tuple[float, float, Array]:
-    """TK-SDP (24) as printed, with ``penalty C delta'e`` in the corner; optimum, its error, and P.
+def _bracket_24(A: Array, y: Array, C: float, penalty: float) -> tuple[float, float]:
+    """Rigorous bounds on half the optimum of TK-SDP (24) with ``penalty C delta'e`` in the corner.
 
-    The solver meets its matrix inequality and its gap to a tolerance it is told; shifting the
-    inequality by that much moves the optimum by at most that much times the trace of the multiplier.
+    The program is solved by CVXPY and Clarabel as it is stated. For its P, made feasible, and any alpha the
+    point ``v = G(P) alpha`` with the least t is feasible and bounds the optimum from above. The column of
+    its multiplier is an alpha, and ``e'alpha - lambda_max(D(alpha)) / 2`` bounds it from below.
     """
     size, m = A.shape[0], A.shape[2]
     P = cp.Variable((size, size), PSD=True)
@@ -87,38 +88,36 @@ def _solve_24(A: Array, y: Array, C: float, penalty: float) -> tuple[float, floa
     column = cp.reshape(1.0 + nu - delta + gamma * y, (m, 1), order="C")
     corner = cp.reshape(t - penalty * C * cp.sum(delta), (1, 1), order="C")
     lmi = cp.bmat([[0.5 * (G + G.T), column], [column.T, corner]]) >> 0
-    asked = 1e-8
-    program = cp.Problem(cp.Minimize(t), [lmi, cp.trace(P) <= 1.0])
-    program.solve(solver=cp.CLARABEL, tol_gap_abs=asked, tol_gap_rel=asked, tol_feas=asked)
-    error = asked * (1.0 + abs(float(t.value)) + float(np.trace(lmi.dual_value)))
-    values, vectors = np.linalg.eigh(0.5 * (P.value + P.value.T))
+    cp.Problem(cp.Minimize(t), [lmi, cp.trace(P) <= 1.0]).solve(solver=cp.CLARABEL)
+    multiplier, matrix = np.asarray(lmi.dual_value), np.asarray(P.value)
+    alpha = feasible_dual(-multiplier[:m, m] / multiplier[m, m], y, 0.5 * penalty * C)
+    D = np.einsum("k,ijkl,l->ij", alpha * y, A, alpha * y)
+    lower = float(alpha.sum()) - 0.5 * max(0.0, float(np.linalg.eigvalsh(0.5 * (D + D.T))[-1]))
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     feasible = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return float(t.value), error, feasible / max(1.0, float(np.trace(feasible)))
+    gram = np.einsum("ijkl,ij->kl", A, feasible / max(1.0, float(np.trace(feasible))))
+    return lower, 0.5 * bracket_for_matrix(0.5 * (gram + gram.T), y, C, penalty).upper
 
 
-def measure_strong_duality(penalty: float, rng: np.random.Generator) -> Verdict:
-    """The SDP's optimum, halved, lies between an upper and a lower bound of the min-max problem (4).
+def measure_strong_duality(subject: tuple[float, float], rng: np.random.Generator) -> Verdict:
+    """The SDP (24) and the min-max problem (4), solved by two methods, have the same optimum.
 
-    Upper: primal SVM objective at the SDP's P. Lower: ``e'alpha - lambda_max(D(alpha)) / 2`` at the
-    dual solution for that P. Both hold for any feasible point; half their distance and the error of
-    the solver's optimum are the tolerance.
+    Each gives rigorous bounds on its own optimum; the two intervals have to overlap. `subject` holds the
+    coefficient of ``C delta'e`` in the SDP and the bound on trace P in (4).
     """
-    n, degree = ((1, 1), (2, 0), (1, 0))[int(rng.integers(3))]
+    penalty, trace = subject
+    n, degree = ((1, 1), (2, 0), (2, 1))[int(rng.integers(3))]
     case = direct.random_case(rng, n, degree)
     y = labels(rng, balanced=False)
     X = inside(rng, case, y.size, margin=0.1)
-    A = _coefficients(case, X)
     C = float(np.exp(rng.uniform(0.0, 3.0)))
-    optimum, error, P = _solve_24(A, y, C, penalty)
-    K = np.einsum("ijkl,ij->kl", A, P)
-    bound = bracket_for_matrix(0.5 * (K + K.T), y, C, 2.0)
-    w = bound.alpha * y
-    D = np.einsum("k,ijkl,l->ij", w, A, w)
-    lower = float(bound.alpha.sum()) - 0.5 * max(0.0, float(np.linalg.eigvalsh(0.5 * (D + D.T))[-1]))
-    upper = 0.5 * bound.upper
-    witness = {"X": X, "y": y, "C": C, "a": case.a, "b": case.b, "degree": degree, "P": P, "alpha": bound.alpha}
-    witness |= {"half_of_sdp": 0.5 * optimum, "lower": lower, "upper": upper}
-    return Verdict(abs(0.5 * optimum - 0.5 * (lower + upper)), 0.5 * (upper - lower) + 0.5 * error, 1, witness)
+    lower, upper = _bracket_24(_coefficients(case, X), y, C, penalty)
+    family = Tessellated(degree=degree, box=Box(case.a, case.b), trace=trace)
+    other = KernelLearning(family, Hinge(C), X, y).solve(tol=1e-6).certificate
+    witness = {"X": X, "y": y, "C": C, "a": case.a, "b": case.b, "degree": degree}
+    witness |= {"bounds_24": np.array([lower, upper]), "bounds_4": np.array([other.lower, other.upper])}
+    rounding = EPS * (y.size**2 + 8) * (1.0 + C) * abs(upper)
+    return Verdict(max(0.0, lower - other.upper, other.lower - upper), rounding, 1, witness)
 
 
 def measure_scaling(factor: float, rng: np.random.Generator) -> Verdict:

@@ -21,6 +21,7 @@ __all__ = [
     "Bracket",
     "bracket_17",
     "bracket_for_matrix",
+    "feasible_dual",
     "labels",
     "measure_matrix",
     "measure_signs",
@@ -78,7 +79,7 @@ def labels(rng: np.random.Generator, balanced: bool) -> Array:
     return y
 
 
-def _repair(alpha: Array, y: Array, cap: float) -> Array:
+def feasible_dual(alpha: Array, y: Array, cap: float) -> Array:
     """Nearest simple feasible point of 0 <= alpha <= cap, y'alpha = 0: clip, then shrink the heavier class."""
     alpha = np.clip(alpha, 0.0, cap)
     plus, minus = alpha[y > 0].sum(), alpha[y < 0].sum()
@@ -105,10 +106,10 @@ def bracket_17(y: Array, C: float, penalty: float) -> Bracket:
     lmi = cp.bmat([[Y @ K @ Y, column], [column.T, corner]]) >> 0
     cp.Problem(cp.Minimize(t), [lmi, cp.trace(K) == m]).solve(solver=cp.CLARABEL)
     multiplier = np.asarray(lmi.dual_value)
-    alpha = _repair(-multiplier[:m, m] / multiplier[m, m], y, 0.5 * penalty * C)
+    alpha = feasible_dual(-multiplier[:m, m] / multiplier[m, m], y, 0.5 * penalty * C)
     lower = 2.0 * float(alpha.sum()) - m * float(alpha @ alpha)
-    slack = np.maximum(delta.value, 0.0)
-    achieved = 1.0 + np.maximum(nu.value, 0.0) - slack + float(gamma.value) * y
+    slack = np.maximum(np.asarray(delta.value), 0.0)
+    achieved = 1.0 + np.maximum(np.asarray(nu.value), 0.0) - slack + float(np.asarray(gamma.value)) * y
     upper = float(achieved @ achieved) / m + penalty * C * float(slack.sum())
     return Bracket(lower, upper, alpha)
 
@@ -122,7 +123,7 @@ def bracket_for_matrix(K: Array, y: Array, C: float, penalty: float) -> Bracket:
     objective = 2.0 * cp.sum(variable) - cp.sum_squares(root.T @ variable)
     cap = 0.5 * penalty * C
     cp.Problem(cp.Maximize(objective), [variable >= 0, variable <= cap, y @ variable == 0]).solve(solver=cp.CLARABEL)
-    alpha = _repair(np.asarray(variable.value), y, cap)
+    alpha = feasible_dual(np.asarray(variable.value), y, cap)
     quadratic = float(alpha @ G @ alpha)
     lower = 2.0 * float(alpha.sum()) - quadratic
     candidates = (G @ alpha - 1.0) / y

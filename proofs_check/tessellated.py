@@ -211,6 +211,15 @@ REPRESENTATION = [
         trials=20,
     ),
     Claim(
+        "corollary-13-in-the-library",
+        "The library's tessellated kernel is the integral of (7), second block of N on the complement of {z >= x}.",
+        PAPER,
+        "(7), (10), Corollary 13",
+        formulas.measure_integral,
+        (formulas.library_kernel, COMPLEMENT, ANY),
+        (formulas.library_kernel, PRINTED, SEVERAL),
+    ),
+    Claim(
         "appendix-a-as-printed",
         "The constants of h for the box [0, 3] x [0, 4] are 12, 36 and 108.",
         PAPER,

@@ -8,6 +8,8 @@ from math import comb, factorial
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels import TessellatedKernel
+from convexkernels.bases import monomial_basis
 from convexkernels.checking import Verdict, check_psd
 from proofs_check import direct_tessellated as direct
 from proofs_check.direct_tessellated import EPS, Case, Value
@@ -45,6 +47,17 @@ def corollary_13_printed(case: Case, x: Array, y: Array) -> Value:
 
 def corollary_13_without_third(case: Case, x: Array, y: Array) -> Value:
     return direct.corollary_13(case, x, y, "none")
+
+
+def library_kernel(case: Case, x: Array, y: Array) -> Value:
+    """The library's kernel with the same P, its monomials matched by their exponents."""
+    basis = monomial_basis(x.size, case.degree)
+    ours = {tuple(row): i for i, row in enumerate(np.hstack(direct.exponents(x.size, case.degree)).tolist())}
+    order = np.array([ours[tuple(row)] for row in np.hstack([basis.gamma, basis.delta]).astype(float).tolist()])
+    order = np.append(order, order + order.size)
+    kernel = TessellatedKernel(case.P[np.ix_(order, order)], case.a, case.b, case.degree)
+    # Any regrouping of the same terms rounds by no more than adding them one by one.
+    return Value(float(kernel(x[None, :], y[None, :])[0, 0]), direct.corollary_13(case, x, y).error)
 
 
 def measure_linearity(combine: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
