@@ -26,7 +26,7 @@ class BoxRule(ABC):
     def containing(self, X: Array) -> tuple[Array, Array]:
         """The corners, after checking that every row of `X` lies inside."""
         lower, upper = self.limits(X.shape[1])
-        outside = ~((lower <= X) & (X <= upper))
+        outside = (X < lower) | (X > upper)  # noqa: SIM300
         if outside.any():
             row, column = np.argwhere(outside)[0]
             raise InvalidInputError(

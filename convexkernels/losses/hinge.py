@@ -62,6 +62,16 @@ class Hinge(SupportVectorLoss):
     def coefficients(self, alpha: Array, y: Array) -> Array:
         return y * alpha
 
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float]:
+        value, b = super().primal(f, quadratic, y, weights)
+        # Where C is huge for the scale of K, slacks of the size of rounding dominate the objective; the multiple
+        # of f that has no slack at all is feasible too.
+        margins = y * (f + b)
+        smallest = float(margins[weights > 0].min())
+        if smallest > 0.5:
+            value = min(value, 0.5 * quadratic / smallest**2)
+        return value, b
+
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 

@@ -1,6 +1,7 @@
 """Problems: a family, a loss and data, joined into something that can measure any candidate."""
 
 from convexkernels.problems.kernel_learning import Evaluation, KernelLearning
+from convexkernels.problems.machine import Machine
 from convexkernels.problems.program import Program
 
-__all__ = ["Evaluation", "KernelLearning", "Program"]
+__all__ = ["Evaluation", "KernelLearning", "Machine", "Program"]

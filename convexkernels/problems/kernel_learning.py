@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
+from convexkernels.problems.machine import Machine
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
@@ -160,13 +162,8 @@ class KernelLearning:
             ``time.monotonic()`` after which inexact machines are returned.
         """
         K = self.gram_set.gram(theta) if K is None else K
-        alphas = [
-            self.loss.maximise(
-                K, y, self.weights, start=None if start is None else start[k], tol=tol, deadline=deadline
-            )
-            for k, y in enumerate(self.Y)
-        ]
-        return self.measure(theta, np.array(alphas), K)
+        alpha = self.loss.maximise_all(K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
+        return self.measure(theta, alpha, K)
 
     def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:
         """Values of given dual variables at `theta`, whose Gram matrix is `K`."""
@@ -255,11 +252,18 @@ class KernelLearning:
             values.append(self.loss.primal(f, float(w @ f), y, self.weights)[1])
         return np.array(values)
 
-    def decision_function(self, theta: Array, alpha: Array, X: Any) -> Array:
-        """``f(x) = sum_i w_i k(x_i, x) + b`` for the rows of `X`, shape (n_samples,) or (n_samples, n_machines)."""
+    def machine(self, theta: Array, alpha: Array) -> Machine:
+        """The functions ``f(x) = sum_i w_i k(x_i, x) + b``, kept with their support vectors only."""
         W = self.coefficients(np.atleast_2d(alpha))
-        values = self.gram_set.cross(theta, X) @ W.T + self._inner_intercepts(theta, W)
-        return values[:, 0] if self.single else values
+        support = np.flatnonzero(W.any(axis=0))
+        return Machine(
+            gram_set=self.gram_set.restrict(support),
+            theta=theta,
+            W=W[:, support],
+            b=self._inner_intercepts(theta, W),
+            support=support,
+            single=self.single,
+        )
 
     # -- solving -----------------------------------------------------------------------------------
 
@@ -310,6 +314,12 @@ class KernelLearning:
         from convexkernels.problems.program import state
 
         return state(self)
+
+    def with_gram_set(self, gram_set: GramSet) -> KernelLearning:
+        """The same problem over another set of Gram matrices on the same points."""
+        other = copy(self)
+        other.gram_set = gram_set
+        return other
 
     @cached_property
     def full_gram_set(self) -> GramSet:

@@ -1,0 +1,101 @@
+"""Frank-Wolfe on the parameter of the kernel, with an exact line search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.driver import Iterate, OuterSolver
+
+__all__ = ["FrankWolfe"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class _Memory:
+    evaluation: Any
+    vertex: Array
+    K: Array
+
+
+class FrankWolfe(OuterSolver):
+    """Steps towards the vertex of Theta that the linearised problem chooses.
+
+    Colbert, Talitckii and Peet (2020, 2023) alternate an SVM and a singular value decomposition in this way.
+    Here the step length minimises J on the segment: J is convex with slope ``-scale / 2 w'(K_vertex - K) w``,
+    whose sign change is bracketed. The tail of the method is slow (sublinear where the optimum is no vertex):
+    it serves as a cross-check of the default solver.
+
+    Parameters
+    ----------
+    inner_fraction : float
+        Tolerance of the machines as a fraction of the current relative gap.
+    """
+
+    name = "frank-wolfe"
+
+    def __init__(self, inner_fraction: float = 0.02) -> None:
+        self.inner_fraction = inner_fraction
+
+    def accepts(self, problem: Any) -> str | None:
+        return None if problem.gram_set.has_support else "its family has no cheap support function; use 'conic'"
+
+    def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        theta = problem.gram_set.initial()
+        K = problem.gram_set.gram(theta)
+        evaluation = problem.evaluate(theta, K=K, tol=1e-3, deadline=deadline)
+        lower, _, vertex = problem.lower_bound(evaluation)
+        return Iterate(theta, evaluation.alpha, evaluation.upper, lower, memory=_Memory(evaluation, vertex, K))
+
+    def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        memory: _Memory = iterate.memory
+        here = memory.evaluation
+        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
+        inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
+        direction = memory.vertex - here.theta
+        change = problem.gram_set.gram(direction)
+        found = self._line_search(problem, here, direction, memory.K, change, inner_tol, deadline)
+        if found is None:
+            iterate.stalled = True
+            return iterate
+        lower, _, vertex = problem.lower_bound(found)
+        # `memory.K` was moved along the segment by the search; rounding is dropped by forming it anew.
+        K = problem.gram_set.gram(found.theta, out=memory.K)
+        return Iterate(found.theta, found.alpha, found.upper, lower, memory=_Memory(found, vertex, K))
+
+    def _line_search(
+        self, problem: Any, here: Any, direction: Array, K: Array, change: Array, tol: float, deadline: float | None
+    ) -> Any:
+        """Evaluation at (nearly) the lowest point of the segment; None when no point of it is lower."""
+        low, high, reached = 0.0, 1.0, 0.0
+        slope_low = first = _slope(here.W, change)
+        slope_high = np.nan
+        trial, start, best = 1.0, here.alpha, None
+        for _ in range(25):
+            K += (trial - reached) * change
+            reached = trial
+            found = problem.evaluate(here.theta + trial * direction, K=K, start=start, tol=tol, deadline=deadline)
+            start = found.alpha
+            if best is None or found.value < best.value:
+                best = found
+            slope = _slope(found.W, change)
+            if slope < 0.0:
+                if trial == 1.0:
+                    break
+                low, slope_low = trial, slope
+            else:
+                high, slope_high = trial, slope
+            if abs(slope) <= 1e-2 * abs(first) or high - low <= 1e-6 * high:
+                break
+            secant = low - slope_low * (high - low) / (slope_high - slope_low)
+            trial = float(np.clip(secant, low + 0.05 * (high - low), high - 0.05 * (high - low)))
+        return best if best is not None and best.value < here.value * (1.0 + tol) else None
+
+
+def _slope(W: Array, change: Array) -> float:
+    """Slope of J along the segment, up to the positive factor scale / 2."""
+    return -float(sum(w @ (change @ w) for w in W))
