@@ -1,0 +1,62 @@
+"""What README.md tells a reader to type works: its Python runs, its files and commands exist."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
+README = PAGES[0].read_text()
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_readme_opens_with_the_two_commands():
+    first = blocks(README, "sh")[0]
+    assert "make demo" in first
+    assert "make test" in first
+    assert README.index("```sh") < README.index("```python")
+
+
+def test_python_of_the_readme_runs_from_top_to_bottom(tmp_path):
+    """One program, as somebody would paste it; every block may use what the blocks above defined."""
+    code = blocks(README, "python")
+    assert len(code) >= 2
+    script = tmp_path / "readme.py"
+    script.write_text("\n".join(code))
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-W", "error::UserWarning", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_make_targets_exist(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"`?make ([a-z]+)\b`", page.read_text()))
+    assert named <= targets
+
+
+def test_commands_and_options_exist():
+    from convexkernels.cli import main
+
+    for command, rest in re.findall(r"^convexkernels (\w+)(.*)$", "\n".join(blocks(README, "sh")), flags=re.MULTILINE):
+        help_text = subprocess.run(
+            [sys.executable, "-m", "convexkernels", command, "--help"], capture_output=True, text=True, check=True
+        ).stdout
+        for option in re.findall(r"--[\w-]+", rest):
+            assert option in help_text
+    assert callable(main)
