@@ -1,0 +1,52 @@
+"""Projections, against their optimality conditions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convexkernels.linalg import leading_eigenpair, project_simplex, project_spectraplex
+
+entries = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12)
+
+
+@given(entries, st.floats(1e-3, 1e3))
+@settings(max_examples=100, deadline=None)
+def test_simplex_projection_is_feasible_and_nearest(values, total):
+    v = np.array(values)
+    u = project_simplex(v, total)
+    assert (u >= 0).all()
+    assert u.sum() == pytest.approx(total, rel=1e-9)
+    # (v - u)'(vertex - u) <= 0 for every vertex of the simplex characterises the projection.
+    inner = total * (v - u) - (v - u) @ u
+    assert inner.max() <= 1e-9 * (1 + np.abs(v).max()) * total * len(v)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_spectraplex_projection_is_feasible_and_nearest(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(6, 6)) * 10 ** rng.uniform(-2, 2)
+    A = A + A.T
+    trace = 10 ** rng.uniform(-2, 2)
+    P = project_spectraplex(A, trace)
+    assert np.linalg.eigvalsh(P)[0] >= -1e-12 * trace
+    assert np.trace(P) <= trace * (1 + 1e-12)
+    # <A - P, V - P> <= max over the set of <A - P, V> - <A - P, P> = 0 at the projection.
+    R = A - P
+    best = max(trace * np.linalg.eigvalsh(R)[-1], 0.0)
+    assert best - np.sum(R * P) <= 1e-9 * np.abs(A).max() * trace
+
+
+def test_points_of_the_spectraplex_stay():
+    A = np.diag([0.2, 0.3, 0.0])
+    np.testing.assert_allclose(project_spectraplex(A, 1.0), A, atol=1e-15)
+
+
+def test_leading_eigenvalue_is_not_below_the_exact_one():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        A = rng.normal(size=(5, 5))
+        A = A @ A.T
+        value, vector = leading_eigenpair(A)
+        assert value >= vector @ A @ vector
+        assert value == pytest.approx(np.linalg.norm(A, 2), rel=1e-12)
