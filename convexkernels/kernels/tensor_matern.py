@@ -47,9 +47,12 @@ class TensorMatern(Kernel):
 
     @staticmethod
     def _radius(difference: Array, length: float, smoothing: float) -> Array:
-        t = np.abs(difference)
-        t /= length
-        return np.hypot(t, smoothing, out=t) if smoothing > 0 else t
+        if smoothing == 0:
+            return np.abs(difference) / length
+        t = difference * (1.0 / length)
+        t *= t
+        t += smoothing * smoothing
+        return np.sqrt(t, out=t)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         profile, length, smoothing = self._checked()

@@ -1,7 +1,7 @@
 """Non-convex outer loops around convex inner programs; their answers are stationary, never proven optimal."""
 
 from convexkernels.outer.concatenated import ConcatenatedLearning
-from convexkernels.outer.outermost import Interpolation, SquaredError, SupportVector
+from convexkernels.outer.outermost import InnerProgram, Interpolation, SquaredError
 from convexkernels.outer.solution import OuterSolution
 
-__all__ = ["ConcatenatedLearning", "Interpolation", "OuterSolution", "SquaredError", "SupportVector"]
+__all__ = ["ConcatenatedLearning", "InnerProgram", "Interpolation", "OuterSolution", "SquaredError"]

@@ -19,7 +19,7 @@ from convexkernels.kernels import Concatenated, Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.outer.concatenated_layers import Coordinates, LayerStack
 from convexkernels.outer.concatenated_search import FINE_STALL, entropy, sample_rows, search
-from convexkernels.outer.outermost import Machine, OutermostLoss
+from convexkernels.outer.outermost import OutermostFit, OutermostLoss, as_outermost
 from convexkernels.outer.quasi_newton import Limits
 from convexkernels.outer.solution import OuterSolution
 from convexkernels.solution import Status
@@ -48,8 +48,9 @@ class ConcatenatedLearning:
     ----------
     layers : sequence of Kernel, length L >= 2
         K_1, ..., K_L, outermost first. All but the last have to be differentiable.
-    loss : OutermostLoss
-        ``Interpolation()``, ``SquaredError(lam)`` or ``SupportVector(lam, ...)``.
+    loss : Interpolation or a loss of the library
+        ``Interpolation()``, ``LeastSquares(lam)``, ``Hinge(C)``, ``EpsilonInsensitive(C, epsilon)``, ... For a
+        price C, the objective is divided by it: ``lam = 1 / (2 C)`` weighs the norm of f_1.
     X : array-like of shape (m, n)
     y : array-like of shape (m,) or (m, outputs)
         Several outputs share the inner layers.
@@ -73,7 +74,7 @@ class ConcatenatedLearning:
     def __init__(
         self,
         layers: Sequence[Kernel],
-        loss: OutermostLoss,
+        loss: Any,
         X: Any,
         y: Any,
         *,
@@ -84,10 +85,10 @@ class ConcatenatedLearning:
     ) -> None:
         points = check_points(X)
         _check_layers(layers)
-        Y = loss.targets(y, points.shape[0])
-        rows = loss.distinct_rows(points, Y)
         self.layers = tuple(layers)
-        self.loss = loss
+        self.loss: OutermostLoss = as_outermost(loss)
+        Y = self.loss.targets(y, points.shape[0])
+        rows = self.loss.distinct_rows(points, Y)
         self.X, self.Y = points[rows], Y[rows]
         self.stack = LayerStack(layers[1:], self.X, points.shape[1] if widths is None else widths, weights)
         for kernel, width in zip(layers[:-1], self.stack.widths, strict=True):
@@ -96,10 +97,10 @@ class ConcatenatedLearning:
         self.repulsion = check_number("repulsion", repulsion, low=0.0)
         self.is_single_output = np.ndim(y) == 1
 
-    def with_parameters(self, loss: OutermostLoss, mu: Any) -> ConcatenatedLearning:
+    def with_parameters(self, loss: Any, mu: Any) -> ConcatenatedLearning:
         """Return the same problem with another loss and other norm weights; the layers are shared."""
         other = copy.copy(self)
-        other.loss, other.mu = loss, _check_mu(mu, self.stack.depth)
+        other.loss, other.mu = as_outermost(loss), _check_mu(mu, self.stack.depth)
         return other
 
     def restricted_to(self, rows: NDArray[np.intp]) -> ConcatenatedLearning:
@@ -108,6 +109,12 @@ class ConcatenatedLearning:
         other.X, other.Y = self.X[rows], self.Y[rows]
         other.stack = self.stack.at(other.X)
         return other
+
+    def sampled(self, size: int | None, random_state: Any) -> ConcatenatedLearning:
+        """Return the problem on about `size` rows, spread evenly over the targets, or itself if it is not larger."""
+        if size is None or self.X.shape[0] <= check_whole_number("search_size", size, low=2):
+            return self
+        return self.restricted_to(sample_rows(self, size, np.random.default_rng(entropy(random_state))))
 
     def extend(self, point: Point, rows: NDArray[np.intp]) -> tuple[Array, ...]:
         """Coefficients here of the functions that a solution of the problem on `rows` describes."""
@@ -118,7 +125,7 @@ class ConcatenatedLearning:
             extended.append(full)
         return tuple(extended)
 
-    def evaluate(self, coordinates: Coordinates, u: Array, start: Machine | None = None) -> ConcatenatedEvaluation:
+    def evaluate(self, coordinates: Coordinates, u: Array, start: OutermostFit | None = None) -> ConcatenatedEvaluation:
         """Evaluate J at the unknowns `u` in the given coordinates; the gradient is computed on demand."""
         return ConcatenatedEvaluation(self, coordinates, u, start)
 
@@ -137,7 +144,7 @@ class ConcatenatedLearning:
         """The deep kernel (10) at `point`."""
         return Concatenated(self.layers[0], self.stack.maps(point))
 
-    def machine(self, point: Point) -> Machine:
+    def machine(self, point: Point) -> OutermostFit:
         """The outermost kernel machine at `point`: the exact solution for its deep kernel."""
         return self.loss.solve(self.kernel(point)(self.X), self.Y)
 
@@ -225,7 +232,7 @@ class ConcatenatedEvaluation:
     """J at one point, with its gradient by the adjoint method on demand."""
 
     def __init__(
-        self, problem: ConcatenatedLearning, coordinates: Coordinates, u: Array, start: Machine | None = None
+        self, problem: ConcatenatedLearning, coordinates: Coordinates, u: Array, start: OutermostFit | None = None
     ) -> None:
         self.problem = problem
         self.coordinates = coordinates

@@ -22,7 +22,7 @@ from convexkernels.solution import Record, Status
 
 if TYPE_CHECKING:
     from convexkernels.outer.concatenated import ConcatenatedEvaluation, ConcatenatedLearning
-    from convexkernels.outer.outermost import Machine
+    from convexkernels.outer.outermost import OutermostFit
 
 __all__ = ["entropy", "identity_start", "limited_threads", "random_start", "refine", "sample_rows", "search"]
 
@@ -56,7 +56,7 @@ class _Objective:
     def __init__(self, problem: ConcatenatedLearning, coordinates: Coordinates) -> None:
         self.problem = problem
         self.coordinates = coordinates
-        self.last: Machine | None = None
+        self.last: OutermostFit | None = None
 
     def __call__(self, u: Array) -> ConcatenatedEvaluation:
         there = self.problem.evaluate(self.coordinates, u, self.last)

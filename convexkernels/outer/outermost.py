@@ -8,6 +8,7 @@ matrix and their values are summed.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,20 +21,21 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
 
 if TYPE_CHECKING:  # compiled code, loaded only by who passes such a loss
-    from convexkernels.losses import SupportVectorLoss
+    from convexkernels.losses import Loss
 
-__all__ = ["Interpolation", "Machine", "OutermostLoss", "SquaredError", "SupportVector"]
+__all__ = ["InnerProgram", "Interpolation", "OutermostFit", "OutermostLoss", "SquaredError", "as_outermost"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Machine:
-    """Solution of the inner problem: value, coefficients (m, outputs) and intercepts (outputs,)."""
+class OutermostFit:
+    """Solution of the inner problem: value, coefficients (m, outputs), intercepts (outputs,), dual variables."""
 
     value: float
     coefficients: Array
     intercept: Array
+    alpha: Array
 
     def predict(self, K: Array) -> Array:
         """Evaluate at points whose kernel values with the training images are the rows of `K`."""
@@ -59,7 +61,7 @@ class OutermostLoss(ABC):
         """Sum of the losses of predictions `F`, shape (points, outputs), on points not learned from."""
 
     @abstractmethod
-    def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
+    def solve(self, Q: Array, Y: Array, start: OutermostFit | None = None) -> OutermostFit:
         """Solve for the Gram matrix `Q` (which may be overwritten), warm-started at `start`.
 
         The value is inf when the problem has no solution at working precision.
@@ -98,9 +100,9 @@ class Interpolation(OutermostLoss):
     def risk(self, F: Array, Y: Array) -> float:
         return float(np.sum((F - Y) ** 2))
 
-    def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
+    def solve(self, Q: Array, Y: Array, start: OutermostFit | None = None) -> OutermostFit:
         value, B = _quadratic_form(Q, Y, self.nugget * float(np.trace(Q)) / Q.shape[0])
-        return Machine(value, B, np.zeros(Y.shape[1]))
+        return OutermostFit(value, B, np.zeros(Y.shape[1]), B)
 
 
 class SquaredError(OutermostLoss):
@@ -119,56 +121,66 @@ class SquaredError(OutermostLoss):
     def risk(self, F: Array, Y: Array) -> float:
         return float(np.sum((F - Y) ** 2))
 
-    def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
+    def solve(self, Q: Array, Y: Array, start: OutermostFit | None = None) -> OutermostFit:
         value, B = _quadratic_form(Q, Y, self.lam)
-        return Machine(self.lam * value, B, np.zeros(Y.shape[1]))
+        return OutermostFit(self.lam * value, B, np.zeros(Y.shape[1]), B)
 
 
-class SupportVector(OutermostLoss):
-    """A support vector machine: ``V(Q) = min sum_j loss(y_j, f(z_j) + b) + lam |f|^2`` with ``lam = 1 / (2 C)``.
+class InnerProgram(OutermostLoss):
+    """A kernel machine of the library, solved by its own dual program: hinge, epsilon-insensitive, least squares.
 
-    Hinge loss for labels -1 and 1, or any other loss of the library with a price C.
+    ``V(Q) = J(Q) / C`` for the losses with a price C, which is ``min sum_j loss(y_j, f(z_j) + b) + lam |f|^2``
+    with ``lam = 1 / (2 C)``, and ``V(Q) = J(Q)`` for least squares.
 
     Parameters
     ----------
     loss : Loss
-        For example ``Hinge(C)``. Its machines are solved from the previous ones to the relative
-        duality gap `tol`.
+        For example ``Hinge(C)`` or ``EpsilonInsensitive(C, epsilon)``.
     tol : float, > 0
+        Relative duality gap to which each machine is solved, starting from the previous one.
     """
 
-    def __init__(self, loss: SupportVectorLoss, tol: float = 1e-10) -> None:
-        if not hasattr(loss, "maximise") or not hasattr(loss, "C"):
-            raise InvalidInputError(f"loss must be a support vector loss such as Hinge(C), got {loss!r}.")
-        self.loss: Any = loss
+    def __init__(self, loss: Loss, tol: float = 1e-10) -> None:
+        if not hasattr(loss, "maximise"):
+            raise InvalidInputError(f"loss must be a loss such as Hinge(C) or Interpolation(), got {loss!r}.")
+        self.loss = loss
         self.tol = check_number("tol", tol, low=0.0, open_low=True)
-        self.C = check_number("C", self.loss.C, low=0.0, open_low=True)
-        self.lam = 0.5 / self.C
+        self.factor = loss.scale / getattr(loss, "C", 1.0)
+        self.lam = 0.5 * self.factor
 
     def targets(self, y: Any, m: int) -> Array:
         return np.ascontiguousarray(self.loss.targets(y, m).T)
 
     def risk(self, F: Array, Y: Array) -> float:
-        total = 0.0
-        for f, y in zip(F.T, Y.T, strict=True):
-            dual = self.loss.box_dual(y, np.ones_like(y))
-            r = dual.lin - f
-            total += float(np.maximum(0.0, np.maximum(dual.hi * (r - dual.eps), dual.lo * (r + dual.eps))).sum())
-        return total / self.C
+        # The primal without its norm; each machine's own intercept is part of F already.
+        ones = np.ones(Y.shape[0])
+        plain = copy.copy(self.loss)
+        plain.intercept = False
+        return self.factor * sum(plain.primal(f, 0.0, y, ones)[0] for f, y in zip(F.T, Y.T, strict=True))
 
-    def solve(self, Q: Array, Y: Array, start: Machine | None = None) -> Machine:
-        weights = np.ones(Y.shape[0])
-        W, intercept, total = np.zeros_like(Y), np.zeros(Y.shape[1]), 0.0
+    def solve(self, Q: Array, Y: Array, start: OutermostFit | None = None) -> OutermostFit:
+        loss, ones = self.loss, np.ones(Y.shape[0])
+        W, alphas = np.zeros_like(Y), np.zeros_like(Y)
+        intercept, total = np.zeros(Y.shape[1]), 0.0
         for k, y in enumerate(np.ascontiguousarray(Y.T)):
-            near = None if start is None else self.loss.dual_variable(start.coefficients[:, k], y)
-            alpha = self.loss.maximise(Q, y, weights, start=near, tol=self.tol)
-            w = self.loss.coefficients(alpha, y)
+            near = None if start is None else np.ascontiguousarray(start.alpha[:, k])
+            alpha = loss.maximise(Q, y, ones, start=near, tol=self.tol)
+            w = loss.coefficients(alpha, y)
             f = Q @ w
             # The dual value: with alpha held fixed its derivative is exactly the one of the envelope theorem.
-            total += self.loss.dual_constant(alpha, y, weights) - 0.5 * float(w @ f)
-            intercept[k] = self.loss.primal(f, float(w @ f), y, weights)[1]
-            W[:, k] = w
-        return Machine(total / self.C, W, intercept)
+            total += loss.dual_constant(alpha, y, ones) - 0.5 * float(w @ f)
+            intercept[k] = loss.primal(f, float(w @ f), y, ones)[1]
+            W[:, k], alphas[:, k] = w, alpha
+        return OutermostFit(self.factor * total, W, intercept, alphas)
+
+
+def as_outermost(loss: Any) -> OutermostLoss:
+    """Turn a loss of the library into an outermost layer."""
+    if isinstance(loss, OutermostLoss):
+        return loss
+    if hasattr(loss, "lam") and not getattr(loss, "intercept", True):
+        return SquaredError(loss.lam)
+    return InnerProgram(loss)
 
 
 def _quadratic_form(Q: Array, Y: Array, shift: float) -> tuple[float, Array]:
