@@ -13,12 +13,14 @@ __version__ = "0.1.0"
 _HOME = {
     # kernels
     "Kernel": "kernels",
+    "Centered": "kernels",
     "Concatenated": "kernels",
     "Constant": "kernels",
     "Gaussian": "kernels",
     "KernelMap": "kernels",
     "Linear": "kernels",
     "Matern": "kernels",
+    "Normalized": "kernels",
     "OnColumns": "kernels",
     "GeneralizedPolynomialKernel": "kernels",
     "Polynomial": "kernels",
@@ -27,11 +29,16 @@ _HOME = {
     "TensorMatern": "kernels",
     "WeightedSum": "kernels",
     # families
+    "AllKernelMatrices": "families",
     "Box": "families",
+    "Candidates": "families",
     "Family": "families",
     "GeneralizedPolynomial": "families",
+    "Precomputed": "families",
+    "Span": "families",
     "Tessellated": "families",
     "UnitBox": "families",
+    "optimal_kernel_matrix": "families",
     # losses
     "EpsilonInsensitive": "losses",
     "Hinge": "losses",
@@ -42,7 +49,13 @@ _HOME = {
     "KernelLearning": "problems",
     "Machine": "problems",
     "Program": "problems",
+    "ConcatenatedLearning": "outer",
+    "Interpolation": "outer",
+    "OuterSolution": "outer",
     # estimators
+    "ConcatenatedKernelClassifier": "estimators",
+    "ConcatenatedKernelInterpolator": "estimators",
+    "ConcatenatedKernelRegressor": "estimators",
     "TessellatedSVC": "estimators",
     # vocabulary
     "Outcome": "checking",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,12 @@ class Solution:
         -------
         ndarray of shape (n_samples,) or (n_samples, n_machines)
         """
-        return self.problem.decision_function(self.theta, self.alpha, X)
+        return self.machine.decision_function(X)
+
+    @cached_property
+    def machine(self) -> Any:
+        """The learned functions, kept with their support vectors only."""
+        return self.problem.machine(self.theta, self.alpha)
 
     def verify(self) -> DualityGap:
         """Recompute the certificate from the problem and the stored point."""

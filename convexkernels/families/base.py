@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.kernels.base import Kernel
 
-__all__ = ["Family", "FamilyStatement", "GramSet"]
+__all__ = ["Columns", "Crossing", "Family", "FamilyStatement", "GramSet"]
 
 Array = NDArray[np.float64]
 
@@ -27,15 +27,15 @@ class FamilyStatement:
         ``theta in Theta``.
     gram : cvxpy.Expression of shape (m, m)
         Affine in `theta`.
-    conic_gram : bool
-        Whether every Gram matrix of the family is PSD because of ``theta >= 0`` alone (a simplex of
-        kernels), so that the problem can be stated with second-order cones.
+    factors : list of ndarray of shape (m, rank_k), optional
+        L_k with ``K(theta) = sum_k theta_k L_k L_k'`` where ``theta >= 0`` alone makes every Gram matrix PSD (a simplex
+        of kernels): the problem is then stated with second-order cones instead of a matrix inequality.
     """
 
     theta: Any
     constraints: list[Any]
     gram: Any
-    conic_gram: bool = False
+    factors: list[Array] | None = None
 
 
 class Family(ABC):
@@ -63,6 +63,13 @@ class Family(ABC):
         ------
         InvalidInputError, MemoryLimitError
         """
+
+
+class Crossing(Protocol):
+    """Anything that makes matrices between new points and points it holds."""
+
+    def cross(self, theta: Array, Z: Any) -> Array:
+        """Matrix ``k_theta(z_i, x_j)``; see :meth:`GramSet.cross`."""
 
 
 class GramSet(ABC):
@@ -116,6 +123,10 @@ class GramSet(ABC):
     def statement(self) -> FamilyStatement:
         """The set in CVXPY."""
 
+    def restrict(self, index: NDArray[np.intp]) -> Crossing:
+        """What `cross` needs when only the points at `index` matter, as a smaller object where there is one."""
+        return Columns(self, index)
+
     def with_constants(self, theta: Array, w: Array) -> float:
         """What to add to the intercept when w has been found with `gram` and the full kernel is used.
 
@@ -123,3 +134,15 @@ class GramSet(ABC):
         only, and this returns the constant to add so that values agree.
         """
         return 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Some of the points of a `GramSet`, for evaluation only."""
+
+    gram_set: GramSet
+    index: NDArray[np.intp]
+
+    def cross(self, theta: Array, Z: Any) -> Array:
+        """Columns of ``gram_set.cross(theta, Z)``."""
+        return self.gram_set.cross(theta, Z)[:, self.index]

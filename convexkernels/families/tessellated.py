@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.bases import monomial_basis
-from convexkernels.bases.tessellation import Tessellation
+from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
@@ -79,9 +80,29 @@ class TessellatedGramSet(SpectraplexGramSet):
         self.family = family
         self.tessellation = tessellation
         self.modulo_constants = modulo_constants
-        self.points = tessellation.points(X)
-        self.volumes = tessellation.volumes(self.points, self.points, np.empty((self.m, self.m), dtype=dtype))
+        self.X = X
         self.dtype = dtype
+
+    @cached_property
+    def points(self) -> BoxPoints:
+        """The points with their monomials and integrals."""
+        return self.tessellation.points(self.X)
+
+    @cached_property
+    def volumes(self) -> Array:
+        """Volumes of the boxes that two points reach together, shape (m, m)."""
+        out = np.empty((self.m, self.m), dtype=self.dtype)
+        return self.tessellation.volumes(self.points, self.points, out)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What grows as m^2, and what can be had again from X, is not written out with a model.
+        return {name: value for name, value in self.__dict__.items() if name not in ("points", "volumes")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def restrict(self, index: NDArray[np.intp]) -> TessellatedGramSet:
+        return TessellatedGramSet(self.family, self.tessellation, self.X[index], self.modulo_constants, self.dtype)
 
     def gram(self, theta: Array, out: Array | None = None) -> Array:
         if out is None:

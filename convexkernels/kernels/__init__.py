@@ -17,12 +17,15 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
+from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
+from convexkernels.kernels.rescaled import Rescaled, rescale
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 from convexkernels.kernels.tensor_matern import TensorMatern
 
 __all__ = [
     "KERNELS",
+    "Centered",
     "Concatenated",
     "Constant",
     "Gaussian",
@@ -31,14 +34,17 @@ __all__ = [
     "KernelMap",
     "Linear",
     "Matern",
+    "Normalized",
     "OnColumns",
     "Polynomial",
     "Product",
+    "Rescaled",
     "Scaled",
     "Sum",
     "TessellatedKernel",
     "TensorMatern",
     "WeightedSum",
+    "rescale",
 ]
 
 
@@ -65,6 +71,9 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
         _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, degree=1, z_degree=0
     ),
     "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
+    "rescaled": lambda n: Rescaled(Gaussian(1.0), np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n)),
+    "normalized": lambda n: Normalized(Polynomial(degree=2, offset=0.5)),
+    "centered": lambda n: Centered(Gaussian(1.5), np.linspace(0.1, 0.9, 7)[:, None] * np.ones(n)),
     "matern": lambda n: Matern(order=2, length=0.5),
     "tensor_matern": lambda n: TensorMatern(order=2, length=0.5),
     "concatenated": lambda n: Concatenated(
