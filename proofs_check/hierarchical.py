@@ -122,6 +122,16 @@ CLAIMS = [
         trials=30,
     ),
     Claim(
+        "lemma-a-6",
+        "dk/dw_j = -2 w_j |Phi_j(x) - Phi_j(x')|^2 k / gamma^2, with the feature map of the child's kernel.",
+        PAPER,
+        "Lemma A.6",
+        formulas.measure_derivative,
+        (formulas.derivative_by_distance, "top", 2, 4),
+        (formulas.derivative_half, "top", 2, 4),
+        trials=30,
+    ),
+    Claim(
         "lemma-a-5",
         "A product of universal kernels on two groups of features is strictly positive definite (a sum is not).",
         PAPER,

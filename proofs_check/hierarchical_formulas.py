@@ -104,6 +104,13 @@ def derivative(tree: Node, owner: Node, i: int, x: Array, z: Array, *, factor: b
     return total
 
 
+def derivative_by_distance(tree: Node, owner: Node, i: int, x: Array, z: Array) -> float:
+    """Lemma A.6: -2 w_j |Phi_j(x) - Phi_j(z)|^2 k / gamma^2, the distance written with the child's kernel."""
+    child = tree.children[i]
+    distance = evaluate(child, x, x) - 2.0 * evaluate(child, x, z) + evaluate(child, z, z)
+    return float(-2.0 * tree.w[i] / tree.gamma**2 * distance * evaluate(tree, x, z))
+
+
 def derivative_printed(tree: Node, owner: Node, i: int, x: Array, z: Array) -> float:
     return derivative(tree, owner, i, x, z, factor=False)
 

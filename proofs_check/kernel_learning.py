@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from convexkernels import Box, Gaussian, Hinge, KernelLearning, Tessellated
-from convexkernels.checking import Verdict
+from convexkernels.checking import Verdict, check_psd
 from proofs_check import direct_tessellated as direct
 from proofs_check.optimal_kernel import bracket_for_matrix, feasible_dual, labels
 from proofs_check.tessellated_formulas import inside, polynomial_features
@@ -32,6 +32,16 @@ def spiral(rng: np.random.Generator, m: int) -> tuple[Array, Array]:
     angle = np.linspace(0.5, 3.0 * np.pi, half) + rng.uniform(-0.05, 0.05, half)
     arm = np.stack([angle * np.cos(angle), angle * np.sin(angle)], axis=1) / (3.0 * np.pi)
     return np.vstack([arm, -arm]), np.repeat([1.0, -1.0], half)
+
+
+def measure_gaussian_sign(sign: float, rng: np.random.Generator) -> Verdict:
+    """exp(sign |x - y|^2 / gamma^2) is positive semidefinite, bandwidths as in Section 4.3.3."""
+    width = float(np.exp(rng.uniform(np.log(0.3), np.log(10.0))))
+
+    def kernel(U: Array, V: Array) -> Array:
+        return np.exp(sign * ((U[:, None, :] - V[None, :, :]) ** 2).sum(axis=2) / width**2)
+
+    return check_psd(kernel, spiral(rng, 20)[0])
 
 
 def measure_distance_to_target(library: Library, rng: np.random.Generator) -> Verdict:

@@ -34,6 +34,7 @@ CLAIMS = [
         formulas.measure_cover,
         3.0,
         1.0,
+        trials=6,
     ),
     Claim(
         "voronoi-cells",

@@ -92,6 +92,9 @@ def as_markdown(findings: Sequence[Finding]) -> str:
         "Numbers cannot prove a theorem: *holds numerically* says that no random case speaks against it beyond what "
         "rounding, quadrature or sampling explains. *Refuted* comes with a witness (`--json FILE`). Every check was "
         "also run on a deliberately false variant of its claim, and refuted it.",
+        "",
+        "For strict positivity the violation is the rounding error of the smallest eigenvalue and the tolerance is "
+        "that eigenvalue: what cannot be told from a singular matrix is refuted.",
     ]
     for paper in dict.fromkeys(finding.claim.paper for finding in findings):
         lines += [

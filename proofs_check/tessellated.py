@@ -44,6 +44,15 @@ KERNELS = [
         trials=30,
     ),
     Claim(
+        "polynomials-not-universal",
+        "Generalized polynomial kernels are not universal: more points than monomials make the matrix singular.",
+        PAPER,
+        "Section 3.1, after (9)",
+        universality.measure_singular,
+        universality.generalized_polynomial,
+        universality.inside_margin,
+    ),
+    Claim(
         "lemma-5",
         "k is the sum of four integrals over boxes (13), when the second block of N is the complement of {z >= x}.",
         PAPER,
@@ -102,7 +111,8 @@ KERNELS = [
     ),
     Claim(
         "theorem-8-as-printed",
-        "For two features or more and P > 0, k is universal on the closed box it is integrated over.",
+        "For two features or more and P > 0, k is universal on the closed box of the integral (second block of N "
+        "on the complement of {z >= x}); on a face x_1 = b_1 its functions are polynomials of degree d.",
         PAPER,
         "Theorem 8",
         universality.measure_strictly_positive,
@@ -112,7 +122,8 @@ KERNELS = [
     ),
     Claim(
         "theorem-8-as-printed-with-10-as-printed",
-        "The same with (10) as printed: N(., x) vanishes where x touches a lower and an upper face at once.",
+        "The same with the second block on {x >= z}, as (10) prints it: N vanishes where x touches a lower and an "
+        "upper face at once.",
         PAPER,
         "Theorem 8",
         universality.measure_strictly_positive,

@@ -10,6 +10,7 @@ from proofs_check.claim import REFUTED, Claim
 from proofs_check.kernel_learning import (
     Library,
     measure_distance_to_target,
+    measure_gaussian_sign,
     measure_scaling,
     measure_strong_duality,
 )
@@ -182,6 +183,27 @@ OPTIMAL_KERNEL = [
 ]
 
 LEARNING = [
+    Claim(
+        "gaussians-of-22-as-printed",
+        "exp(|x - y|^2 / gamma^2), without a minus sign, is a positive kernel.",
+        PAPER,
+        "(22)",
+        measure_gaussian_sign,
+        1.0,
+        0.5,
+        REFUTED,
+        trials=4,
+    ),
+    Claim(
+        "gaussians-of-22-corrected",
+        "exp(-|x - y|^2 / gamma^2) is a positive kernel.",
+        PAPER,
+        "(22)",
+        measure_gaussian_sign,
+        -1.0,
+        1.0,
+        trials=4,
+    ),
     Claim(
         "gaussians-saturate",
         "For balanced labels no positive sum of Gaussians comes closer to K* than 0.5 in (20) and 1 in (21).",

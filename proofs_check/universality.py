@@ -37,6 +37,14 @@ def measure_strictly_positive(draw: Callable[[Generator], tuple[Any, Array]], rn
     return Verdict(bound, max(smallest, 0.0), 1, {"X": X, "K": K, "c": c, "smallest_eigenvalue": smallest})
 
 
+def measure_singular(draw: Callable[[Generator], tuple[Any, Array]], rng: Generator) -> Verdict:
+    """The Gram matrix of distinct points is singular to rounding, which no universal kernel allows."""
+    kernel, X = draw(rng)
+    K, error = gram_and_error(kernel, X)
+    smallest, bound, c = smallest_eigenvalue(K, error)
+    return Verdict(abs(smallest), bound, 1, {"X": X, "K": K, "c": c, "smallest_eigenvalue": smallest})
+
+
 def separated(rng: Generator, m: int, n: int) -> Array:
     """Points of [0, 1]^n on a jittered grid: no two closer than a third of the mesh width."""
     side = int(np.ceil(m ** (1.0 / n)))

@@ -1,0 +1,272 @@
+"""The claim checker: every claim settles as expected, every control is refuted, and a surprise is reported."""
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.integrate import nquad
+
+from convexkernels.checking import Verdict
+from convexkernels.kernels import KERNELS
+from proofs_check import __main__ as command
+from proofs_check import direct_tessellated as direct
+from proofs_check.claim import HOLDS, REFUTED, Claim, settle
+from proofs_check.direct_hierarchical import complex_step, evaluate, random_tree, weights_of
+from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix
+from proofs_check.report import as_markdown
+from proofs_check.table import PAPERS, TITLES, claims
+
+ROOT = Path(__file__).resolve().parents[1]
+ALL = claims()
+REDUCED = 2
+
+
+@pytest.mark.parametrize("claim", ALL, ids=[f"{claim.paper}-{claim.name}" for claim in ALL])
+def test_claim_settles_as_expected_and_its_control_is_refuted(claim):
+    finding = settle(claim, seed=11, trials=REDUCED)
+    assert finding.surprises == [], f"{finding.verdict}; control {finding.control}"
+
+
+# ---- the table
+
+
+def test_every_claim_has_a_name_a_sentence_and_a_place():
+    names = [claim.name for claim in ALL]
+    assert len(set(names)) == len(names)
+    assert len([claim for claim in ALL if claim.paper != "library"]) >= 30
+    assert list(TITLES) == list(PAPERS)
+    for paper, group in PAPERS.items():
+        assert group
+        for claim in group:
+            assert claim.paper == paper
+            assert claim.name == claim.name.lower().replace(" ", "-").replace("_", "-")
+            assert claim.statement.endswith(".")
+            assert claim.number
+            assert claim.subject is not claim.impostor
+
+
+def test_every_check_that_refutes_a_printed_statement_also_lets_something_pass():
+    """Otherwise the check might refute everything."""
+    passing = {claim.measure for claim in ALL if claim.expected is HOLDS}
+    for claim in ALL:
+        assert claim.measure in passing, claim.name
+        assert claim.name.endswith(("as-printed", "with-10-as-printed")) == (claim.expected is REFUTED)
+
+
+def test_every_exported_kernel_has_a_claim():
+    found = {claim.name for claim in PAPERS["library"]}
+    assert found >= {f"positive-{name.replace('_', '-')}" for name in KERNELS}
+
+
+def test_generated_table_lists_the_claims():
+    """Kernels join the library's section by their own table; there the generated file may lag, not lie."""
+    lines = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8").splitlines()
+    listed = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    of_papers = [claim.name for claim in ALL if claim.paper != "library"]
+    of_library = [claim.name for claim in PAPERS["library"]]
+    assert listed[: len(of_papers)] == of_papers, "run python -m proofs_check --markdown docs/claims.md --force"
+    assert set(listed[len(of_papers) :]) <= set(of_library), "run the same command"
+
+
+# ---- what a claim does
+
+
+def coin(subject, rng):
+    value = float(rng.random())
+    return Verdict(value if subject else 2.0 + value, 1.0, 1, {"value": value})
+
+
+def coin_claim(**changes):
+    fields = {"name": "coin", "statement": "A coin.", "paper": "library", "number": "1", "measure": coin}
+    fields |= {"subject": True, "impostor": False, "trials": 5}
+    return Claim(**(fields | changes))
+
+
+def test_claim_keeps_the_worst_of_its_trials():
+    verdict = coin_claim().check(np.random.default_rng(0), 50)
+    values = [float(child.random()) for child in np.random.default_rng(0).spawn(50)]
+    assert verdict.trials == 50
+    assert verdict.worst_violation == verdict.witness["value"] == max(values)
+
+
+def test_surprises_are_named():
+    assert settle(coin_claim(), 0).surprises == []
+    assert settle(coin_claim(expected=REFUTED), 0).surprises == ["expected 'refuted', found 'holds numerically'"]
+    assert "the control was not refuted" in settle(coin_claim(impostor=True), 0).surprises[0]
+
+
+def test_hunt_for_a_counterexample_goes_on_up_to_the_claims_own_number_of_trials():
+    def rarely_false(subject, rng):
+        seen.append(1)
+        return Verdict(float(len(seen) == 4), 0.0, 1, {})
+
+    seen = []
+    claim = coin_claim(measure=rarely_false, expected=REFUTED)
+    assert not claim.check(np.random.default_rng(0), 1).holds
+    assert len(seen) == 4
+
+
+def test_claim_meets_the_same_cases_alone_and_in_the_suite():
+    first, second = settle(ALL[0], 3, 2), settle(ALL[0], 3, 2)
+    assert first.verdict.worst_violation == second.verdict.worst_violation
+    for key, value in first.verdict.witness.items():
+        np.testing.assert_array_equal(value, second.verdict.witness[key])
+    other = settle(ALL[0], 4, 2)
+    assert not np.array_equal(first.verdict.witness["P"], other.verdict.witness["P"])
+
+
+# ---- the oracles behind the claims
+
+
+@pytest.mark.parametrize(("n", "degree"), [(1, 0), (1, 2), (2, 1)])
+@pytest.mark.parametrize("block", [direct.block_complement, direct.block_printed])
+def test_tilewise_gauss_rule_agrees_with_adaptive_quadrature(n, degree, block):
+    rng = np.random.default_rng(5)
+    case = direct.random_case(rng, n, degree)
+    x, y = rng.uniform(case.a, case.b, (2, n))
+
+    def integrand(*z):
+        point = np.array([z])
+        left, right = (direct.features(point, u, degree, block)[0] for u in (x, y))
+        return float(left @ case.P @ right)
+
+    options = [{"points": sorted((x[i], y[i])), "epsabs": 1e-9} for i in range(n)]
+    value, error = nquad(integrand, list(zip(case.a, case.b, strict=True)), opts=options)
+    exact = direct.integral(case, x, y, block)
+    assert abs(exact.value - value) <= error + exact.error
+    assert error < 1e-6
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_complex_step_agrees_with_central_differences(depth):
+    rng = np.random.default_rng(depth)
+    tree = random_tree(rng, depth, 4, gamma=0.8)
+    x, z = rng.uniform(-1.0, 1.0, (2, 4))
+    for owner, i in weights_of(tree):
+        slope, kept, h = complex_step(tree, owner, i, x, z), owner.w[i], 1e-5
+        owner.w[i] = kept + h
+        above = evaluate(tree, x, z)
+        owner.w[i] = kept - h
+        below = evaluate(tree, x, z)
+        owner.w[i] = kept
+        assert slope == pytest.approx((above - below) / (2 * h), abs=1e-8)
+
+
+@pytest.mark.parametrize("C", [0.05, 0.2, 0.5, 2.0])
+def test_bounds_of_the_optimal_kernel_program_are_tight_and_in_order(C):
+    y = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    bound = bracket_17(y, C, 2.0)
+    assert bound.lower <= bound.upper + 1e-14
+    assert bound.upper - bound.lower < 1e-6 * bound.upper
+    fixed = bracket_for_matrix(np.eye(5), y, C, 2.0)
+    assert fixed.lower <= fixed.upper + 1e-14
+    assert fixed.lower > bound.upper
+
+
+# ---- the command
+
+
+def test_command_prints_a_line_per_claim_and_exits_zero(capsys):
+    assert command.main(["--paper", "localized", "--trials", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:-2]] == [claim.name for claim in PAPERS["localized"]]
+    assert lines[-1].startswith(f"{len(PAPERS['localized'])} claims: {len(PAPERS['localized'])} hold numerically")
+
+
+def test_surprise_makes_the_exit_code_one(capsys, monkeypatch):
+    broken = dataclasses.replace(PAPERS["localized"][0], expected=REFUTED)
+    monkeypatch.setitem(PAPERS, "localized", [broken])
+    assert command.main(["--paper", "localized", "--trials", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "SURPRISE: expected 'refuted', found 'holds numerically'" in out
+    assert "1 surprise;" in out
+
+
+def test_control_without_power_makes_the_exit_code_one(capsys, monkeypatch):
+    claim = PAPERS["localized"][0]
+    monkeypatch.setitem(PAPERS, "localized", [dataclasses.replace(claim, impostor=claim.subject)])
+    assert command.main(["--paper", "localized"]) == 1
+    assert "the control was not refuted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--paper", "nonsense"], ["unknown paper 'nonsense'", *PAPERS]),
+        (["--claim", "nonsense"], ["unknown claim 'nonsense'", "theorem-10-matrix", "lemma-a-3"]),
+        (["--paper", "localized", "--claim", "lemma-5"], ["of paper 'localized'", "identity-15"]),
+        (["--trials", "0"], ["--trials must be at least 1, got 0"]),
+        (["--trials", "-3"], ["--trials must be at least 1, got -3"]),
+        (["--trials", "many"], ["invalid int value: 'many'"]),
+        (["--seed", "-1"], ["--seed must be at least 0, got -1"]),
+    ],
+)
+def test_bad_input_exits_two_and_lists_what_exists(arguments, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        command.main(arguments)
+    assert stop.value.code == 2
+    printed = capsys.readouterr().err
+    for part in said:
+        assert part in printed
+
+
+@pytest.mark.parametrize("option", ["--json", "--markdown"])
+def test_existing_files_are_kept_unless_forced(option, tmp_path, capsys):
+    target = tmp_path / "kept"
+    target.write_text("mine", encoding="utf-8")
+    arguments = ["--claim", "lemma-3", "--trials", "1", option, str(target)]
+    with pytest.raises(SystemExit) as stop:
+        command.main(arguments)
+    assert stop.value.code == 2
+    assert "--force" in capsys.readouterr().err
+    assert target.read_text(encoding="utf-8") == "mine"
+    assert command.main([*arguments, "--force"]) == 0
+    assert "lemma-3" in target.read_text(encoding="utf-8")
+
+
+def test_missing_folder_is_refused_before_any_work(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        command.main(["--claim", "lemma-3", "--json", str(tmp_path / "nowhere" / "out.json")])
+    assert stop.value.code == 2
+    captured = capsys.readouterr()
+    assert "does not exist" in captured.err
+    assert "lemma-3" not in captured.out
+
+
+def test_saved_witness_refutes_the_printed_corollary_again(tmp_path):
+    target = tmp_path / "witness.json"
+    assert command.main(["--claim", "corollary-13-as-printed", "--json", str(target)]) == 0
+    report = json.loads(target.read_text(encoding="utf-8"))
+    saved = report["claims"][0]["claim"]
+    witness = saved["witness"]
+    P, a, b, x, y = (np.array(witness[key]) for key in ("P", "a", "b", "x", "y"))
+    case = direct.Case(P, a, b, witness["degree"])
+    printed = direct.corollary_13(case, x, y, "t_ij(y,x)").value
+    assert printed == pytest.approx(witness["formula"], rel=1e-12)
+    assert abs(printed - direct.integral(case, x, y).value) == pytest.approx(saved["worst_violation"], rel=1e-9)
+    assert saved["worst_violation"] > 1e6 * saved["tolerance"]
+
+
+def test_markdown_marks_what_is_refuted(tmp_path):
+    text = as_markdown([settle(claim, 0, 1) for claim in PAPERS["hierarchical"]])
+    for claim in PAPERS["hierarchical"]:
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{claim.name}` |"))
+        assert ("**refuted**" in row) == (claim.expected is REFUTED)
+        assert row.count(" | ") == 5
+
+
+def test_module_runs_as_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "proofs_check", "--claim", "lemma-9", "--seed", "5"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "lemma-9" in done.stdout
+    assert "seed 5" in done.stdout
