@@ -14,7 +14,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.concatenated import ConcatenatedLearning
 from convexkernels.outer.concatenated_search import COARSE_STALL, entropy, identity_start, limited_threads, search
 from convexkernels.outer.concatenated_search import refine as refine_run
-from convexkernels.outer.outermost import OutermostLoss
 from convexkernels.outer.quasi_newton import Limits
 from convexkernels.validation import check_number, check_whole_number
 
@@ -52,7 +51,7 @@ class Selection:
 
 def select_weights(
     problem: ConcatenatedLearning,
-    make_loss: Callable[[float], OutermostLoss],
+    make_loss: Callable[[float], Any],
     lams: Sequence[float],
     mus: Sequence[float],
     *,
@@ -127,7 +126,7 @@ def _folds(problem: ConcatenatedLearning, n_splits: int, rng: np.random.Generato
 def _fold_risks(
     problem: ConcatenatedLearning,
     held_out: NDArray[np.bool_],
-    make_loss: Callable[[float], OutermostLoss],
+    make_loss: Callable[[float], Any],
     lams: Array,
     mus: Array,
     n_restarts: int,
@@ -138,7 +137,8 @@ def _fold_risks(
     X, Y = problem.X[held_out], problem.Y[held_out]
     limits = Limits(PATH_TOL, COARSE_STALL, PATH_ITERATIONS)
     first = train.with_parameters(make_loss(lams[-1]), mus[0])
-    identity = (lambda start: start[0].coefficients(start[1]))(identity_start(train))
+    coordinates, u = identity_start(train)
+    identity = coordinates.coefficients(u)
     points = {(len(lams) - 1, -1): search(first, limits, n_restarts=n_restarts, random_state=seed).point}
     risks = np.empty((lams.size, mus.size))
     for i in reversed(range(lams.size)):
@@ -149,5 +149,5 @@ def _fold_risks(
             start = min([*near, identity], key=lambda point: here.evaluate(*here.stack.coordinates_at(point)).value)
             points[i, j] = refine_run(here, start, limits).point
             kernel, machine = here.kernel(points[i, j]), here.machine(points[i, j])
-            risks[i, j] = loss.risk(machine.predict(kernel(X, here.X)), Y)
+            risks[i, j] = here.loss.risk(machine.predict(kernel(X, here.X)), Y)
     return np.where(np.isfinite(risks), risks, np.inf)

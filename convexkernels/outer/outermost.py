@@ -138,13 +138,18 @@ class InnerProgram(OutermostLoss):
         For example ``Hinge(C)`` or ``EpsilonInsensitive(C, epsilon)``.
     tol : float, > 0
         Relative duality gap to which each machine is solved, starting from the previous one.
+    ridge : float, >= 0
+        Added to the diagonal of Q, relative to its mean, while the machine is solved. Without it the
+        coefficients are not unique where Q is nearly singular, V has kinks in the images, and a search ends
+        on one of them instead of at a stationary point.
     """
 
-    def __init__(self, loss: Loss, tol: float = 1e-10) -> None:
+    def __init__(self, loss: Loss, tol: float = 1e-10, ridge: float = 1e-4) -> None:
         if not hasattr(loss, "maximise"):
             raise InvalidInputError(f"loss must be a loss such as Hinge(C) or Interpolation(), got {loss!r}.")
         self.loss = loss
         self.tol = check_number("tol", tol, low=0.0, open_low=True)
+        self.ridge = check_number("ridge", ridge, low=0.0)
         self.factor = loss.scale / getattr(loss, "C", 1.0)
         self.lam = 0.5 * self.factor
 
@@ -162,6 +167,7 @@ class InnerProgram(OutermostLoss):
         loss, ones = self.loss, np.ones(Y.shape[0])
         W, alphas = np.zeros_like(Y), np.zeros_like(Y)
         intercept, total = np.zeros(Y.shape[1]), 0.0
+        Q.flat[:: Q.shape[0] + 1] += self.ridge * float(np.trace(Q)) / Q.shape[0]
         for k, y in enumerate(np.ascontiguousarray(Y.T)):
             near = None if start is None else np.ascontiguousarray(start.alpha[:, k])
             alpha = loss.maximise(Q, y, ones, start=near, tol=self.tol)
@@ -180,7 +186,7 @@ def as_outermost(loss: Any) -> OutermostLoss:
         return loss
     if hasattr(loss, "lam") and not getattr(loss, "intercept", True):
         return SquaredError(loss.lam)
-    return InnerProgram(loss)
+    return InnerProgram(loss, ridge=0.0) if hasattr(loss, "lam") else InnerProgram(loss)
 
 
 def _quadratic_form(Q: Array, Y: Array, shift: float) -> tuple[float, Array]:

@@ -1,0 +1,203 @@
+"""The concatenated estimators: scikit-learn's checks, what they learn, cross-validation, and refusals."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_circles
+from sklearn.metrics import r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from convexkernels import (
+    ConcatenatedKernelClassifier,
+    ConcatenatedKernelInterpolator,
+    ConcatenatedKernelRegressor,
+    ConvexKernelsWarning,
+    Gaussian,
+    InvalidInputError,
+    Matern,
+    Polynomial,
+    Status,
+    TensorMatern,
+)
+from convexkernels.exceptions import NotDifferentiableError
+
+QUICK = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        ConcatenatedKernelInterpolator(**QUICK),
+        ConcatenatedKernelRegressor(lam=0.1, mu=0.1, **QUICK),
+        ConcatenatedKernelClassifier(lam=0.1, mu=0.1, **QUICK),
+        ConcatenatedKernelClassifier(loss="squared", lam=0.1, mu=0.1, **QUICK),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def kinked(m=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (m, 2))
+    return X, 1.0 / (0.1 + np.abs(X[:, 0] - X[:, 1]))
+
+
+def test_interpolator_meets_the_values_and_beats_the_single_layer():
+    X, y = kinked()
+    T, t = kinked(1000, seed=1)
+    model = ConcatenatedKernelInterpolator(n_restarts=6, normalize_y=False, random_state=0).fit(X, y)
+    assert model.solution_.status is Status.STATIONARY
+    assert np.allclose(model.predict(X), y, atol=1e-4)
+    K = Matern(2)
+    single = K(T, X) @ np.linalg.solve(K(X), y)
+    assert np.mean((model.predict(T) - t) ** 2) < np.mean((single - t) ** 2)
+
+
+@pytest.mark.parametrize("layers", [[Matern(2), Polynomial(1)], [Gaussian(1.0), Matern(2), Polynomial(1)]])
+def test_transform_gives_the_inner_images_of_the_deep_kernel(layers):
+    X, y = kinked(40)
+    model = ConcatenatedKernelRegressor(layers, widths=(2, 3)[: len(layers) - 1], lam=0.01, mu=0.01, n_restarts=1)
+    images = model.fit(X, y).transform(X)
+    assert images.shape == (40, 2)
+    assert np.allclose(model.kernel_(X), layers[0](images))
+    peer = model.machine_.coefficients
+    ridge = np.linalg.solve(model.kernel_(X) + 0.01 * np.eye(40), (y - y.mean()) / y.std())
+    assert np.allclose(peer[:, 0], ridge, rtol=1e-5, atol=1e-6 * np.abs(ridge).max())
+
+
+def test_cross_validation_chooses_from_the_grid_and_reports_every_risk():
+    X, y = kinked(60)
+    lams, mus = [1e-3, 1e-1, 100.0], [1e-4, 1e-2]
+    model = ConcatenatedKernelRegressor(lam=lams, mu=mus, cv=3, n_restarts=2, random_state=0).fit(X, y)
+    assert model.selection_.risks.shape == (3, 2)
+    best = np.unravel_index(model.selection_.risks.argmin(), (3, 2))
+    assert (model.lam_, model.mu_) == (sorted(lams)[best[0]], sorted(mus)[best[1]])
+    assert model.lam_ < 100.0
+    assert model.selection_.risks.min() < 0.5 * model.selection_.risks.max()
+
+
+def test_default_grid_is_the_one_of_the_paper():
+    X, y = kinked(20)
+    model = ConcatenatedKernelRegressor(cv=2, n_restarts=1, tol=0.01, random_state=0).fit(X, y)
+    assert np.allclose(model.selection_.lams, 2.0 ** np.arange(-19, 0, 2))
+    assert model.selection_.risks.shape == (10, 10)
+
+
+def test_large_tables_are_searched_on_a_sample():
+    X, y = kinked(300)
+    model = ConcatenatedKernelRegressor(lam=1e-3, mu=[1e-3, 1e-2], n_restarts=3, search_size=60, random_state=0)
+    model.fit(X, y)
+    assert model.machine_.coefficients.shape == (300, 1)
+    T, t = kinked(500, seed=1)
+    assert r2_score(t, model.predict(T)) > 0.98
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_classifier_learns_a_map_that_separates(loss):
+    X, y = make_circles(80, noise=0.05, factor=0.5, random_state=0)
+    labels = np.array(["inner", "outer"])[1 - y]
+    model = ConcatenatedKernelClassifier(
+        [Gaussian(1.0), Polynomial(2)], loss=loss, lam=0.1, mu=0.01, n_restarts=3, random_state=0
+    ).fit(X, labels)
+    assert model.score(X, labels) == 1.0
+    if loss == "hinge":
+        peer = SVC(C=5.0, kernel=model.kernel_, tol=1e-8).fit(X, labels)
+        assert np.allclose(model.decision_function(X), peer.decision_function(X), atol=0.01)
+
+
+def test_classes_share_one_deep_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = np.digitize(np.hypot(*X.T), [0.8, 1.5])
+    model = ConcatenatedKernelClassifier(
+        [Gaussian(1.0), Polynomial(2)], lam=[0.5, 0.02], mu=0.01, cv=3, n_restarts=2, random_state=0
+    ).fit(X, y)
+    assert model.decision_function(X).shape == (90, 3)
+    assert model.score(X, y) > 0.95
+
+
+def test_epsilon_insensitive_regression_ignores_outliers():
+    X, y = kinked(60)
+    y = np.abs(X[:, 0] - X[:, 1])
+    noisy = y.copy()
+    noisy[::10] += 20.0
+    options = {"lam": 0.05, "mu": 1e-2, "n_restarts": 2, "random_state": 0, "normalize_y": False}
+    errors = []
+    for loss in ("epsilon_insensitive", "squared"):
+        model = ConcatenatedKernelRegressor(loss=loss, epsilon=0.01, **options).fit(X, noisy)
+        errors.append(np.median(np.abs(model.predict(X) - y)))
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_scaling_targets_changes_nothing_when_they_are_normalized():
+    X, y = kinked(40)
+    one, two = (
+        ConcatenatedKernelRegressor(lam=0.01, mu=0.01, n_restarts=2, random_state=0).fit(X, values).predict(X)
+        for values in (y, 1000.0 * y - 5e4)
+    )
+    assert np.allclose(1000.0 * one - 5e4, two, atol=1e-2)
+
+
+def test_several_outputs_and_a_pipeline_and_pickle():
+    X, y = kinked(50)
+    Y = np.column_stack([y, X.sum(axis=1)])
+    model = make_pipeline(
+        StandardScaler(), ConcatenatedKernelRegressor(lam=1e-3, mu=1e-3, n_restarts=2, random_state=0)
+    )
+    predictions = model.fit(X, Y).predict(X)
+    assert predictions.shape == (50, 2)
+    assert r2_score(Y, predictions) > 0.95
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), predictions)
+    assert list(model[-1].get_feature_names_out()) == [f"concatenatedkernelregressor{k}" for k in range(2)]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (ConcatenatedKernelRegressor(lam=0.0, mu=1.0), "lam must be a finite number > 0"),
+        (ConcatenatedKernelRegressor(lam=1.0, mu=-1.0), "mu must be a finite number > 0"),
+        (ConcatenatedKernelRegressor(lam=[1.0, 0.0], mu=1.0), "lam must be a finite number > 0"),
+        (ConcatenatedKernelRegressor(lam=[], mu=1.0), "lam must be None, a number > 0 or a list"),
+        (ConcatenatedKernelRegressor(cv=1), "cv must be a whole number >= 2"),
+        (ConcatenatedKernelRegressor(cv=50), "cv is 50, but there are only 20 points"),
+        (ConcatenatedKernelRegressor([Matern(2)], lam=1.0, mu=1.0), "at least two kernels"),
+        (ConcatenatedKernelRegressor(widths=0, lam=1.0, mu=1.0), "widths must be a whole number >= 1"),
+        (ConcatenatedKernelRegressor(loss="huber"), "loss must be 'squared' or 'epsilon_insensitive'"),
+        (ConcatenatedKernelRegressor(n_restarts=0, lam=1.0, mu=1.0), "n_restarts must be a whole number >= 1"),
+        (ConcatenatedKernelInterpolator(mu=0.0), "mu must be a finite number > 0"),
+        (ConcatenatedKernelInterpolator(nugget=-1.0), "nugget must be a finite number >= 0"),
+        (ConcatenatedKernelClassifier(loss="log"), "loss must be 'hinge' or 'squared'"),
+        (ConcatenatedKernelClassifier(lam=0.0, mu=1.0), "lam must be a finite number > 0"),
+    ],
+)
+def test_refuses_parameters_by_name_and_value(estimator, message):
+    X, y = kinked(20)
+    with pytest.raises(InvalidInputError, match=message):
+        estimator.fit(X, y > 2 if isinstance(estimator, ConcatenatedKernelClassifier) else y)
+
+
+def test_kinked_outer_kernel_is_refused_and_a_smoothed_one_is_not():
+    X, y = kinked(20)
+    with pytest.raises(NotDifferentiableError, match=r"order > 1 .* or smoothing > 0"):
+        ConcatenatedKernelInterpolator([TensorMatern(1), Polynomial(1)]).fit(X, y)
+    ConcatenatedKernelInterpolator([TensorMatern(1, smoothing=0.01), Polynomial(1)], n_restarts=1).fit(X, y)
+
+
+def test_interpolator_names_conflicting_rows():
+    X, y = kinked(20)
+    X[5] = X[2]
+    with pytest.raises(InvalidInputError, match="rows 2 and 5 of X are the same point"):
+        ConcatenatedKernelInterpolator().fit(X, y)
+
+
+def test_time_limit_warns_and_still_predicts():
+    X, y = kinked(60)
+    model = ConcatenatedKernelRegressor(lam=1e-3, mu=1e-3, n_restarts=2, max_time=0.0, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="time limit"):
+        model.fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
