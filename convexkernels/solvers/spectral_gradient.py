@@ -15,6 +15,9 @@ __all__ = ["QuasiNewtonModel", "SpectralGradient"]
 
 Array = NDArray[np.float64]
 
+# Machines cannot be solved more exactly than this relative gap in float64.
+SMALLEST_TOL = 1e-13
+
 
 @dataclass(eq=False)
 class QuasiNewtonModel:
@@ -84,6 +87,7 @@ class _Memory:
     model: QuasiNewtonModel
     values: list[float]
     K: Array
+    tightening: float = 1.0
 
 
 class SpectralGradient(OuterSolver):
@@ -123,7 +127,7 @@ class SpectralGradient(OuterSolver):
         # A first step about as long as the set: from theta to the best vertex.
         length = max(np.linalg.norm(vertex - theta), 1e-300)
         model = QuasiNewtonModel(self.memory, max(float(np.linalg.norm(gradient)) / length, 1e-300))
-        memory = _Memory(evaluation, gradient, model, [evaluation.value], K)
+        memory = _Memory(evaluation, gradient, model, [evaluation.upper], K)
         return Iterate(theta, evaluation.alpha, evaluation.upper, lower, memory=memory)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
@@ -132,32 +136,47 @@ class SpectralGradient(OuterSolver):
         model, project = memory.model, problem.gram_set.project
         direction = minimise_model(theta, memory.gradient, model.product(), model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
-        if not slope < 0.0:
-            iterate.stalled = True
-            return iterate
-        found = self._search(problem, iterate, direction, slope, deadline)
+        found = self._search(problem, iterate, direction, slope, deadline) if slope < 0.0 else None
         if found is None:
-            iterate.stalled = True
-            return iterate
+            return self._tighten(problem, iterate, deadline)
         lower, gradient, _ = problem.lower_bound(found)
         model.update(found.theta - theta, gradient - memory.gradient)
-        values = [*memory.values, found.value][-self.history :]
-        memory = _Memory(found, gradient, model, values, memory.K)
+        values = [*memory.values, found.upper][-self.history :]
+        memory = _Memory(found, gradient, model, values, memory.K, memory.tightening)
         return Iterate(found.theta, found.alpha, found.upper, lower, memory=memory)
+
+    def _inner_tol(self, iterate: Iterate) -> float:
+        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
+        return float(np.clip(self.inner_fraction * iterate.memory.tightening * gap, SMALLEST_TOL, 1e-3))
+
+    def _tighten(self, problem: Any, iterate: Iterate, deadline: float | None) -> Iterate:
+        """Solve the machines at the same theta more exactly: what is left of the gap may be theirs."""
+        memory: _Memory = iterate.memory
+        if memory.tightening < 1e-6 or self._inner_tol(iterate) <= SMALLEST_TOL:
+            iterate.stalled = True
+            return iterate
+        memory.tightening *= 1e-2
+        theta, start = memory.evaluation.theta, memory.evaluation.alpha
+        K = problem.gram_set.gram(theta, out=memory.K)
+        again = problem.evaluate(theta, K=K, start=start, tol=self._inner_tol(iterate), deadline=deadline)
+        lower, gradient, _ = problem.lower_bound(again)
+        # Curvature learnt from inexact gradients misleads near the optimum: start the model afresh.
+        model = QuasiNewtonModel(self.memory, memory.model.sigma)
+        memory = _Memory(again, gradient, model, [again.upper], K, memory.tightening)
+        return Iterate(theta, again.alpha, again.upper, lower, memory=memory)
 
     def _search(self, problem: Any, iterate: Iterate, direction: Array, slope: float, deadline: float | None) -> Any:
         """First point along `direction` that decreases J enough, evaluated; None at working precision."""
         memory: _Memory = iterate.memory
         here = memory.evaluation
-        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
-        inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
+        inner_tol = self._inner_tol(iterate)
         target, start, eta = max(memory.values), here.alpha, 1.0
         for _ in range(30):
             theta = here.theta + eta * direction
             K = problem.gram_set.gram(theta, out=memory.K)
             trial = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
-            # The machines are inexact: allow for what they may still gain.
-            if trial.value <= target + 1e-4 * eta * slope + inner_tol * abs(trial.value):
+            # Machines are inexact: J lies between `value` and `upper`, here and there.
+            if trial.value <= target + 1e-4 * eta * slope:
                 return trial
             curvature = 2.0 * (trial.value - here.value - eta * slope) / eta**2
             eta = float(np.clip(-slope / curvature if curvature > 0 else 0.5 * eta, 0.1 * eta, 0.5 * eta))
