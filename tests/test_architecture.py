@@ -27,7 +27,7 @@ LAYERS = [
     {"solvers"},
     {"outer", "partition"},
     {"estimators", "plotting"},
-    {"learning"},
+    {"learning", "picture"},
     {"cli", "__main__"},
 ]
 # Parts on one line that know nothing of each other: kernels see points, losses see matrices.
@@ -40,9 +40,9 @@ KNOWN_TO = {
     "cvxpy": {"families", "losses", "problems", "solvers"},
     "mosek": {"solvers"},
     "sympy": {"bases"},
-    "numba": {"bases", "kernels", "losses", "solvers", "outer", "partition"},
+    "numba": {"bases", "kernels", "families", "losses", "solvers", "outer", "partition"},
     "sklearn": {"kernels", "datasets", "outer", "partition", "estimators", "plotting", "learning"},
-    "matplotlib": {"plotting"},
+    "matplotlib": {"plotting", "picture"},
     "dask": {"partition"},
     "distributed": {"partition"},
     "skops": {"cli"},
