@@ -1,0 +1,208 @@
+"""Concatenated interpolation and regression: Tables 1 and 2 of Bohn, Griebel and Rieger.
+
+    (Int)   min over g   y' Q(g)^-1 y + |g|^2                      Q(g) = K_1(g(X), g(X))
+    (Reg)   min over g   lam y' (Q(g) + lam I)^-1 y + mu |g|^2     g in the space of K_2 diag(1, 1)
+
+for h1(x, y) = 1 / (0.1 + |x - y|) and h2(x, y) = 1{xy > 3/20} on [-1, 1]^2 from 100 uniform points with noise
+0.01; the error is the root mean square on a grid of 101 x 101 points. The paper shows one draw of the points,
+this script the median and the quartiles of many.
+
+    python -m models.concatenated                 both tables, 20 draws, 64 starts
+    python -m models.concatenated --table 1       interpolation only
+    python -m models.concatenated --quick         two draws, few starts, a coarse grid
+
+What is printed inconsistently in the paper, and how it is read here: the Matern outer kernel has s = 2 (text), not
+s = 1 (captions); the two columns of Mat-TP o Poly are the degrees 1 and 2, not widths sigma; (lam, mu) is the pair
+with the least held-out error, because the "smallest function value of (Reg)" always belongs to the smallest pair
+(`--choice printed` takes that one). The tensor-product Matern kernel of order 1 has kinks, at which a quasi-Newton
+method gets stuck: they are rounded off below SMOOTHING.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from convexkernels import (
+    ConcatenatedLearning,
+    ConvexKernelsWarning,
+    Gaussian,
+    Interpolation,
+    Matern,
+    Polynomial,
+    TensorMatern,
+)
+from convexkernels.datasets import inverse_distance, step
+from convexkernels.kernels import Kernel
+from convexkernels.outer import SquaredError
+from convexkernels.outer.concatenated_selection import PAPER_GRID, select_weights
+
+SMOOTHING = 0.01
+N_POINTS, NOISE = 100, 0.01
+
+# The paper's kernels carry the factor 2^(nu - 1) Gamma(nu), sqrt(pi / 2) for orders 1 and 2.
+FACTOR = np.sqrt(np.pi / 2)
+MATERN = FACTOR * Matern(order=2)
+TENSOR = FACTOR**2 * TensorMatern(order=1, smoothing=SMOOTHING)
+NARROW = Gaussian(gamma=0.5 / 0.1**2)
+
+
+def gaussian(sigma: float) -> Gaussian:
+    return Gaussian(gamma=0.5 / sigma**2)
+
+
+FUNCTIONS = {"h1": inverse_distance, "h2": step}
+
+# pair -> (outer kernel, {column: inner kernel})
+PAIRS: dict[str, tuple[Kernel, dict[str, Kernel]]] = {
+    "Mat o Poly": (MATERN, {"p=1": Polynomial(1), "p=2": Polynomial(2)}),
+    "Mat-TP o Poly": (TENSOR, {"p=1": Polynomial(1), "p=2": Polynomial(2)}),
+    "Mat o Gauss": (MATERN, {"sigma=10": gaussian(10.0), "sigma=1": gaussian(1.0)}),
+    "Gauss o Poly": (NARROW, {"p=1": Polynomial(1), "p=2": Polynomial(2)}),
+}
+
+# The paper's numbers: (table, pair, function) -> single layer, first and second inner kernel.
+PAPER = {
+    (1, "Mat o Poly", "h1"): (0.9184, 0.1283, 0.1282),
+    (1, "Mat o Poly", "h2"): (0.1571, 0.1517, 0.1500),
+    (1, "Mat-TP o Poly", "h1"): (1.2548, 0.1462, 0.3693),
+    (1, "Mat-TP o Poly", "h2"): (0.1683, 0.1316, 0.1100),
+    (1, "Mat o Gauss", "h1"): (0.9562, 0.8013, 0.4153),
+    (1, "Mat o Gauss", "h2"): (0.2142, 0.2003, 0.1534),
+    (1, "Gauss o Poly", "h1"): (1.0894, 0.3662, 0.3882),
+    (1, "Gauss o Poly", "h2"): (0.4179, 0.2980, 0.2495),
+    (2, "Mat o Poly", "h1"): (0.9184, 0.1436, 0.1288),
+    (2, "Mat o Poly", "h2"): (0.1564, 0.1579, 0.1422),
+    (2, "Mat-TP o Poly", "h1"): (1.2352, 0.1379, 0.3553),
+    (2, "Mat-TP o Poly", "h2"): (0.1743, 0.1752, 0.1727),
+    (2, "Mat o Gauss", "h1"): (0.9184, 0.1930, 0.4041),
+    (2, "Mat o Gauss", "h2"): (0.1564, 0.1570, 0.1462),
+    (2, "Gauss o Poly", "h1"): (1.3998, 0.2021, 0.1659),
+    (2, "Gauss o Poly", "h2"): (0.3133, 0.1593, 0.1582),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of the experiment is run."""
+
+    n_draws: int
+    n_restarts: int
+    grid: tuple[float, ...]
+    n_splits: int
+    choice: str
+    n_jobs: int
+
+
+def test_grid() -> np.ndarray:
+    axis = np.linspace(-1.0, 1.0, 101)
+    return np.column_stack([part.ravel() for part in np.meshgrid(axis, axis, indexing="ij")])
+
+
+def draw(function: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (N_POINTS, 2))
+    return X, FUNCTIONS[function](X) + NOISE * rng.normal(size=N_POINTS)
+
+
+def error(prediction: np.ndarray, function: str) -> float:
+    return float(np.sqrt(np.mean((prediction - FUNCTIONS[function](test_grid())) ** 2)))
+
+
+def single_layer(
+    outer: Kernel, X: np.ndarray, y: np.ndarray, function: str, loss: Interpolation | SquaredError
+) -> float:
+    fit = loss.solve(outer(X), y[:, None])
+    return error(fit.predict(outer(test_grid(), X))[:, 0], function)
+
+
+def one_draw(table: int, pair: str, function: str, seed: int, size: Size) -> tuple[float, ...]:
+    """Errors of the single layer and of both concatenations, and whether all answers were stationary."""
+    outer, inners = PAIRS[pair]
+    X, y = draw(function, seed)
+    if table == 1:
+        errors = [single_layer(outer, X, y, function, Interpolation())]
+    else:  # the paper grants the single layer the lam that is best on the test grid
+        errors = [min(single_layer(outer, X, y, function, SquaredError(lam)) for lam in PAPER_GRID)]
+    stationary = True
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvexKernelsWarning)
+        for inner in inners.values():
+            problem = ConcatenatedLearning([outer, inner], Interpolation(), X, y, widths=2)
+            if table == 2:
+                problem = with_chosen_weights(problem, size, seed)
+            solution = problem.solve(n_restarts=size.n_restarts, random_state=seed)
+            stationary &= solution.status.is_success
+            errors.append(error(solution.decision_function(test_grid()), function))
+    return (*errors, float(stationary))
+
+
+def with_chosen_weights(problem: ConcatenatedLearning, size: Size, seed: int) -> ConcatenatedLearning:
+    if size.choice == "printed":
+        return problem.with_parameters(SquaredError(min(size.grid)), min(size.grid))
+    chosen = select_weights(problem, SquaredError, size.grid, size.grid, n_splits=size.n_splits, random_state=seed)
+    return problem.with_parameters(SquaredError(chosen.lam), chosen.mu)
+
+
+def run_table(table: int, size: Size) -> dict[tuple[str, str], np.ndarray]:
+    """Errors of all draws, shape (n_draws, 4), for every pair and function."""
+    cells = [(pair, function) for pair in PAIRS for function in FUNCTIONS]
+    jobs = [(table, pair, function, seed, size) for pair, function in cells for seed in range(size.n_draws)]
+    rows = Parallel(n_jobs=size.n_jobs)(delayed(one_draw)(*job) for job in jobs)
+    return {cell: np.array(rows[k * size.n_draws : (k + 1) * size.n_draws]) for k, cell in enumerate(cells)}
+
+
+def print_table(table: int, results: dict[tuple[str, str], np.ndarray], size: Size) -> None:
+    kind = "interpolation" if table == 1 else f"regression, (lam, mu) by {size.choice} choice"
+    print(f"\nTable {table}, {kind}: median [quartiles] of {size.n_draws} draws; paper in brackets ()")
+    print(
+        f"{'pair':<14} {'':<3} {'layers':<12} {'error':>8}  {'quartiles':<18} {'paper':>8}  {'better than single':<18}"
+    )
+    for (pair, function), errors in results.items():
+        for column, label in enumerate(["single", *PAIRS[pair][1]]):
+            low, median, high = np.quantile(errors[:, column], [0.25, 0.5, 0.75])
+            printed = PAPER[table, pair, function]
+            wins = f"{np.sum(errors[:, column] < errors[:, 0])} of {len(errors)} draws" if column else ""
+            sign = (
+                ""
+                if not column or (median < np.median(errors[:, 0])) == (printed[column] < printed[0])
+                else "  other sign"
+            )
+            print(
+                f"{pair:<14} {function:<3} {label:<12} {median:8.4f}  [{low:.4f}, {high:.4f}]   "
+                f"({printed[column]:.4f})  {wins}{sign}"
+            )
+    share = np.mean([errors[:, 3].mean() for errors in results.values()])
+    print(f"draws in which all answers were stationary points: {100 * share:.0f} %", flush=True)
+
+
+def main(arguments: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.ndarray]]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", type=int, choices=(1, 2), help="only this table")
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--restarts", type=int, default=64)
+    parser.add_argument("--grid-step", type=int, default=1, help="use every so-manieth value of lam and mu")
+    parser.add_argument("--choice", choices=("held-out", "printed"), default="held-out")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="2 draws, 3 starts, 3 values of lam and mu, 2 folds")
+    options = parser.parse_args(arguments)
+    size = Size(options.draws, options.restarts, PAPER_GRID[:: options.grid_step], 5, options.choice, options.jobs)
+    if options.quick:
+        size = Size(2, 3, PAPER_GRID[1::4], 2, options.choice, 1)
+    results = {}
+    for table in (1, 2) if options.table is None else (options.table,):
+        began = time.perf_counter()
+        results[table] = run_table(table, size)
+        print_table(table, results[table], size)
+        print(f"{time.perf_counter() - began:.0f} s", flush=True)
+    return results
+
+
+if __name__ == "__main__":
+    main()
