@@ -31,13 +31,15 @@ class Iterate:
     theta, alpha : ndarray
         A point and its machines.
     upper, lower : float
-        The problem's bounds there (`lower` from `alpha`).
+        The problem's bounds there (`lower` from `alpha`, or from `witness`).
     stalled : bool
         Whether the solver cannot move any more.
     failed : bool
         Whether its arithmetic broke down.
     memory : object
         The solver's own state.
+    witness : ndarray, optional
+        Dual variables behind `lower` where they are not `alpha`.
     """
 
     theta: Array
@@ -47,6 +49,7 @@ class Iterate:
     stalled: bool = False
     failed: bool = False
     memory: Any = field(default=None, repr=False)
+    witness: Array | None = None
 
 
 class OuterSolver(ABC):
@@ -81,7 +84,7 @@ class _Best:
         if iterate.upper < self.upper:
             self.theta, self.alpha, self.upper = iterate.theta, iterate.alpha, iterate.upper
         if iterate.lower > self.lower:
-            self.witness, self.lower = iterate.alpha, iterate.lower
+            self.witness, self.lower = _witness(iterate), iterate.lower
 
 
 def run(
@@ -112,7 +115,7 @@ def run(
     history: list[Record] = []
 
     iterate = solver.start(problem, tol, deadline)
-    best = _Best(iterate.theta, iterate.alpha, iterate.upper, iterate.alpha, iterate.lower)
+    best = _Best(iterate.theta, iterate.alpha, iterate.upper, _witness(iterate), iterate.lower)
     iteration = 0
     status: Status | None = None
     try:
@@ -155,6 +158,10 @@ def run(
         history=tuple(history),
         solver=solver.name,
     )
+
+
+def _witness(iterate: Iterate) -> Array:
+    return iterate.alpha if iterate.witness is None else iterate.witness
 
 
 def _stop(

@@ -123,6 +123,13 @@ class GramSet(ABC):
     def statement(self) -> FamilyStatement:
         """The set in CVXPY."""
 
+    def envelope(self) -> Array | None:
+        """A theta, perhaps outside Theta, with ``support(A*(w w')) = w' K(theta) w`` for every single w; or None.
+
+        Where it exists, the best kernel of the set for one machine follows from one machine at that theta.
+        """
+        return None
+
     def restrict(self, index: NDArray[np.intp]) -> Crossing:
         """What `cross` needs when only the points at `index` matter, as a smaller object where there is one."""
         return Columns(self, index)

@@ -88,6 +88,10 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         sums = W @ self.varying.T
         return sums.T @ sums
 
+    def envelope(self) -> Array:
+        # A*(w w') = s s' has rank one, so its largest eigenvalue is s's.
+        return self.trace * np.eye(self.size)
+
     def kernel(self, theta: Array) -> GeneralizedPolynomialKernel:
         return GeneralizedPolynomialKernel(theta.copy(), self.family.degree)
 

@@ -114,6 +114,10 @@ class Loss(ABC):
     def coefficients(self, alpha: Array, y: Array) -> Array:
         """The expansion coefficients w, shape (m,)."""
 
+    def dual_variable(self, w: Array, y: Array) -> Array:
+        """The alpha with the given coefficients, inverse of `coefficients`; w itself unless a loss says otherwise."""
+        return w
+
     @abstractmethod
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         """The concave part c(alpha), without the term in K."""

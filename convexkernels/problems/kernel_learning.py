@@ -196,8 +196,22 @@ class KernelLearning:
         """
         D = self.gram_set.adjoint(evaluation.W)
         sigma, vertex = self.gram_set.support(D)
-        half = 0.5 * self.loss.scale
-        return evaluation.constant - half * sigma, -half * D, vertex
+        bound = self._best_multiple(evaluation.constant, evaluation.alpha, sigma)
+        return bound, -0.5 * self.loss.scale * D, vertex
+
+    def _best_multiple(self, constant: float, alpha: Array, sigma: float) -> float:
+        """Largest lower bound among the multiples s alpha, 0 <= s <= 1, which are feasible with alpha.
+
+        ``c(s alpha) = s linear - s^2 quadratic`` for every loss, and the support function grows with s^2. Where K
+        leaves alpha undetermined, the length of alpha can be far from the best one.
+        """
+        half = self.loss.scale * sum(
+            self.loss.dual_constant(0.5 * a, y, self.weights) for a, y in zip(alpha, self.Y, strict=True)
+        )
+        linear, quadratic = 4.0 * half - constant, 4.0 * half - 2.0 * constant
+        curvature = quadratic + 0.5 * self.loss.scale * sigma
+        s = min(1.0, max(0.0, 0.5 * linear / curvature)) if curvature > 0.0 else 1.0
+        return constant - 0.5 * self.loss.scale * sigma if s == 1.0 else s * linear - s * s * curvature
 
     def certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> DualityGap:
         """Bounds on the optimum from any point, recomputed from scratch.
@@ -211,18 +225,19 @@ class KernelLearning:
         witness : ndarray, same shape, optional
             Dual variables behind the lower bound; `alpha` when not given.
         """
-        alpha = self._feasible(alpha)
+        alpha = self.feasible(alpha)
         theta = self.gram_set.project(np.asarray(theta, dtype=np.float64))
         upper = self.measure(theta, alpha, self.gram_set.gram(theta)).upper
-        point = alpha if witness is None else self._feasible(witness)
+        point = alpha if witness is None else self.feasible(witness)
         W = self.coefficients(point)
         constant = self.loss.scale * sum(
             self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
         )
         sigma, _ = self.gram_set.support(self.gram_set.adjoint(W))
-        return DualityGap(upper=upper, lower=constant - 0.5 * self.loss.scale * sigma)
+        return DualityGap(upper=upper, lower=self._best_multiple(constant, point, sigma))
 
-    def _feasible(self, alpha: Any) -> Array:
+    def feasible(self, alpha: Any) -> Array:
+        """Dual feasible variables near `alpha`, shape (n_machines, m)."""
         rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
         if rows.shape != self.Y.shape or not np.isfinite(rows).all():
             raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")

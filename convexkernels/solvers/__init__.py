@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SOLVERS", "make_solver", "solve"]
 
-# name -> (module, class); loaded when asked for, because CVXPY takes long to import.
+# name -> (module, class), best first; loaded when asked for, because CVXPY takes long to import.
 SOLVERS: dict[str, tuple[str, str]] = {
+    "envelope": ("envelope", "Envelope"),
     "spectral-gradient": ("spectral_gradient", "SpectralGradient"),
     "frank-wolfe": ("frank_wolfe", "FrankWolfe"),
     "conic": ("conic", "Conic"),
@@ -50,7 +51,7 @@ def solve(
 
 
 def _automatic(problem: Any) -> OuterSolver:
-    """Spectral gradient wherever it applies, else the first solver that accepts the problem."""
+    """The first solver of the table that accepts the problem."""
     refusals = []
     for name in SOLVERS:
         candidate = make_solver(name)

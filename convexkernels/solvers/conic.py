@@ -94,11 +94,28 @@ class Conic(OuterSolver):
         theta = problem.gram_set.project(np.asarray(program.theta.value, dtype=np.float64))
         evaluation = problem.evaluate(theta, tol=min(1e-3 * tol, 1e-7), deadline=deadline)
         lower, _, _ = problem.lower_bound(evaluation)
-        return Iterate(theta, evaluation.alpha, evaluation.upper, lower)
+        iterate = Iterate(theta, evaluation.alpha, evaluation.upper, lower)
+        return _with_multipliers(problem, program, iterate)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         iterate.stalled = True
         return iterate
+
+
+def _with_multipliers(problem: Any, program: Program, iterate: Iterate) -> Iterate:
+    """Take the lower bound from the program's multipliers where that is better.
+
+    Where the optimal Gram matrix is singular, the machines at the optimal theta are not unique and most of
+    them prove little; the multipliers are the ones that do.
+    """
+    machines = program.coefficients()
+    if machines is None:
+        return iterate
+    alpha = problem.feasible([problem.loss.dual_variable(w, y) for w, y in zip(machines, problem.Y, strict=True)])
+    gap = problem.certificate(iterate.theta, iterate.alpha, alpha)
+    if gap.lower > iterate.lower:
+        iterate.witness, iterate.lower = alpha, gap.lower
+    return iterate
 
 
 def solve_statement(

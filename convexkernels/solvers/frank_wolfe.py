@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solvers.witness import DualPoint, DualPoints
 
 __all__ = ["FrankWolfe"]
 
@@ -20,6 +21,7 @@ class _Memory:
     evaluation: Any
     vertex: Array
     K: Array
+    points: DualPoints
 
 
 class FrankWolfe(OuterSolver):
@@ -28,7 +30,8 @@ class FrankWolfe(OuterSolver):
     Colbert, Talitckii and Peet (2020, 2023) alternate an SVM and a singular value decomposition in this way.
     Here the step length minimises J on the segment: J is convex with slope ``-scale / 2 w'(K_vertex - K) w``,
     whose sign change is bracketed. The tail of the method is slow (sublinear where the optimum is no vertex):
-    it serves as a cross-check of the default solver.
+    it serves as a cross-check of the default solver. Where Gram matrices of the family are singular, J has kinks
+    and the method can stall at one.
 
     Parameters
     ----------
@@ -48,8 +51,17 @@ class FrankWolfe(OuterSolver):
         theta = problem.gram_set.initial()
         K = problem.gram_set.gram(theta)
         evaluation = problem.evaluate(theta, K=K, tol=1e-3, deadline=deadline)
-        lower, _, vertex = problem.lower_bound(evaluation)
-        return Iterate(theta, evaluation.alpha, evaluation.upper, lower, memory=_Memory(evaluation, vertex, K))
+        return self._iterate(problem, evaluation, K, DualPoints(problem.gram_set.support))
+
+    def _iterate(self, problem: Any, found: Any, K: Array, points: DualPoints) -> Iterate:
+        """The point evaluated, and the best lower bound that its dual variables and earlier ones prove together."""
+        lower, gradient, vertex = problem.lower_bound(found)
+        points.add(DualPoint(found.alpha, found.constant, -gradient), lower)
+        witness = None
+        if points.best is not None and points.lower > lower:
+            witness, lower = points.best.alpha, points.lower
+        memory = _Memory(found, vertex, K, points)
+        return Iterate(found.theta, found.alpha, found.upper, lower, memory=memory, witness=witness)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
@@ -62,10 +74,9 @@ class FrankWolfe(OuterSolver):
         if found is None:
             iterate.stalled = True
             return iterate
-        lower, _, vertex = problem.lower_bound(found)
         # `memory.K` was moved along the segment by the search; rounding is dropped by forming it anew.
         K = problem.gram_set.gram(found.theta, out=memory.K)
-        return Iterate(found.theta, found.alpha, found.upper, lower, memory=_Memory(found, vertex, K))
+        return self._iterate(problem, found, K, memory.points)
 
     def _line_search(
         self, problem: Any, here: Any, direction: Array, K: Array, change: Array, tol: float, deadline: float | None

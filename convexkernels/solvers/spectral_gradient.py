@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solvers.witness import DualPoint, DualPoints
 
 __all__ = ["QuasiNewtonModel", "SpectralGradient"]
 
@@ -87,6 +88,7 @@ class _Memory:
     model: QuasiNewtonModel
     values: list[float]
     K: Array
+    points: DualPoints
     tightening: float = 1.0
 
 
@@ -97,7 +99,8 @@ class SpectralGradient(OuterSolver):
     of J over Theta by spectral projected gradient (Birgin, Martinez and Raydan, SIAM J. Optim. 2000), as in
     Schmidt et al. (AISTATS 2009): projections onto Theta are cheap, values of J are not. With ``memory=0``
     the model is a multiple of the identity and the method is spectral projected gradient itself. Machines are
-    warm-started and solved to a fraction of the gap still open.
+    warm-started and solved to a fraction of the gap still open. Lower bounds combine the dual variables of the last
+    iterates.
 
     Parameters
     ----------
@@ -127,8 +130,18 @@ class SpectralGradient(OuterSolver):
         # A first step about as long as the set: from theta to the best vertex.
         length = max(np.linalg.norm(vertex - theta), 1e-300)
         model = QuasiNewtonModel(self.memory, max(float(np.linalg.norm(gradient)) / length, 1e-300))
-        memory = _Memory(evaluation, gradient, model, [evaluation.upper], K)
-        return Iterate(theta, evaluation.alpha, evaluation.upper, lower, memory=memory)
+        memory = _Memory(evaluation, gradient, model, [evaluation.upper], K, DualPoints(problem.gram_set.support))
+        return self._iterate(memory, lower, tol)
+
+    def _iterate(self, memory: _Memory, lower: float, tol: float) -> Iterate:
+        """The point just evaluated, with the best lower bound its dual variables and earlier ones prove together."""
+        found, points = memory.evaluation, memory.points
+        if found.upper - lower > tol * abs(found.upper):
+            points.add(DualPoint(found.alpha, found.constant, -memory.gradient), lower)
+        witness = None
+        if points.best is not None and points.lower > lower:
+            witness, lower = points.best.alpha, points.lower
+        return Iterate(found.theta, found.alpha, found.upper, lower, memory=memory, witness=witness)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
@@ -138,18 +151,18 @@ class SpectralGradient(OuterSolver):
         slope = float(np.vdot(memory.gradient, direction))
         found = self._search(problem, iterate, direction, slope, deadline) if slope < 0.0 else None
         if found is None:
-            return self._tighten(problem, iterate, deadline)
+            return self._tighten(problem, iterate, tol, deadline)
         lower, gradient, _ = problem.lower_bound(found)
         model.update(found.theta - theta, gradient - memory.gradient)
         values = [*memory.values, found.upper][-self.history :]
-        memory = _Memory(found, gradient, model, values, memory.K, memory.tightening)
-        return Iterate(found.theta, found.alpha, found.upper, lower, memory=memory)
+        memory = _Memory(found, gradient, model, values, memory.K, memory.points, memory.tightening)
+        return self._iterate(memory, lower, tol)
 
     def _inner_tol(self, iterate: Iterate) -> float:
         gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
         return float(np.clip(self.inner_fraction * iterate.memory.tightening * gap, SMALLEST_TOL, 1e-3))
 
-    def _tighten(self, problem: Any, iterate: Iterate, deadline: float | None) -> Iterate:
+    def _tighten(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """Solve the machines at the same theta more exactly: what is left of the gap may be theirs."""
         memory: _Memory = iterate.memory
         if memory.tightening < 1e-6 or self._inner_tol(iterate) <= SMALLEST_TOL:
@@ -162,8 +175,8 @@ class SpectralGradient(OuterSolver):
         lower, gradient, _ = problem.lower_bound(again)
         # Curvature learnt from inexact gradients misleads near the optimum: start the model afresh.
         model = QuasiNewtonModel(self.memory, memory.model.sigma)
-        memory = _Memory(again, gradient, model, [again.upper], K, memory.tightening)
-        return Iterate(theta, again.alpha, again.upper, lower, memory=memory)
+        memory = _Memory(again, gradient, model, [again.upper], K, memory.points, memory.tightening)
+        return self._iterate(memory, lower, tol)
 
     def _search(self, problem: Any, iterate: Iterate, direction: Array, slope: float, deadline: float | None) -> Any:
         """First point along `direction` that decreases J enough, evaluated; None at working precision."""
