@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 # Two test processes share the cores; threads below them would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help demo test lint claims clean distclean
+.PHONY: help demo test lint lint-rules lint-format lint-types claims clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -33,9 +33,15 @@ demo: $(VENV)/.ready-demo
 test: $(VENV)/.ready-dev
 	$(ONE_THREAD) $(RUN) -m pytest -n 2 --dist worksteal --durations 15
 
-lint: $(VENV)/.ready-dev
+lint: lint-rules lint-format lint-types
+
+lint-rules: $(VENV)/.ready-dev
 	$(RUN) -m ruff check .
+
+lint-format: $(VENV)/.ready-dev
 	$(RUN) -m ruff format --check .
+
+lint-types: $(VENV)/.ready-dev
 	$(RUN) -m mypy $(TYPED)
 
 claims: $(VENV)/.ready-dev
