@@ -110,7 +110,8 @@ def measure_polynomial_criterion(criterion: Callable[[Array], bool], rng: Genera
     size = Z.shape[1]
     # Off-diagonal mass grows with the draw, so that indefinite P with a positive diagonal occur.
     G = rng.standard_normal((size, size))
-    P = G @ G.T + rng.uniform(0.0, 6.0) * (lambda S: S - np.diag(np.diag(S)))(symmetric(rng, size))
+    S = symmetric(rng, size)
+    P = G @ G.T + rng.uniform(0.0, 6.0) * (S - np.diag(np.diag(S)))
     verdict = check_psd(lambda U, V: polynomial_features(U, 2) @ P @ polynomial_features(V, 2).T, X)
     predicted = criterion(P)
     witness = {"P": P, **verdict.witness}
