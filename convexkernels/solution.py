@@ -118,6 +118,13 @@ class Solution:
         """The learned functions, kept with their support vectors only."""
         return self.problem.machine(self.theta, self.alpha)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The status by its name: not every format of stored models knows enumerations.
+        return {**self.__dict__, "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, status=Status[state["status"]])
+
     def verify(self) -> DualityGap:
         """Recompute the certificate from the problem and the stored point."""
         return self.problem.certificate(self.theta, self.alpha, self.witness)

@@ -188,6 +188,7 @@ class KernelLearner(BaseEstimator, ABC):
         self.solution_ = solution
         self.n_iter_ = max(1, solution.n_iter)
         self.support_ = table.rows[solution.machine.support]
+        problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should
 
     @property
     def kernel_(self) -> Kernel:

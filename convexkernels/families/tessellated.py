@@ -20,6 +20,8 @@ __all__ = ["Tessellated", "TessellatedGramSet"]
 
 Array = NDArray[np.float64]
 
+_MADE_AGAIN = ("points", "volumes")
+
 
 class Tessellated(Family):
     """All tessellated kernels of a degree on a box: ``{k_P : P >= 0, trace P <= trace}``.
@@ -94,9 +96,13 @@ class TessellatedGramSet(SpectraplexGramSet):
         out = np.empty((self.m, self.m), dtype=self.dtype)
         return self.tessellation.volumes(self.points, self.points, out)
 
+    def release(self) -> None:
+        for name in _MADE_AGAIN:
+            self.__dict__.pop(name, None)
+
     def __getstate__(self) -> dict[str, Any]:
         # What grows as m^2, and what can be had again from X, is not written out with a model.
-        return {name: value for name, value in self.__dict__.items() if name not in ("points", "volumes")}
+        return {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
