@@ -134,9 +134,8 @@ class GramSet(ABC):
         """What `cross` needs when only the points at `index` matter, as a smaller object where there is one."""
         return Columns(self, index)
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027 - nothing to let go of is a fine answer
         """Let go of large matrices that can be made again; the next use makes them."""
-        return None
 
     def with_constants(self, theta: Array, w: Array) -> float:
         """What to add to the intercept when w has been found with `gram` and the full kernel is used.

@@ -1,0 +1,332 @@
+"""What is refused before work starts, by name, value and remedy; and what is odd but has a right answer."""
+
+import re
+import time
+import warnings
+from math import comb
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+from sklearn.dummy import DummyClassifier
+from sklearn.svm import SVC
+
+import convexkernels as ck
+
+X, Y = make_moons(60, noise=0.2, random_state=0)
+
+
+def refused(error, *words):
+    """Expect `error` with a message that has all `words`."""
+    return pytest.raises(error, match="(?s)" + "".join(f"(?=.*{re.escape(word)})" for word in words))
+
+
+def changed(value, row=3, column=1):
+    table = X.copy()
+    table[row, column] = value
+    return table
+
+
+# --- refused ----------------------------------------------------------------------------------
+
+TABLES = {
+    "nan": (changed(np.nan), Y, ("X", "row 3, column 1", "nan", "impute or drop")),
+    "inf": (changed(np.inf), Y, ("X", "row 3, column 1", "inf")),
+    "overflow": (changed(1e300), Y, ("X", "1e+300", "rescale")),
+    "text": (np.array([["1.0", "red"]] * 60), Y, ("column 1", "red", "OneHotEncoder")),
+    "one dimension": (X[:, 0], Y, ("Expected 2D array", "reshape")),
+    "no rows": (X[:0], Y[:0], ("0 sample(s)",)),
+    "no columns": (X[:, :0], Y, ("0 feature(s)",)),
+    "one row": (X[:1], Y[:1], ("1 sample(s)", "two rows")),
+    "one class": (X, np.zeros(60), ("y", "one class only (0.0", "two or more")),
+    "short y": (X, Y[:50], ("y has 50 entries", "60 rows", "one target per row")),
+    "long y": (X[:50], Y, ("y has 60 entries", "50 rows")),
+    "nan in y": (X, np.where(np.arange(60) == 5, np.nan, Y), ("y", "NaN")),
+    "targets": (X, X[:, 0], ("y must hold class labels", "continuous")),
+    "two columns of y": (X, np.column_stack([Y, Y]), ("y should be a 1d array", "(60, 2)")),
+    "complex": (X + 1j, Y, ("Complex data not supported",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_estimator_refuses_tables(name):
+    table, labels, words = TABLES[name]
+    with refused(ck.InvalidInputError, *words):
+        ck.TessellatedSVC().fit(table, labels)
+
+
+def test_estimator_names_the_text_column_of_a_frame():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
+    with refused(ck.InvalidInputError, "'colour'", "red", "encode"):
+        ck.TessellatedSVC().fit(frame, [0, 1, 0])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_estimator_refuses_new_points(value):
+    model = ck.TessellatedSVC(tol=1e-2).fit(X, Y)
+    with refused(ck.InvalidInputError, "X", "row 3, column 1" if not value < np.inf else "1e+300"):
+        model.predict(changed(value))
+
+
+PARAMETERS = {
+    "C": (0.0, -1.0, np.nan, np.inf, "1", None),
+    "degree": (-1, 1.5, "1"),
+    "z_degree": (-1, 0.5),
+    "margin": (0.0, -0.1, np.nan),
+    "trace": (0.0, -1.0, np.nan),
+    "tol": (0.0, -1e-3, np.nan),
+    "max_time": (0.0, -1.0),
+    "max_iter": (-1, 2.5),
+    "solver": ("simplex-of-dantzig",),
+    "class_weight": ("even", [1, 2], {0: -1.0}, {7: 1.0}),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in PARAMETERS.items() for value in values])
+def test_estimator_refuses_parameters(name, value):
+    shown = "7" if value == {7: 1.0} else "-1.0" if value == {0: -1.0} else repr(value)
+    with refused(ck.InvalidInputError, name, shown):
+        ck.TessellatedSVC(**{name: value}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (-np.ones(60), ("sample_weight", "-1.0 at row 0")),
+        (np.full(60, np.nan), ("sample_weight", "nan at row 0")),
+        (np.zeros(60), ("sample_weight", "zero")),
+        (np.ones(59), ("sample_weight", "(59,)", "60 rows")),
+        (np.ones((60, 1)), ("sample_weight", "(60, 1)")),
+        (["heavy"] * 60, ("sample_weight", "numbers")),
+        (1.0 * (Y == 1), ("one class only (1", "positive weight")),
+    ],
+)
+def test_estimator_refuses_weights(weights, words):
+    with refused(ck.InvalidInputError, *words):
+        ck.TessellatedSVC().fit(X, Y, sample_weight=weights)
+
+
+SIGNS = np.where(Y == 1, 1, -1)
+UNIT = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (changed(np.nan), ("X", "row 3, column 1")),
+        (changed(1e300), ("X", "1e+300", "rescale")),
+        (np.array([["a", "b"]] * 60), ("X must hold numbers", "OneHotEncoder")),
+        (X[:0], ("X has 0 rows",)),
+        (X, ("X[", "outside the box", "MinMaxScaler", "Box.around")),
+    ],
+)
+def test_problem_refuses_tables(table, words):
+    with refused(ck.InvalidInputError, *words):
+        ck.KernelLearning(
+            ck.Tessellated(box=ck.UnitBox(0.1)), ck.Hinge(), table, SIGNS[: len(table)] if len(table) else SIGNS
+        )
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (SIGNS[:50], ("y has 50 entries", "60 rows")),
+        ([], ("y is empty",)),
+        (np.ones(60), ("y", "one class only (+1)")),
+        (Y, ("labels -1 and +1", "found [0.0, 1.0]", "numpy.where")),
+        (np.where(np.arange(60) == 2, np.nan, SIGNS), ("y", "row 2")),
+        (["a"] * 60, ("y must hold numbers",)),
+    ],
+)
+def test_problem_refuses_labels(labels, words):
+    with refused(ck.InvalidInputError, *words):
+        ck.KernelLearning(ck.Tessellated(), ck.Hinge(), UNIT, labels)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: ck.Hinge(C=0), ("C", "> 0", "got 0")),
+        (lambda: ck.Hinge(C=float("nan")), ("C", "nan")),
+        (lambda: ck.Tessellated(degree=-1), ("degree", ">= 0", "-1")),
+        (lambda: ck.Tessellated(z_degree=-2), ("z_degree", "-2")),
+        (lambda: ck.Tessellated(trace=0), ("trace", "> 0")),
+        (lambda: ck.UnitBox(0.0), ("margin", "> 0")),
+        (lambda: ck.Box([0.0, 1.0], [1.0, 1.0]), ("lower[1] = 1", "upper[1] = 1")),
+        (lambda: ck.Box([0.0], [-1.0]), ("lower[0] = 0", "upper[0] = -1")),
+        (lambda: ck.Box([0.0, np.nan], [1.0, 1.0]), ("lower[1] = nan",)),
+        (lambda: ck.Box([0.0], [1.0, 2.0]), ("equal length", "(1,)", "(2,)")),
+        (lambda: ck.Tessellated(box=ck.Box([0], [1])).on(UNIT), ("1 features", "2")),
+    ],
+)
+def test_parts_of_a_problem_refuse_parameters(make, words):
+    with refused(ck.InvalidInputError, *words):
+        make()
+
+
+def test_too_many_monomials_are_refused_with_their_number_and_the_remedy():
+    wide = np.random.default_rng(0).random((40, 80))
+    with refused(ck.MemoryLimitError, f"q = {comb(166, 6)} monomials", f"z_degree=0 (q = {comb(86, 6)})"):
+        ck.TessellatedSVC(degree=6, z_degree=None).fit(wide, np.arange(40) % 2)
+
+
+def test_memory_limit_is_checked_before_matrices_are_made():
+    rows = np.random.default_rng(0).random((3000, 2))
+    started = time.monotonic()
+    with refused(ck.MemoryLimitError, "3000 rows", "0.15 GiB", "memory_limit"):
+        ck.TessellatedSVC(memory_limit=50e6).fit(rows, np.arange(3000) % 2)
+    assert time.monotonic() - started < 1.0
+
+
+# --- handled ----------------------------------------------------------------------------------
+
+
+def test_duplicated_rows_with_opposite_labels():
+    table = np.vstack([X, X[:20]])
+    labels = np.concatenate([Y, 1 - Y[:20]])
+    model = ck.TessellatedSVC(C=1e4, tol=1e-3).fit(table, labels)
+    assert model.solution_.status is ck.Status.OPTIMAL
+    # The two copies cannot both be right; the others can.
+    assert model.score(X[20:], Y[20:]) == 1.0
+    assert np.isclose(model.score(table[:20], Y[:20]) + model.score(table[:20], 1 - Y[:20]), 1.0)
+
+
+def test_every_row_with_both_labels():
+    model = ck.TessellatedSVC(C=1.0).fit(np.vstack([X, X]), np.concatenate([Y, 1 - Y]))
+    assert model.solution_.status is ck.Status.OPTIMAL
+    # No function does better than 0 everywhere: two unit losses in all, for each of the 60 points.
+    assert model.solution_.value == pytest.approx(120.0, rel=1e-4)
+
+
+def test_constant_columns_change_nothing():
+    plain = ck.TessellatedSVC(tol=1e-3).fit(X, Y)
+    table = np.column_stack([np.full(60, 7.5), X[:, 0], np.full(60, -1e100), X[:, 1], np.zeros(60)])
+    model = ck.TessellatedSVC(tol=1e-3).fit(table, Y)
+    assert np.array_equal(model.decision_function(table), plain.decision_function(X))
+    other = table + np.array([3.0, 0.0, 1e120, 0.0, -1.0])
+    assert np.array_equal(model.decision_function(other), plain.decision_function(X))
+    assert np.allclose(model.kernel_(table), plain.kernel_(X), rtol=1e-12)
+
+
+def test_table_of_constant_columns_predicts_the_majority():
+    table = np.full((30, 2), 4.0)
+    labels = np.arange(30) % 3 == 0
+    model = ck.TessellatedSVC().fit(table, labels)
+    assert model.solution_.status is ck.Status.OPTIMAL
+    assert not model.predict([[4.0, 4.0], [1e9, 0.0]]).any()
+    assert model.solution_.value == pytest.approx(20.0, rel=1e-4)  # 10 points at slack 2
+
+
+def test_columns_scaled_far_apart():
+    plain = ck.TessellatedSVC(tol=1e-4).fit(X, Y)
+    for scales in ([1e-100, 1e100], [1e100, 1e-100], [1e-300, 1e140]):
+        model = ck.TessellatedSVC(tol=1e-4).fit(X * scales, Y)
+        assert np.allclose(model.decision_function(X * scales), plain.decision_function(X), atol=0.02)
+        assert np.array_equal(model.predict(X * scales), plain.predict(X))
+
+
+def test_subnormal_column_and_large_new_points():
+    table = np.column_stack([X[:, 0] * 1e-310, X[:, 1]])
+    model = ck.TessellatedSVC(tol=1e-3).fit(table, Y)
+    assert np.isfinite(model.decision_function([[1e150, 0.5], [-1e150, 1e-320]])).all()
+
+
+def test_offset_much_larger_than_the_range():
+    # Ten bits of the mantissa are left for the range: the rows are those of a rounded table.
+    table = X + 2.0**40
+    model = ck.TessellatedSVC(tol=1e-3).fit(table, Y)
+    rounded = ck.TessellatedSVC(tol=1e-3).fit(table - 2.0**40, Y)
+    assert np.array_equal(model.decision_function(table), rounded.decision_function(table - 2.0**40))
+
+
+def test_classes_99_to_1():
+    rng = np.random.default_rng(4)
+    table = rng.normal(size=(400, 2))
+    labels = np.zeros(400, dtype=int)
+    labels[:4] = 1
+    table[:4] += 4.0
+    model = ck.TessellatedSVC(C=1.0).fit(table, labels)
+    assert model.solution_.status is ck.Status.OPTIMAL
+    assert DummyClassifier().fit(table, labels).score(table, labels) == 0.99
+    assert model.score(table, labels) >= 0.9975
+    assert ck.TessellatedSVC(C=1e-4, class_weight="balanced").fit(table, labels).predict(table[:4]).all()
+
+
+def test_box_is_left_at_prediction():
+    model = ck.TessellatedSVC().fit(X, Y)
+    far = model.decision_function([[1e8, 0.0], [1e9, 0.0], [1e150, 0.0]])
+    assert np.isfinite(far).all()
+    assert np.ptp(far) <= 1e-12
+
+
+def test_c_so_small_that_every_coefficient_is_at_its_bound():
+    model = ck.TessellatedSVC(C=1e-9).fit(X, Y)
+    solution = model.solution_
+    assert solution.status is ck.Status.OPTIMAL
+    assert np.allclose(solution.alpha, 1e-9)
+    assert solution.value == pytest.approx(60e-9, rel=1e-4)
+    peer = SVC(kernel=model.kernel_, C=1e-9, tol=1e-12).fit(X, Y)
+    f = model.decision_function(X) - solution.intercept
+    assert np.allclose(f, peer.decision_function(X) - peer.intercept_, atol=1e-12)
+
+
+def test_c_so_large_that_no_coefficient_is_at_its_bound():
+    low, high = (ck.TessellatedSVC(C=C, tol=1e-4).fit(X, Y) for C in (1e8, 1e12))
+    for model in (low, high):
+        assert model.solution_.status is ck.Status.OPTIMAL
+        assert (model.solution_.alpha < 1e8).all()
+        margins = SIGNS * model.decision_function(X)
+        assert margins.min() >= 1.0 - 1e-2
+    # Without points at the bound, the value does not depend on C.
+    assert low.solution_.value == pytest.approx(high.solution_.value, rel=3e-4)
+
+
+def test_time_limit_returns_the_best_certified_kernel():
+    table = np.random.default_rng(0).random((300, 6))
+    labels = (np.sin(20 * table[:, 0]) + table[:, 1] > 0.5).astype(int)
+    with pytest.warns(ck.ConvexKernelsWarning, match="TIME_LIMIT"):
+        model = ck.TessellatedSVC(C=1e3, tol=1e-12, max_time=0.3).fit(table, labels)
+    solution = model.solution_
+    assert solution.status is ck.Status.TIME_LIMIT
+    assert solution.certificate.lower <= solution.certificate.upper < np.inf
+    assert solution.seconds < 5.0
+    assert model.score(table, labels) > 0.7
+
+
+class InterruptedGradient:
+    """Mixed into a solver: the user loses patience at the third step."""
+
+    steps = 0
+
+    def step(self, problem, iterate, tol, deadline):
+        self.steps += 1
+        if self.steps == 3:
+            raise KeyboardInterrupt
+        return super().step(problem, iterate, tol, deadline)
+
+
+def test_interruption_returns_the_best_certified_kernel():
+    from convexkernels.solvers.frank_wolfe import FrankWolfe
+
+    class Interrupted(InterruptedGradient, FrankWolfe):
+        pass
+
+    with pytest.warns(ck.ConvexKernelsWarning, match="INTERRUPTED"):
+        model = ck.TessellatedSVC(C=10.0, tol=1e-9, solver=Interrupted()).fit(X, Y)
+    solution = model.solution_
+    assert solution.status is ck.Status.INTERRUPTED
+    assert solution.n_iter == 2
+    assert len(solution.history) == 3
+    assert solution.certificate.upper == pytest.approx(solution.history[-1].upper, rel=1e-9)
+    assert model.score(X, Y) > 0.8
+
+
+def test_inputs_are_not_modified():
+    table, labels, weights = X.copy(), Y.copy(), np.ones(60)
+    for array in (table, labels, weights):
+        array.setflags(write=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ck.TessellatedSVC(tol=1e-2).fit(table, labels, sample_weight=weights).predict(table)
+    assert np.array_equal(table, X)
