@@ -5,22 +5,33 @@ new family is one file and one line here.
 """
 
 from collections.abc import Callable
+from typing import Any
 
+from convexkernels.families.all_kernel_matrices import AllKernelMatrices, optimal_kernel_matrix
 from convexkernels.families.base import Family, FamilyStatement, GramSet
 from convexkernels.families.box import Box, BoxRule, UnitBox
+from convexkernels.families.candidates import Candidates
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomial
+from convexkernels.families.precomputed import Precomputed
+from convexkernels.families.span import Span
 from convexkernels.families.tessellated import Tessellated
+from convexkernels.kernels import Gaussian, Polynomial
 
 __all__ = [
     "FAMILIES",
+    "AllKernelMatrices",
     "Box",
     "BoxRule",
+    "Candidates",
     "Family",
     "FamilyStatement",
     "GeneralizedPolynomial",
     "GramSet",
+    "Precomputed",
+    "Span",
     "Tessellated",
     "UnitBox",
+    "optimal_kernel_matrix",
 ]
 
 # name -> a function that returns an example for points in [0, 1]^n.
@@ -28,4 +39,12 @@ FAMILIES: dict[str, Callable[[], Family]] = {
     "tessellated": lambda: Tessellated(degree=1, box=UnitBox(0.3)),
     "tessellated_no_z": lambda: Tessellated(degree=2, z_degree=0, box=UnitBox(0.5), trace=2.0),
     "generalized_polynomial": lambda: GeneralizedPolynomial(degree=2),
+    "candidates": lambda: Candidates(_example_kernels()),
+    "candidates_centred_cosine": lambda: Candidates(_example_kernels(), normalize="cosine", center=True),
+    "span": lambda: Span(_example_kernels(), trace=10.0),
+    "all_kernel_matrices": lambda: AllKernelMatrices(),
 }
+
+
+def _example_kernels() -> list[Any]:
+    return [Gaussian(0.5), Gaussian(8.0), Polynomial(2), ("first feature", Gaussian(20.0), [0])]

@@ -1,0 +1,83 @@
+"""Gram matrices of many tessellated kernels of one tessellation at once.
+
+K(P) is linear in P, so many of them are one matrix product of coefficients with features of the pairs of
+points, which are computed once instead of once per P.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.bases.integrals import box_integrals
+from convexkernels.bases.tessellation import Blocks, BoxPoints, Tessellation
+
+__all__ = ["tessellated_stack"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+# Pairs of points per matrix product: their features stay in cache.
+PAIRS = 4096
+
+
+def tessellated_stack(tessellation: Tessellation, x: BoxPoints, matrices: Sequence[Array], out: Array) -> None:
+    """Lower triangles, row by row, of the Gram matrices of every P.
+
+    Parameters
+    ----------
+    tessellation : Tessellation
+    x : BoxPoints
+        m prepared points.
+    matrices : sequence of L ndarrays of shape (2q, 2q)
+        Symmetric.
+    out : ndarray of shape (L, m (m + 1) / 2)
+        Where to write, of any float type.
+
+    Notes
+    -----
+    O(m^2 q^2 / 4 L) multiplications, all of them in matrix products.
+    """
+    blocks = [Blocks.of(P) for P in matrices]
+    m = x.columns.shape[1]
+    rows, columns = np.tril_indices(m)
+    first, second = np.triu_indices(tessellation.basis.q)
+    coefficients = np.array([block.g[first, second] for block in blocks])
+    for start in range(0, rows.size, PAIRS):
+        stop = min(start + PAIRS, rows.size)
+        i, j = rows[start:stop], columns[start:stop]
+        out[:, start:stop] = coefficients @ _pair_features(tessellation, x, i, j, first, second)
+    for k, left in enumerate(_left_factors(tessellation, x, blocks)):
+        separable = left.T @ x.psi
+        separable += separable.T.copy()
+        out[k] += separable[rows, columns]
+
+
+def _pair_features(tessellation: Tessellation, x: BoxPoints, i: Index, j: Index, first: Index, second: Index) -> Array:
+    """What the entries on and above the diagonal of ``P11 - P12 - P21 + P22`` multiply, shape (n_entries, pairs)."""
+    basis = tessellation.basis
+    upper = tessellation.upper
+    volumes = box_integrals(np.maximum(x.columns[:, i], x.columns[:, j]), upper, basis)
+    products = x.psi[:, None, i] * x.psi[None, :, j]
+    features = np.empty((first.size, i.size))
+    for k, (p, q) in enumerate(zip(first, second, strict=True)):
+        d, e = basis.x_index[p], basis.x_index[q]
+        both = products[d, e] if p == q else products[d, e] + products[e, d]
+        np.multiply(both, volumes[basis.sum_index[p, q]], out=features[k])
+    return features
+
+
+def _left_factors(tessellation: Tessellation, x: BoxPoints, blocks: list[Blocks]) -> Array:
+    """E with ``K = E' psi + psi' E`` for the separable parts, shape (L, n_delta, m)."""
+    basis = tessellation.basis
+    m = x.psi.shape[1]
+    left = np.zeros((len(blocks), x.psi.shape[0], m))
+    for q in range(basis.q):
+        sums = basis.sum_index[:, q]
+        psi = x.psi[basis.x_index]
+        from_x = np.array([block.x[:, q] for block in blocks]) @ (psi * x.reach[sums])
+        whole = np.array([0.5 * block.a[:, q] for block in blocks]) @ (psi * tessellation.whole[sums, None])
+        left[:, basis.x_index[q]] += from_x + whole
+    return left

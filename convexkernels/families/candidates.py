@@ -1,0 +1,204 @@
+"""The family of multiple kernel learning: convex combinations of candidate kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
+from convexkernels.families.candidate_list import CandidateList, combination
+from convexkernels.families.gram_stack import GramStack, make_stack
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.normalized import Centered, Normalized
+from convexkernels.linalg import project_simplex
+
+__all__ = ["CandidateGramSet", "Candidates"]
+
+Array = NDArray[np.float64]
+
+NORMALIZATIONS = ("trace", "mean", "cosine", "none")
+
+
+class Candidates(Family):
+    """``{sum_k mu_k k_k : mu >= 0, sum mu = 1}`` for given kernels; theta is mu, the weights.
+
+    Parameters
+    ----------
+    kernels : sequence or array of shape (l, m, m)
+        Kernels, or ``(name, kernel, columns)`` for a kernel that sees some columns only (a list of indices, a slice or
+        a mask, as in scikit-learn's ``ColumnTransformer``), or the Gram matrices themselves. Ready-made
+        matrices must be symmetric positive semidefinite; the problem's X is then None.
+    normalize : {"trace", "mean", "cosine", "none"}
+        What is done to every kernel on the training points: trace 1 (as the papers do), mean of the diagonal 1
+        (so that C means what it means for a Gaussian kernel), diagonal 1, or nothing.
+    center : bool
+        Whether the images of the training points get mean 0 in feature space first.
+    allow_duplicates : bool
+        Whether candidates may have the same matrix. Their weights are then not unique, only the sum of them is.
+
+    Notes
+    -----
+    Lanckriet et al. (2004); Rakotomamonjy et al. (2008); Colbert and Peet (JMLR 2020), (6) and (25). The matrices are
+    stored as lower triangles in float64 where they fit the memory limit, else in float32, else made anew whenever
+    they are used. K costs O(m^2) per kernel of nonzero weight, the adjoint O(l n_support^2).
+
+    Examples
+    --------
+    >>> import numpy as np, convexkernels as ck
+    >>> X = np.random.default_rng(0).random((40, 3))
+    >>> y = np.where(X[:, 0] > 0.5, 1, -1)
+    >>> family = ck.Candidates([(f"x{j}", ck.Gaussian(4.0), [j]) for j in range(3)], normalize="mean")
+    >>> solution = ck.KernelLearning(family, ck.Hinge(C=10.0), X, y).solve()
+    >>> int(np.argmax(solution.theta))
+    0
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[Any] | Array,
+        normalize: str = "trace",
+        center: bool = False,
+        allow_duplicates: bool = False,
+    ) -> None:
+        if normalize not in NORMALIZATIONS:
+            raise InvalidInputError(f"normalize must be one of {list(NORMALIZATIONS)}, got {normalize!r}.")
+        self.candidates = CandidateList(kernels)
+        self.normalize = normalize
+        self.center = bool(center)
+        self.allow_duplicates = bool(allow_duplicates)
+
+    def __repr__(self) -> str:
+        return f"Candidates({len(self.candidates)} kernels, normalize={self.normalize!r}, center={self.center})"
+
+    def on(
+        self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
+    ) -> CandidateGramSet:
+        points, kernels, names = self.candidates.on(X)
+        if self.center:
+            kernels = [_centered(kernel, points) for kernel in kernels]
+        if self.normalize == "cosine":
+            kernels = [Normalized(kernel) for kernel in kernels]
+        stack = make_stack(kernels, points, memory_limit=memory_limit, dtype=dtype)
+        traces = _checked_traces(stack, names, kernels, self.center, points)
+        scales = {"trace": 1.0 / traces, "mean": points.shape[0] / traces}.get(self.normalize, np.ones(len(kernels)))
+        stack.rescale(scales)
+        if not self.allow_duplicates:
+            _refuse_duplicates(stack, names)
+        return CandidateGramSet(self, stack, kernels, scales, points, names)
+
+
+def _centered(kernel: Kernel, points: Array) -> Centered:
+    return Centered(kernel, points, float(kernel(points).mean()))
+
+
+def _checked_traces(
+    stack: GramStack, names: Sequence[str], kernels: Sequence[Kernel], center: bool, points: Array
+) -> Array:
+    diagonals = stack.diagonals()
+    if not np.isfinite(diagonals).all():
+        k = int(np.argwhere(~np.isfinite(diagonals))[0][0])
+        raise InvalidInputError(f"kernel {names[k]!r} has a value that is not finite on the training points.")
+    traces = diagonals.sum(axis=1)
+    # Centring leaves rounding of the size of the uncentred matrix where nothing should be left.
+    size = np.array([k.kernel.diag(points).sum() for k in kernels]) if center and _all_centered(kernels) else traces
+    for k, trace in enumerate(traces):
+        if not trace > 1e-13 * abs(size[k]):
+            what = " after centring" if center else ""
+            raise InvalidInputError(
+                f"kernel {names[k]!r} has trace {trace:.3g} on the training points{what}, so it says nothing about "
+                "them; leave it out."
+            )
+    return traces
+
+
+def _all_centered(kernels: Sequence[Kernel]) -> bool:
+    return all(isinstance(kernel, Centered) for kernel in kernels)
+
+
+def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:
+    """Matrices are compared through three random quadratic forms, and then entry by entry."""
+    rng = np.random.default_rng(0)
+    marks = np.array([stack.weigh(rng.standard_normal((1, stack.m))) for _ in range(3)])
+    size = stack.diagonals().sum(axis=1)
+    order = np.argsort(marks[0])
+    for first, second in pairwise(order.tolist()):
+        if np.abs(marks[:, first] - marks[:, second]).max() > 1e-10 * max(size[first], size[second]):
+            continue
+        A, B = stack.matrix(first), stack.matrix(second)
+        if np.abs(A - B).max() <= 1e-12 * np.abs(A).max():
+            one, other = sorted((first, second))
+            raise InvalidInputError(
+                f"kernels {names[one]!r} and {names[other]!r} (positions {one} and {other}) are the same on the "
+                "training points, so that their weights would not be unique; drop one or pass allow_duplicates=True."
+            )
+
+
+class CandidateGramSet(GramSet):
+    """Gram matrices of the convex combinations of candidate kernels on m points."""
+
+    def __init__(
+        self,
+        family: Candidates,
+        stack: GramStack,
+        kernels: Sequence[Kernel],
+        scales: Array,
+        X: Array,
+        names: Sequence[str],
+    ) -> None:
+        self.family = family
+        self.stack = stack
+        self.kernels = kernels
+        self.scales = scales
+        self.X = X
+        self.names = names
+        self.m = X.shape[0]
+
+    def initial(self) -> Array:
+        return np.full(self.stack.l, 1.0 / self.stack.l)
+
+    def gram(self, theta: Array, out: Array | None = None) -> Array:
+        if out is None:
+            stored = getattr(getattr(self.stack, "values", None), "dtype", np.float64)
+            out = np.empty((self.m, self.m), dtype=stored)
+        return self.stack.combine(theta, out)
+
+    def adjoint(self, W: Array) -> Array:
+        return self.stack.weigh(W)
+
+    def project(self, theta: Array) -> Array:
+        return project_simplex(theta)
+
+    def support(self, D: Array) -> tuple[float, Array]:
+        best = int(np.argmax(D))
+        vertex = np.zeros_like(D)
+        vertex[best] = 1.0
+        return float(D[best]), vertex
+
+    def kernel(self, theta: Array) -> Kernel:
+        return combination(self.kernels, theta * self.scales)
+
+    def cross(self, theta: Array, Z: Any) -> Array:
+        return self.restrict(np.arange(self.m)).cross(theta, Z)
+
+    def restrict(self, index: NDArray[np.intp]) -> Crossing:
+        return self.family.candidates.crossing(self.kernels, self.scales, self.X, index)
+
+    def statement(self) -> FamilyStatement:
+        import cvxpy as cp
+
+        mu = cp.Variable(self.stack.l, nonneg=True, name="mu")
+        matrices = [self.stack.matrix(k) for k in range(self.stack.l)]
+        gram = sum((mu[k] * matrix for k, matrix in enumerate(matrices)), start=np.zeros((self.m, self.m)))
+        return FamilyStatement(mu, [cp.sum(mu) == 1.0], gram, [_factor(matrix) for matrix in matrices])
+
+
+def _factor(K: Array) -> Array:
+    """L with ``K = L L'``, without the directions that are rounding."""
+    values, vectors = np.linalg.eigh(K)
+    keep = values > len(K) * np.finfo(np.float64).eps * values[-1]
+    return vectors[:, keep] * np.sqrt(values[keep])

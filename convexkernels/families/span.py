@@ -1,0 +1,176 @@
+"""Lanckriet's family: combinations of candidate kernels of any sign that are positive semidefinite on the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
+from convexkernels.families.candidate_list import CandidateList
+from convexkernels.families.semidefinite_cuts import SemidefiniteSlice
+from convexkernels.kernels.base import Kernel
+from convexkernels.validation import check_memory, check_number, check_points, check_whole_number
+
+__all__ = ["SignedSum", "Span", "SpanGramSet"]
+
+Array = NDArray[np.float64]
+
+
+class Span(Family):
+    """``{sum_k mu_k k_k : K >= 0 on the given points, trace K = trace}``, mu of any sign; theta is mu.
+
+    Parameters
+    ----------
+    kernels : sequence or array of shape (l, m, m)
+        As for :class:`Candidates`, but they may be indefinite.
+    trace : float, > 0
+        Trace of K over all points on which it is PSD.
+    test : array-like of shape (t, n), or int, optional
+        Further points on which K must be PSD (the transductive setting): a table, or, for ready-made matrices over
+        m + t points, the number t of trailing rows that are not training points.
+
+    Raises
+    ------
+    InvalidInputError
+        When no combination of the candidates is PSD with that trace.
+
+    Notes
+    -----
+    Lanckriet et al. (2004); Colbert and Peet (JMLR 2020), (5). K is PSD on these points, which does not make k a
+    positive kernel elsewhere. The support function and the projection are semidefinite programs in l variables,
+    solved here by cuts; the problem itself by the conic solver.
+    """
+
+    def __init__(self, kernels: Sequence[Any] | Array, trace: float = 1.0, test: Any = None) -> None:
+        self.candidates = CandidateList(kernels, definite=False)
+        self.trace = check_number("trace", trace, low=0.0, open_low=True)
+        self.test = test
+
+    def __repr__(self) -> str:
+        count = 0 if self.test is None else (self.test if np.ndim(self.test) == 0 else len(self.test))
+        return f"Span({len(self.candidates)} kernels, trace={self.trace:g}, {count} test points)"
+
+    def on(
+        self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
+    ) -> SpanGramSet:
+        everywhere, m = self._all_points(X)
+        points, kernels, names = self.candidates.on(everywhere)
+        check_memory(
+            8.0 * (len(kernels) * 3 + 6) * len(points) ** 2,
+            memory_limit,
+            what=f"learning in the span of {len(kernels)} kernels on {len(points)} points",
+            remedy="Use fewer points, or Candidates, whose weights are >= 0.",
+        )
+        matrices = np.array([kernel(points) for kernel in kernels])
+        for k, K in enumerate(matrices):
+            if not np.isfinite(K).all() or not K.any():
+                what = "is 0" if np.isfinite(K).all() else "has a value that is not finite"
+                raise InvalidInputError(f"kernel {names[k]!r} {what} on the points; leave it out.")
+        return SpanGramSet(self, matrices, kernels, points, m)
+
+    def _all_points(self, X: Any) -> tuple[Any, int]:
+        """Training and test points together (None for ready-made matrices), and how many of them train."""
+        if self.candidates.matrices is not None:
+            total = self.candidates.matrices.shape[1]
+            t = 0 if self.test is None else check_whole_number("test", self.test, low=0)
+            if t >= total:
+                raise InvalidInputError(f"test = {t}, but the matrices have {total} rows; some must be left to train.")
+            return None, total - t
+        X = check_points(X)
+        if self.test is None:
+            return X, len(X)
+        if np.ndim(self.test) == 0:
+            raise InvalidInputError(
+                f"test must be a table of points when the candidates are kernels, got {self.test!r}."
+            )
+        return np.vstack([X, check_points(self.test, name="test", n_features=X.shape[1])]), len(X)
+
+
+class SignedSum(Kernel):
+    """k = sum_k weights_k kernels_k with weights of any sign: symmetric, and PSD only where it was made so.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+    weights : array-like of shape (n_kernels,)
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], weights: Any) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = np.zeros((X.shape[0], Y.shape[0]))
+        for weight, kernel in zip(self.weights, self.kernels, strict=True):
+            K += weight * (kernel(X) if Y is X else kernel(X, Y))
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        pairs = zip(self.weights, self.kernels, strict=True)
+        return sum((weight * kernel.diag(X) for weight, kernel in pairs), np.zeros(X.shape[0]))
+
+
+class SpanGramSet(GramSet):
+    """Gram matrices of signed combinations on m training points."""
+
+    # A projection costs tens of eigendecompositions, and methods that use it ask for many.
+    has_projection = False
+    has_support = False
+
+    def __init__(self, family: Span, matrices: Array, kernels: Sequence[Kernel], points: Array, m: int) -> None:
+        self.family = family
+        self.matrices = matrices
+        self.kernels = kernels
+        self.X = points[:m]
+        self.m = m
+        self.slice = SemidefiniteSlice(matrices, family.trace)
+        if self.slice.is_empty:
+            raise InvalidInputError(
+                f"no combination of the {len(kernels)} kernels with trace {family.trace:g} is positive semidefinite on "
+                f"the {len(points)} points: the smallest eigenvalue is at most {self.slice.margin:.3g}. Add a kernel "
+                "that is positive semidefinite."
+            )
+
+    def initial(self) -> Array:
+        return self.slice.back @ self.slice.inside(self.slice.centre)
+
+    def gram(self, theta: Array, out: Array | None = None) -> Array:
+        K = np.tensordot(theta, self.matrices[:, : self.m, : self.m], axes=1)
+        if out is None:
+            return K
+        out[:] = K
+        return out
+
+    def adjoint(self, W: Array) -> Array:
+        block = self.matrices[:, : self.m, : self.m]
+        return np.array([np.vdot(W, W @ K) for K in block])
+
+    def project(self, theta: Array) -> Array:
+        return self.slice.project(theta)
+
+    def support(self, D: Array) -> tuple[float, Array]:
+        return self.slice.maximise(D)
+
+    def kernel(self, theta: Array) -> SignedSum:
+        return SignedSum(list(self.kernels), theta.tolist())
+
+    def cross(self, theta: Array, Z: Any) -> Array:
+        return self.restrict(np.arange(self.m)).cross(theta, Z)
+
+    def restrict(self, index: NDArray[np.intp]) -> Crossing:
+        return self.family.candidates.crossing(self.kernels, np.ones(len(self.kernels)), self.X, index)
+
+    def statement(self) -> FamilyStatement:
+        import cvxpy as cp
+
+        l, total, _ = self.matrices.shape  # noqa: E741
+        mu = cp.Variable(l, name="mu")
+        columns = self.matrices.reshape(l, -1).T
+        everywhere = cp.reshape(columns @ mu, (total, total), order="F")
+        traces = np.trace(self.matrices, axis1=1, axis2=2)
+        gram = everywhere if total == self.m else everywhere[: self.m, : self.m]
+        return FamilyStatement(mu, [everywhere >> 0, traces @ mu == self.family.trace], gram)

@@ -1,0 +1,81 @@
+"""Kernels with points of unit length, and kernels whose points have mean 0, in feature space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.kernels.base import Kernel
+from convexkernels.validation import check_points
+
+__all__ = ["Centered", "Normalized"]
+
+Array = NDArray[np.float64]
+
+
+class Normalized(Kernel):
+    """k(x, y) = kernel(x, y) / sqrt(kernel(x, x) kernel(y, y)), the cosine in feature space.
+
+    0 where a point has length 0. The diagonal is 1 elsewhere.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def _inverse_lengths(self, X: Array) -> Array:
+        squares = self.kernel._diag(X)
+        return np.divide(1.0, np.sqrt(np.maximum(squares, 0.0)), out=np.zeros_like(squares), where=squares > 0.0)
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = self.kernel._gram(X, Y)
+        left = self._inverse_lengths(X)
+        K *= left[:, None]
+        K *= (left if Y is X else self._inverse_lengths(Y))[None, :]
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        return (self._inverse_lengths(X) > 0.0).astype(np.float64)
+
+
+class Centered(Kernel):
+    """k(x, y) = <phi(x) - mean phi, phi(y) - mean phi>, the mean taken over given points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    points : array-like of shape (m, n_features)
+        The points whose images get mean 0, usually the training points.
+    grand_mean : float, optional
+        Mean of ``kernel(points, points)`` when it is known; otherwise every evaluation computes it, O(m^2).
+    """
+
+    def __init__(self, kernel: Kernel, points: Any, grand_mean: float | None = None) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.grand_mean = grand_mean
+
+    def _centre(self, n: int) -> tuple[Array, float]:
+        points = check_points(self.points, name="points", n_features=n)
+        if self.grand_mean is not None:
+            return points, float(self.grand_mean)
+        return points, float(self.kernel._gram(points, points).mean())
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        points, grand = self._centre(X.shape[1])
+        left = self.kernel._gram(X, points).mean(axis=1)
+        right = left if Y is X else self.kernel._gram(Y, points).mean(axis=1)
+        K = self.kernel._gram(X, Y)
+        K -= left[:, None]
+        K -= right[None, :]
+        K += grand
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        points, grand = self._centre(X.shape[1])
+        return self.kernel._diag(X) - 2.0 * self.kernel._gram(X, points).mean(axis=1) + grand
