@@ -38,7 +38,9 @@ _HOME = {
     "Span": "families",
     "Tessellated": "families",
     "UnitBox": "families",
+    "kernel_library": "families",
     "optimal_kernel_matrix": "families",
+    "random_tessellated_kernels": "families",
     # losses
     "EpsilonInsensitive": "losses",
     "Hinge": "losses",

@@ -12,6 +12,7 @@ from convexkernels.families.base import Family, FamilyStatement, GramSet
 from convexkernels.families.box import Box, BoxRule, UnitBox
 from convexkernels.families.candidates import Candidates
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomial
+from convexkernels.families.library import kernel_library, random_tessellated_kernels
 from convexkernels.families.precomputed import Precomputed
 from convexkernels.families.span import Span
 from convexkernels.families.tessellated import Tessellated
@@ -31,7 +32,9 @@ __all__ = [
     "Span",
     "Tessellated",
     "UnitBox",
+    "kernel_library",
     "optimal_kernel_matrix",
+    "random_tessellated_kernels",
 ]
 
 # name -> a function that returns an example for points in [0, 1]^n.

@@ -82,9 +82,12 @@ class GramSet(ABC):
     has_projection, has_support : bool
         Whether `project` and `support` cost little next to a Gram matrix. A set without them is solved
         as a conic program.
+    is_simplex : bool
+        Whether Theta is ``{theta >= 0, sum theta = 1}``.
     """
 
     m: int
+    is_simplex: bool = False
     has_projection: bool = True
     has_support: bool = True
 

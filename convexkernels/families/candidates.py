@@ -141,6 +141,8 @@ def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:
 class CandidateGramSet(GramSet):
     """Gram matrices of the convex combinations of candidate kernels on m points."""
 
+    is_simplex = True
+
     def __init__(
         self,
         family: Candidates,

@@ -23,6 +23,7 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "envelope": ("envelope", "Envelope"),
     "spectral-gradient": ("spectral_gradient", "SpectralGradient"),
     "frank-wolfe": ("frank_wolfe", "FrankWolfe"),
+    "reduced-gradient": ("reduced_gradient", "ReducedGradient"),
     "conic": ("conic", "Conic"),
 }
 

@@ -1,0 +1,91 @@
+"""Ready-made lists of candidate kernels: the libraries of the published comparisons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convexkernels.bases import monomial_basis
+from convexkernels.families.box import BoxRule, UnitBox
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.polynomial import Polynomial
+from convexkernels.kernels.tessellated import TessellatedKernel
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = ["kernel_library", "random_tessellated_kernels"]
+
+
+def kernel_library(
+    n: int, n_bandwidths: int = 10, narrowest: float = 0.5, widest: float = 10.0, max_degree: int = 3
+) -> list[tuple[str, Kernel, list[int]]]:
+    """Gaussian and polynomial kernels on all features and on every feature alone.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Number of features.
+    n_bandwidths : int, >= 1
+        Bandwidths s of ``exp(-|x - y|^2 / (2 s^2))``, in equal ratios from `narrowest` to `widest`.
+    max_degree : int, >= 0
+        Polynomials ``(x'y + 1)^d`` for d = 1..max_degree.
+
+    Returns
+    -------
+    list of (name, kernel, columns)
+        ``(n_bandwidths + max_degree) (n + 1)`` candidates, 13 (n + 1) by default as in Colbert and Peet (JMLR 2020),
+        Section 8; for a table of one feature, half of them, because "all" and "each" are the same there.
+    """
+    n = check_whole_number("n", n, low=1)
+    count = check_whole_number("n_bandwidths", n_bandwidths, low=1)
+    low = check_number("narrowest", narrowest, low=0.0, open_low=True)
+    high = check_number("widest", widest, low=low)
+    kernels: list[tuple[str, Kernel]] = [
+        (f"gaussian s={s:.3g}", Gaussian(0.5 / s**2)) for s in np.geomspace(low, high, count).tolist()
+    ]
+    kernels += [
+        (f"polynomial d={d}", Polynomial(d)) for d in range(1, check_whole_number("max_degree", max_degree, low=0) + 1)
+    ]
+    groups = [("all", list(range(n)))] + ([(f"x{j}", [j]) for j in range(n)] if n > 1 else [])
+    return [(f"{name} on {where}", kernel, columns) for where, columns in groups for name, kernel in kernels]
+
+
+def random_tessellated_kernels(
+    n: int,
+    count: int = 300,
+    degree: int = 1,
+    z_degree: int | None = None,
+    box: BoxRule | None = None,
+    rng: Any = 0,
+) -> list[TessellatedKernel]:
+    """Tessellated kernels of random positive matrices, as candidates for multiple kernel learning.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Number of features.
+    count : int, >= 1
+    degree, z_degree : int
+        As for :class:`Tessellated`.
+    box : BoxRule, optional
+        ``UnitBox()`` by default.
+    rng : int or numpy.random.Generator
+        Seed or source of the matrices ``P = A A' / trace(A A')``, A with independent standard normal entries.
+
+    Notes
+    -----
+    Colbert and Peet (JMLR 2020), (25), with count = 300 there. :class:`Candidates` computes the Gram matrices of
+    kernels of one tessellation together.
+    """
+    n = check_whole_number("n", n, low=1)
+    count = check_whole_number("count", count, low=1)
+    lower, upper = (UnitBox() if box is None else box).limits(n)
+    size = 2 * monomial_basis(n, degree, z_degree).q
+    generator = np.random.default_rng(rng)
+    kernels = []
+    for _ in range(count):
+        A = generator.standard_normal((size, size))
+        P = A @ A.T
+        kernels.append(TessellatedKernel(P / np.trace(P), lower, upper, degree, z_degree))
+    return kernels
