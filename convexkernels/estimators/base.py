@@ -87,6 +87,10 @@ class TrainingTable:
     weights: Array
     rows: NDArray[np.intp]
 
+    def points_of(self, rows: NDArray[np.intp]) -> Array:
+        """The points at these places of the table that was passed (`self.rows` being sorted)."""
+        return self.X[np.searchsorted(self.rows, rows)]
+
     def merged(self) -> TrainingTable:
         """One row for all that agree in features and target, with their weights added.
 
@@ -252,6 +256,7 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
             targets = np.where(scaled.y[:, None] == np.arange(len(classes)), 1.0, -1.0)
         self._learn(scaled, targets, family, loss)
         self.classes_, self.scaling_ = classes, scaling
+        self.support_vectors_ = table.points_of(self.support_)
         return self
 
     def _with_class_weights(self, table: TrainingTable) -> TrainingTable:
@@ -313,6 +318,7 @@ class KernelRegressor(RegressorMixin, KernelLearner):
         scaled = TrainingTable(scaling.apply(table.X), table.y, table.weights, table.rows).merged()
         self._learn(scaled, scaled.y, self._family(scaled.X.shape[1]), loss)
         self.scaling_ = scaling
+        self.support_vectors_ = table.points_of(self.support_)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -60,6 +60,8 @@ class TessellatedSVC(KernelClassifier):
         How features are scaled.
     support_ : ndarray of int
         Rows of the training table that prediction uses.
+    support_vectors_ : ndarray of shape (n_support, n_features_in_)
+        These rows. The learned functions are polynomials between the lines through their coordinates.
     n_iter_ : int
         Number of steps of the solver, at least 1.
     n_features_in_ : int

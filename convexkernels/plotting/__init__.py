@@ -1,5 +1,17 @@
 """Pictures of what was learned, as Display objects; matplotlib is imported when something is drawn."""
 
+from convexkernels.plotting.certificate import CertificateDisplay
 from convexkernels.plotting.concatenated import ErrorMapDisplay, GridTransformationDisplay, SurfaceDisplay
+from convexkernels.plotting.decision_surface import DecisionSurfaceDisplay
+from convexkernels.plotting.kernel_slice import KernelSliceDisplay
+from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
 
-__all__ = ["ErrorMapDisplay", "GridTransformationDisplay", "SurfaceDisplay"]
+__all__ = [
+    "CertificateDisplay",
+    "DecisionSurfaceDisplay",
+    "ErrorMapDisplay",
+    "GridTransformationDisplay",
+    "KernelSliceDisplay",
+    "ParameterMatrixDisplay",
+    "SurfaceDisplay",
+]

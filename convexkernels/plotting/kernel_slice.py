@@ -1,0 +1,170 @@
+"""Slices k(x0, .) of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.validation import check_points, check_whole_number
+
+__all__ = ["KernelSliceDisplay"]
+
+Array = NDArray[np.float64]
+
+
+class KernelSliceDisplay:
+    """How similar a point is to a fixed one: k(x0, .) along one feature, or over two.
+
+    The other features stay as they are at x0. Figure 1b of Colbert and Peet (JMLR 2020) shows four such slices.
+
+    Parameters
+    ----------
+    axes : list of ndarray
+        Values of the one or two features that vary.
+    slices : mapping of str to ndarray
+        Name of a kernel and its values on the grid, of shape (n_points,) or, for two features, (n_points, n_points)
+        with the second feature along the rows.
+    centre : ndarray of shape (1,) or (2,)
+        The features of x0 that vary.
+    names : list of str
+        Names of the features that vary.
+    normalized : bool
+        Whether the values were divided by the largest of each slice.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(
+        self, axes: list[Array], slices: Mapping[str, Array], centre: Array, names: list[str], normalized: bool = False
+    ) -> None:
+        self.axes = axes
+        self.slices = slices
+        self.centre = centre
+        self.names = names
+        self.normalized = normalized
+
+    @classmethod
+    def from_kernel(
+        cls,
+        kernel: Kernel | Mapping[str, Kernel],
+        x0: Any,
+        *,
+        limits: Any,
+        features: int | tuple[int, int] = 0,
+        names: list[str] | None = None,
+        normalize: bool = False,
+        n_points: int = 401,
+    ) -> Self:
+        """Evaluate slices of one kernel, or of several under their names.
+
+        Parameters
+        ----------
+        kernel : Kernel or mapping of str to Kernel
+            Several kernels can be drawn along one feature only.
+        x0 : array-like of shape (n_features,)
+        limits : (float, float), or two of them
+            Range of each feature that varies.
+        features : int or pair of int
+            Which features vary.
+        names : list of str, optional
+            Names of all features.
+        normalize : bool
+            Divide every slice by its largest absolute value.
+        n_points : int
+            Points along each feature.
+        """
+        kernels = kernel if isinstance(kernel, Mapping) else {"": kernel}
+        point = check_points(np.atleast_2d(np.asarray(x0, dtype=np.float64)), name="x0")
+        varying = [features] if isinstance(features, int) else list(features)
+        if len(varying) not in (1, 2) or not all(0 <= f < point.shape[1] for f in varying):
+            raise InvalidInputError(
+                f"features must be one or two indices in [0, {point.shape[1]}), got {features!r}; x0 has "
+                f"{point.shape[1]} features."
+            )
+        if len(varying) == 2 and len(kernels) > 1:
+            raise InvalidInputError(f"{len(kernels)} kernels can only be drawn along one feature, got two features.")
+        check_whole_number("n_points", n_points, low=2)
+        ranges = np.asarray(limits, dtype=np.float64).reshape(len(varying), 2)
+        axes = [np.linspace(low, high, n_points) for low, high in ranges]
+        mesh = np.meshgrid(*axes)
+        grid = np.repeat(point, mesh[0].size, axis=0)
+        for feature, values in zip(varying, mesh, strict=True):
+            grid[:, feature] = values.ravel()
+        slices = {name: k(point, grid).reshape(mesh[0].shape) for name, k in kernels.items()}
+        if normalize:
+            slices = {name: values / max(np.abs(values).max(), 1e-300) for name, values in slices.items()}
+        labels = [f"x{f + 1}" if point.shape[1] > 1 else "x" for f in varying]
+        if names is not None:
+            labels = [str(names[f]) for f in varying]
+        return cls(axes, slices, point[0, varying], labels, normalize)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, x0: Any, *, features: int | tuple[int, int] = 0, **options: Any) -> Self:
+        """Evaluate the slice of ``estimator.kernel_`` over the range of the training table, by default."""
+        varying = [features] if isinstance(features, int) else list(features)
+        scaling = estimator.scaling_
+        limits = [(scaling.offset[f], scaling.offset[f] + (scaling.scale[f] or 1.0)) for f in varying]
+        given = {"limits": limits, "names": getattr(estimator, "feature_names_in_", None), **options}
+        return cls.from_kernel(estimator.kernel_, x0, features=features, **given)
+
+    @classmethod
+    def from_solution(cls, solution: Any, x0: Any, *, features: int | tuple[int, int] = 0, **options: Any) -> Self:
+        """Evaluate the slice of ``solution.kernel`` over the range of the points it was learned from, by default."""
+        varying = [features] if isinstance(features, int) else list(features)
+        X = np.asarray(solution.problem.X, dtype=np.float64)
+        limits = [(X[:, f].min(), X[:, f].max()) for f in varying]
+        return cls.from_kernel(solution.kernel, x0, features=features, **{"limits": limits, **options})
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw curves over one feature, or a map over two.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        self, with `ax_` and `figure_`
+        """
+        self.ax_ = new_axes(ax)
+        self.figure_ = self.ax_.figure
+        value = "k(x0, x)" + (", divided by its largest value" if self.normalized else "")
+        if len(self.axes) == 1:
+            self._plot_curves(value)
+        else:
+            image = self.ax_.pcolormesh(
+                *self.axes, *self.slices.values(), cmap="viridis", shading="nearest", rasterized=True
+            )
+            self.figure_.colorbar(image, ax=self.ax_, label=value)
+            self.ax_.plot(*self.centre, "x", color="white", markersize=9, markeredgewidth=2)
+            self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+        return self
+
+    def _plot_curves(self, value: str) -> None:
+        styles = ("-", "--", "-.", ":")
+        for i, (name, values) in enumerate(self.slices.items()):
+            self.ax_.plot(
+                self.axes[0],
+                values,
+                styles[i % len(styles)],
+                color=CLASS_COLOURS[i % len(CLASS_COLOURS)],
+                linewidth=1.8,
+                label=name,
+            )
+        self.ax_.axvline(self.centre[0], color="0.6", linewidth=0.8, zorder=0)
+        self.ax_.annotate(
+            f" x0 = {self.centre[0]:.4g}", (self.centre[0], 0.02), xycoords=("data", "axes fraction"), color="0.35"
+        )
+        self.ax_.set(xlabel=self.names[0], ylabel=value)
+        self.ax_.margins(x=0)
+        if len(self.slices) > 1:
+            self.ax_.legend(frameon=False)

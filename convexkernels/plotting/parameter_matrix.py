@@ -1,0 +1,152 @@
+"""The matrix that parameterises a learned kernel."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.bases import MonomialBasis, count_monomials, monomial_basis
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
+from convexkernels.plotting.canvas import new_axes
+
+__all__ = ["ParameterMatrixDisplay"]
+
+Array = NDArray[np.float64]
+
+# Rows with a label of their own; with more, labels are thinned out.
+MOST_LABELS = 40
+
+
+class ParameterMatrixDisplay:
+    """The matrix P of a tessellated or generalized polynomial kernel, its rows labelled by their monomials.
+
+    For a tessellated kernel P has four blocks: the monomials ``Z(z, x)`` where ``z >= x``, and where not.
+
+    Parameters
+    ----------
+    P : ndarray of shape (size, size)
+    labels : list of str
+        One per row.
+    blocks : list of str
+        Names of the equal parts the rows fall into.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(self, P: Array, labels: list[str], blocks: list[str]) -> None:
+        self.P = P
+        self.labels = labels
+        self.blocks = blocks
+
+    @classmethod
+    def from_kernel(cls, kernel: Kernel, *, names: list[str] | None = None) -> Self:
+        """Take the matrix of a kernel.
+
+        Parameters
+        ----------
+        kernel : TessellatedKernel or GeneralizedPolynomialKernel
+        names : list of str, optional
+            Names of the features of the kernel.
+        """
+        if isinstance(kernel, TessellatedKernel):
+            n = len(np.atleast_1d(kernel.lower))
+            basis = monomial_basis(n, kernel.degree, kernel.z_degree)
+            return cls(np.asarray(kernel.P), 2 * _monomial_labels(basis, names), ["z ≥ x", "otherwise"])
+        if isinstance(kernel, GeneralizedPolynomialKernel):
+            P = np.asarray(kernel.P)
+            if names is None:
+                names = _default_names(P.shape[0], kernel.degree)
+            return cls(P, _monomial_labels(monomial_basis(len(names), kernel.degree, 0), names), [""])
+        raise InvalidInputError(
+            f"kernel must be a TessellatedKernel or a GeneralizedPolynomialKernel, got {type(kernel).__name__}."
+        )
+
+    @classmethod
+    def from_solution(cls, solution: Any, *, names: list[str] | None = None) -> Self:
+        """Take the matrix of the learned kernel."""
+        return cls.from_kernel(solution.kernel, names=names)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any) -> Self:
+        """Take the matrix of a fitted estimator; monomials carry the names of the features it uses."""
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is None:
+            names = [f"x{k + 1}" for k in range(estimator.n_features_in_)]
+        return cls.from_solution(estimator.solution_, names=[str(names[k]) for k in estimator.scaling_.columns])
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw P with a colour scale that is symmetric around 0.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        self, with `ax_` and `figure_`
+        """
+        size = self.P.shape[0]
+        side = float(np.clip(2.6 + 0.24 * size, 4.2, 9.0))
+        self.ax_ = new_axes(ax, size=(side + 1.0, side))
+        self.figure_ = self.ax_.figure
+        largest = max(float(np.abs(self.P).max()), 1e-300)
+        image = self.ax_.imshow(self.P, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
+        self.figure_.colorbar(image, ax=self.ax_, label="entry of P", shrink=0.8)
+        step = int(np.ceil(size / MOST_LABELS))
+        shown = np.arange(0, size, step)
+        small = "small" if size <= 24 else "x-small"
+        labels = [self.labels[k] for k in shown]
+        self.ax_.set_xticks(shown, labels, rotation=90, fontsize=small)
+        self.ax_.set_yticks(shown, labels, fontsize=small)
+        self._mark_blocks(size)
+        values = np.linalg.eigvalsh(self.P)[::-1]
+        rank = int((values > 1e-6 * max(values[0], 1e-300)).sum())
+        shares = ", ".join(f"{max(v, 0.0) / max(values.sum(), 1e-300):.0%}" for v in values[: min(rank, 3)])
+        self.ax_.set_title(
+            f"trace {values.sum():.3g}, rank {rank}; leading eigenvalue{'s' if rank > 1 else ''} {shares}",
+            fontsize="medium",
+        )
+        return self
+
+    def _mark_blocks(self, size: int) -> None:
+        part = size / len(self.blocks)
+        for k, name in enumerate(self.blocks):
+            if k:
+                self.ax_.axhline(k * part - 0.5, color="black", linewidth=0.8)
+                self.ax_.axvline(k * part - 0.5, color="black", linewidth=0.8)
+            if name:
+                middle = (k + 0.5) / len(self.blocks)
+                options = {"textcoords": "axes fraction", "ha": "center", "va": "center", "fontweight": "bold"}
+                self.ax_.annotate(name, (0, 0), (middle, -0.2), **options)
+                self.ax_.annotate(name, (0, 0), (-0.2, 1.0 - middle), rotation=90, **options)
+
+
+def _monomial_labels(basis: MonomialBasis, names: list[str] | None) -> list[str]:
+    names = [f"x{k + 1}" for k in range(basis.n)] if names is None else list(names)
+    if len(names) != basis.n:
+        raise InvalidInputError(f"names has {len(names)} entries, but the kernel has {basis.n} features.")
+    labels = []
+    for gamma, delta in zip(basis.gamma, basis.delta, strict=True):
+        parts = [_power(name, int(e)) for name, e in zip(names, delta, strict=True) if e]
+        parts += [_power(f"z[{name}]", int(e)) for name, e in zip(names, gamma, strict=True) if e]
+        labels.append(" ".join(parts) or "1")
+    return labels
+
+
+def _power(name: str, exponent: int) -> str:
+    return name + ("" if exponent == 1 else "⁰¹²³⁴⁵⁶⁷⁸⁹"[exponent] if exponent < 10 else f"^{exponent}")
+
+
+def _default_names(q: int, degree: int) -> list[str]:
+    """Names of the features of a basis of q monomials."""
+    for n in range(1, q + 1):
+        if count_monomials(n, degree, 0) == q:
+            return [f"x{k + 1}" for k in range(n)]
+    raise InvalidInputError(f"P has {q} rows, which is no number of monomials of degree {degree}.")
