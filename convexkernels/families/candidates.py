@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList, combination
-from convexkernels.families.gram_stack import GramStack, make_stack
+from convexkernels.families.gram_stack import GramStack, StreamedStack, make_stack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import project_simplex
@@ -153,12 +153,24 @@ class CandidateGramSet(GramSet):
         names: Sequence[str],
     ) -> None:
         self.family = family
-        self.stack = stack
+        self.stack: GramStack = stack
         self.kernels = kernels
         self.scales = scales
         self.X = X
         self.names = names
         self.m = X.shape[0]
+
+    def release(self) -> None:
+        self.stack = self._streamed()
+
+    def _streamed(self) -> StreamedStack:
+        stack = StreamedStack(self.kernels, self.X)
+        stack.rescale(self.scales)
+        return stack
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What grows as m^2, and what can be had again from X, is not written out with a model.
+        return {**self.__dict__, "stack": self._streamed()}
 
     def initial(self) -> Array:
         return np.full(self.stack.l, 1.0 / self.stack.l)

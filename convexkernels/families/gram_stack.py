@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from convexkernels.bases import monomial_basis
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.bases.tessellation_stack import tessellated_stack
+from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import squared_distances
+from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.tessellated import TessellatedKernel
-from convexkernels.validation import available_memory, check_memory
+from convexkernels.validation import available_memory, check_memory, check_number
 
 __all__ = ["GramStack", "PackedStack", "StreamedStack", "make_stack"]
 
@@ -177,6 +180,13 @@ def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
         if last - first != len(group):
             values[group] = target
         rest -= set(group)
+    for columns, gaussians in _shared_distances(kernels).items():
+        points = X if columns is None else np.ascontiguousarray(X[:, columns])
+        distances = np.empty(values.shape[1])
+        pack_symmetric(squared_distances(points, points), 1.0, distances)
+        for k, gamma in gaussians:
+            values[k] = np.exp(-gamma * distances)
+        rest -= {k for k, _ in gaussians}
     for k in sorted(rest):
         pack_symmetric(kernels[k](X), 1.0, values[k])
 
@@ -189,3 +199,14 @@ def _shared_tessellations(kernels: Sequence[Kernel]) -> list[list[int]]:
             box = (np.asarray(kernel.lower, float).tobytes(), np.asarray(kernel.upper, float).tobytes())
             groups.setdefault((*box, kernel.degree, kernel.z_degree), []).append(k)
     return [group for group in groups.values() if len(group) >= SHARED_FROM]
+
+
+def _shared_distances(kernels: Sequence[Kernel]) -> dict[tuple[int, ...] | None, list[tuple[int, float]]]:
+    """Positions and rates of Gaussians that see the same columns, where there are several."""
+    groups: dict[tuple[int, ...] | None, list[tuple[int, float]]] = {}
+    for k, kernel in enumerate(kernels):
+        columns, inner = (tuple(kernel.columns), kernel.kernel) if isinstance(kernel, OnColumns) else (None, kernel)
+        if type(inner) is Gaussian:
+            gamma = check_number("gamma", inner.gamma, low=0.0, open_low=True)
+            groups.setdefault(columns, []).append((k, gamma))
+    return {columns: group for columns, group in groups.items() if len(group) > 1}

@@ -28,8 +28,8 @@ class _Memory:
 def reduced_direction(mu: Array, gradient: Array) -> tuple[Array, int]:
     """Descent direction of the reduced gradient, and its reference coordinate u, the largest weight.
 
-    ``D_k = g_u - g_k`` where ``mu_k > 0``, or ``mu_k = 0`` and D_k points inside; ``D_u = -sum of the others``, so that the
-    sum of the weights stays 1.
+    ``D_k = g_u - g_k`` where ``mu_k > 0``, or ``mu_k = 0`` and D_k points inside; ``D_u = -sum of the others``, so that
+    the sum of the weights stays 1.
     """
     u = int(np.argmax(mu))
     direction = gradient[u] - gradient
@@ -74,68 +74,24 @@ class ReducedGradient(OuterSolver):
         memory: _Memory = iterate.memory
         gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
         inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
-        here, K = memory.evaluation, memory.K
-        direction, u = reduced_direction(here.theta, memory.gradient)
+        direction, u = reduced_direction(memory.evaluation.theta, memory.gradient)
+        line = _Line(problem, memory.evaluation, memory.K, direction, inner_tol, deadline)
         moved = False
         # Descent: go on to the point where a weight reaches 0 while J decreases there.
-        while True:
-            longest, leaving = _longest(here.theta, direction)
-            if leaving < 0:
+        while line.leaving >= 0:
+            far = line.evaluate(line.longest)
+            if not far.value < line.here.value:
+                moved = line.search(far) or moved
                 break
-            trial = self._evaluate(problem, here, longest, direction, K, inner_tol, deadline)
-            if not trial.value < here.value:
-                break
-            here, moved = trial, True
-            direction[u] += direction[leaving]
-            direction[leaving] = 0.0
-        found = None
-        if leaving >= 0 and longest > 0.0:
-            found = self._line_search(problem, here, trial, longest, direction, K, inner_tol, deadline)
-        if found is None and not moved:
+            line.arrive(far, u)
+            moved = True
+        if not moved:
             return self._refine(problem, iterate, inner_tol, deadline)
-        here = found if found is not None else here
+        here = line.here
         lower, gradient, _ = problem.lower_bound(here)
+        # K was moved along the line; rounding is dropped by forming it anew.
+        K = problem.gram_set.gram(here.theta, out=memory.K)
         return Iterate(here.theta, here.alpha, here.upper, lower, memory=_Memory(here, gradient, K))
-
-    def _evaluate(
-        self, problem: Any, here: Any, step: float, direction: Array, K: Array, tol: float, deadline: float | None
-    ) -> Any:
-        mu = np.maximum(here.theta + step * direction, 0.0)
-        mu[mu <= ZERO] = 0.0
-        mu /= mu.sum()
-        return problem.evaluate(
-            mu, K=problem.gram_set.gram(mu, out=K), start=here.alpha, tol=tol, deadline=deadline
-        )
-
-    def _line_search(
-        self, problem: Any, here: Any, far: Any, longest: float, direction: Array, K: Array, tol: float,
-        deadline: float | None,
-    ) -> Any:  # fmt: skip
-        """Lowest point of the segment, by the sign of the slope (Danskin) and a safeguarded secant."""
-        low, high = 0.0, longest
-        slope_low = first = self._slope(problem, here, direction)
-        slope_high = self._slope(problem, far, direction)
-        best = far if far.value < here.value else None
-        if not slope_low < 0.0 or slope_high <= 0.0:
-            return best
-        for _ in range(20):
-            secant = low - slope_low * (high - low) / (slope_high - slope_low)
-            trial = float(np.clip(secant, low + 0.05 * (high - low), high - 0.05 * (high - low)))
-            found = self._evaluate(problem, here, trial, direction, K, tol, deadline)
-            if found.value < (here.value if best is None else best.value):
-                best = found
-            slope = self._slope(problem, found, direction)
-            if slope < 0.0:
-                low, slope_low = trial, slope
-            else:
-                high, slope_high = trial, slope
-            if abs(slope) <= 0.1 * abs(first) or high - low <= 1e-6 * longest:
-                break
-        return best
-
-    @staticmethod
-    def _slope(problem: Any, evaluation: Any, direction: Array) -> float:
-        return -0.5 * problem.loss.scale * float(problem.gram_set.adjoint(evaluation.W) @ direction)
 
     def _refine(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """No step decreases J: solve the machines more exactly, which may be all that is missing."""
@@ -145,16 +101,74 @@ class ReducedGradient(OuterSolver):
         finer = problem.evaluate(here.theta, K=K, start=here.alpha, tol=max(1e-2 * tol, 1e-13), deadline=deadline)
         lower, gradient, _ = problem.lower_bound(finer)
         stalled = lower <= iterate.lower and finer.upper >= iterate.upper
-        return Iterate(
-            here.theta, finer.alpha, finer.upper, lower, stalled=stalled, memory=_Memory(finer, gradient, K)
-        )
+        return Iterate(here.theta, finer.alpha, finer.upper, lower, stalled=stalled, memory=_Memory(finer, gradient, K))
 
 
-def _longest(mu: Array, direction: Array) -> tuple[float, int]:
-    """Step to the first weight that reaches 0, and which it is; (0, -1) when no weight decreases."""
-    falling = np.flatnonzero(direction < 0.0)
-    if falling.size == 0:
-        return 0.0, -1
-    steps = mu[falling] / -direction[falling]
-    first = int(np.argmin(steps))
-    return float(steps[first]), int(falling[first])
+class _Line:
+    """J on the segment from a point along a direction, with K moved instead of formed anew."""
+
+    def __init__(self, problem: Any, here: Any, K: Array, direction: Array, tol: float, deadline: float | None) -> None:
+        self.problem = problem
+        self.here = here
+        self.direction = direction
+        self.change = problem.gram_set.gram(direction)
+        self.K = K  # at `here` plus `reached` times the change
+        self.reached = 0.0
+        self.tol = tol
+        self.deadline = deadline
+        self._look()
+
+    def _look(self) -> None:
+        """How far the segment goes: to the first weight that reaches 0, and which it is (-1: none)."""
+        mu, falling = self.here.theta, np.flatnonzero(self.direction < 0.0)
+        steps = mu[falling] / -self.direction[falling]
+        first = int(np.argmin(steps)) if falling.size else -1
+        self.longest = float(steps[first]) if falling.size else 0.0
+        self.leaving = int(falling[first]) if falling.size else -1
+
+    def evaluate(self, step: float) -> Any:
+        self.K += (step - self.reached) * self.change
+        self.reached = step
+        mu = np.maximum(self.here.theta + step * self.direction, 0.0)
+        if step == self.longest:
+            mu[self.leaving] = 0.0
+        mu[mu <= ZERO] = 0.0
+        mu /= mu.sum()
+        return self.problem.evaluate(mu, K=self.K, start=self.here.alpha, tol=self.tol, deadline=self.deadline)
+
+    def slope(self, evaluation: Any) -> float:
+        return -0.5 * self.problem.loss.scale * float(sum(w @ (self.change @ w) for w in evaluation.W))
+
+    def arrive(self, far: Any, u: int) -> None:
+        """Continue from the end of the segment, without the weight that reached 0."""
+        removed = np.zeros_like(self.direction)
+        removed[self.leaving], removed[u] = -self.direction[self.leaving], self.direction[self.leaving]
+        self.direction = self.direction + removed
+        self.change += self.problem.gram_set.gram(removed)
+        self.here, self.reached = far, 0.0
+        self._look()
+
+    def search(self, far: Any) -> bool:
+        """Move to a low point of the segment, by the sign of the slope and a safeguarded secant."""
+        low, high = 0.0, self.longest
+        slope_low = first = self.slope(self.here)
+        slope_high = self.slope(far)
+        if not slope_low < 0.0 or not slope_high > 0.0:
+            return False
+        best = self.here
+        for _ in range(20):
+            secant = low - slope_low * (high - low) / (slope_high - slope_low)
+            trial = float(np.clip(secant, low + 0.05 * (high - low), high - 0.05 * (high - low)))
+            found = self.evaluate(trial)
+            if found.value < best.value:
+                best = found
+            slope = self.slope(found)
+            if slope < 0.0:
+                low, slope_low = trial, slope
+            else:
+                high, slope_high = trial, slope
+            if abs(slope) <= 0.1 * abs(first) or high - low <= 1e-6 * self.longest:
+                break
+        moved = best is not self.here
+        self.here = best
+        return moved
