@@ -1,0 +1,182 @@
+"""Every loss in the table keeps the contract of :class:`convexkernels.Loss`, for fixed Gram matrices."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from convexkernels import Gaussian, InvalidInputError
+from convexkernels.losses import LOSSES
+
+M = 25
+
+
+@pytest.fixture(params=LOSSES)
+def case(request, rng):
+    """A loss with targets of its kind, a definite matrix and sample weights."""
+    kind, make = LOSSES[request.param]
+    X = rng.uniform(size=(M, 2))
+    y = np.sin(6.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(M)
+    if kind == "labels":
+        y = np.where(y > np.median(y), 1.0, -1.0)
+    loss = make()
+    K = Gaussian(3.0)(X) + 1e-3 * np.eye(M)
+    return loss, K, loss.targets(y, M)[0], rng.uniform(0.2, 2.0, M)
+
+
+def values(loss, K, y, weights, alpha):
+    """Dual and primal value of the same alpha."""
+    w = loss.coefficients(alpha, y)
+    quadratic = float(w @ K @ w)
+    dual = loss.dual_constant(alpha, y, weights) - 0.5 * quadratic
+    return dual, loss.primal(K @ w, quadratic, y, weights)[0]
+
+
+def test_any_feasible_alpha_is_below_any_function(case, rng):
+    loss, K, y, weights = case
+    points = [loss.feasible(scale * rng.standard_normal(M), y, weights) for scale in (0.01, 0.1, 1.0, 10.0)]
+    duals = [values(loss, K, y, weights, alpha)[0] for alpha in points]
+    primals = []
+    for _ in range(20):
+        w = rng.standard_normal(M) * rng.choice([0.0, 0.01, 0.1, 1.0])
+        primals.append(loss.primal(K @ w, float(w @ K @ w), y, weights)[0])
+    assert max(duals) <= min(primals)
+
+
+def test_maximise_closes_the_gap_and_matches_the_conic_program(case):
+    loss, K, y, weights = case
+    alpha = loss.maximise(K, y, weights, tol=1e-9)
+    dual, primal = values(loss, K, y, weights, alpha)
+    assert 0.0 <= primal - dual + 1e-12 * abs(primal)
+    assert primal - dual <= 2e-9 * abs(primal)
+    statement = loss.statement(y, weights)
+    program = cp.Problem(cp.Minimize(0.5 * cp.matrix_frac(statement.u, K) + statement.cost), statement.constraints)
+    assert program.solve(solver=cp.CLARABEL) == pytest.approx(primal, rel=1e-6)
+
+
+def test_feasible_repairs_once_and_leaves_feasible_points_alone(case, rng):
+    loss, K, y, weights = case
+    alpha = loss.feasible(3.0 * rng.standard_normal(M), y, weights)
+    np.testing.assert_allclose(loss.feasible(alpha, y, weights), alpha, rtol=1e-12, atol=1e-14)
+    w = loss.coefficients(alpha, y)
+    np.testing.assert_array_equal(loss.coefficients(loss.dual_variable(w, y), y), w)
+    if loss.intercept:
+        assert abs(w.sum()) <= 1e-12 * np.abs(w).sum()
+    optimum = loss.maximise(K, y, weights, tol=1e-8)
+    np.testing.assert_allclose(loss.feasible(optimum, y, weights), optimum, rtol=1e-9, atol=1e-12)
+
+
+def test_multiples_of_alpha_follow_a_parabola(case, rng):
+    """What lets a problem choose the best multiple of a witness: c(s alpha) is linear plus quadratic in s."""
+    loss, _, y, weights = case
+    alpha = loss.feasible(rng.standard_normal(M), y, weights)
+    scales = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    c = np.array([loss.dual_constant(s * alpha, y, weights) for s in scales])
+    np.testing.assert_allclose(np.diff(c, 3), 0.0, atol=1e-12 * np.abs(c).max())
+    assert c[0] == 0.0
+    for s in scales:
+        np.testing.assert_allclose(loss.feasible(s * alpha, y, weights), s * alpha, rtol=1e-12, atol=1e-14)
+
+
+def test_intercept_of_the_primal_is_the_best_one(case, rng):
+    loss, K, y, weights = case
+    w = 0.1 * rng.standard_normal(M)
+    f, quadratic = K @ w, float(w @ K @ w)
+    value, b = loss.primal(f, quadratic, y, weights)
+    if not loss.intercept:
+        assert b == 0.0
+        return
+    alone = type(loss).__new__(type(loss))
+    alone.__dict__.update(loss.__dict__, intercept=False)
+
+    def at(shift):
+        return alone.primal(f + shift, quadratic, y, weights)[0]
+
+    best = min(minimize_scalar(at, bracket=(c - 0.5, c + 0.5)).fun for c in np.linspace(-3.0, 3.0, 7))
+    assert value <= best + 1e-9 * abs(best)
+    assert at(b) == pytest.approx(value, rel=1e-9)
+
+
+def test_weights_count_like_repeated_rows(case, rng):
+    loss, K, y, _ = case
+    times = rng.integers(1, 4, M)
+    rows = np.repeat(np.arange(M), times)
+    whole = loss.maximise(K[np.ix_(rows, rows)], y[rows], np.ones(rows.size), tol=1e-9)
+    brief = loss.maximise(K, y, times.astype(float), tol=1e-9)
+    once = values(loss, K, y, times.astype(float), brief)[1]
+    assert values(loss, K[np.ix_(rows, rows)], y[rows], np.ones(rows.size), whole)[1] == pytest.approx(once, rel=1e-7)
+
+
+def test_rows_of_weight_zero_are_as_good_as_absent(case):
+    loss, K, y, weights = case
+    weights[::3] = 0.0
+    kept = weights > 0
+    alpha = loss.maximise(K, y, weights, tol=1e-9)
+    assert not alpha[~kept].any()
+    fewer = loss.maximise(K[np.ix_(kept, kept)], y[kept], weights[kept], tol=1e-9)
+    whole = values(loss, K, y, weights, alpha)[1]
+    assert values(loss, K[np.ix_(kept, kept)], y[kept], weights[kept], fewer)[1] == pytest.approx(whole, rel=1e-7)
+
+
+@pytest.mark.parametrize("start", ["optimum", "garbage"])
+def test_warm_start_reaches_the_same_optimum(case, start, rng):
+    loss, K, y, weights = case
+    cold = loss.maximise(K, y, weights, tol=1e-9)
+    begin = cold if start == "optimum" else 5.0 * rng.standard_normal(M)
+    before = begin.copy()
+    warm = loss.maximise(K, y, weights, start=begin, tol=1e-9)
+    np.testing.assert_array_equal(begin, before)
+    dual, primal = values(loss, K, y, weights, warm)
+    assert primal - dual <= 2e-9 * abs(primal)
+    assert dual == pytest.approx(values(loss, K, y, weights, cold)[0], rel=1e-8)
+
+
+def test_several_machines_are_those_of_one_at_a_time(case):
+    loss, K, y, weights = case
+    Y = np.array([y, -y, y[::-1]])
+    together = loss.maximise_all(K, Y, weights, tol=1e-10)
+    for row, alpha in zip(Y, together, strict=True):
+        alone = loss.maximise(K, row, weights, tol=1e-10)
+        assert values(loss, K, row, weights, alpha)[0] == pytest.approx(
+            values(loss, K, row, weights, alone)[0], rel=1e-9
+        )
+
+
+def test_singular_and_single_precision_matrices(case, rng):
+    loss, _, y, weights = case
+    A = rng.standard_normal((M, 3))
+    K = A @ A.T
+    alpha = loss.maximise(K, y, weights, tol=1e-7)
+    dual, primal = values(loss, K, y, weights, alpha)
+    assert primal - dual <= 2e-7 * abs(primal)
+    rounded = loss.maximise(K.astype(np.float32), y, weights, tol=1e-6)
+    dual, primal = values(loss, K, y, weights, rounded)
+    assert primal - dual <= 1e-4 * abs(primal)
+
+
+def test_scaling_of_target_and_matrix(case):
+    """K -> s K and the price of errors -> price / s leave the function alone (the loss table says which price)."""
+    loss, K, y, weights = case
+    alpha = loss.maximise(K, y, weights, tol=1e-10)
+    other = type(loss).__new__(type(loss))
+    other.__dict__.update(loss.__dict__)
+    if hasattr(loss, "lam"):
+        other.lam, other.scale = 5.0 * loss.lam, 5.0 * loss.scale
+    else:
+        other.C = loss.C / 5.0
+    scaled = other.maximise(5.0 * K, y, weights, tol=1e-10)
+    np.testing.assert_allclose(
+        5.0 * K @ other.coefficients(scaled, y), K @ loss.coefficients(alpha, y), atol=1e-4 * np.abs(y).max()
+    )
+
+
+def test_targets_are_refused_by_name(case):
+    loss = case[0]
+    for bad, said in [
+        ([1.0, np.nan] * 3, "missing or infinite"),
+        ([1.0, -1.0], "rows"),
+        (["a", "b"] * 3, "numbers"),
+        (np.ones((6, 2, 2)), "shape"),
+    ]:
+        with pytest.raises(InvalidInputError, match=said):
+            loss.targets(bad, 6)
