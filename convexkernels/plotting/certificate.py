@@ -84,7 +84,8 @@ class CertificateDisplay:
         ax.fill_between(where, lower, upper, color="0.85", zorder=0, label="the optimum is in here")
         # The first lower bounds can be far off; the window shows where the two meet.
         reach = max(upper[0] - upper[-1], 0.02 * abs(upper[-1]), 1e-300)
-        ax.set_ylim(lower[-1] - 1.5 * reach, upper[-1] + 1.3 * reach)
+        bottom = max(lower[0] - 0.1 * reach, lower[-1] - 1.5 * reach)
+        ax.set_ylim(bottom, upper[-1] + 1.3 * reach)
         ax.set_ylabel("objective J")
         ax.legend(frameon=False, fontsize="small")
 
