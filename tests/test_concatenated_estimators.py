@@ -24,6 +24,7 @@ from convexkernels import (
     TensorMatern,
 )
 from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.outer.concatenated_selection import PAPER_GRID
 
 QUICK = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
 
@@ -81,11 +82,12 @@ def test_cross_validation_chooses_from_the_grid_and_reports_every_risk():
     assert model.selection_.risks.min() < 0.5 * model.selection_.risks.max()
 
 
-def test_default_grid_is_the_one_of_the_paper():
+def test_default_grid_spans_the_one_of_the_paper_and_stronger_weights():
     X, y = kinked(20)
     model = ConcatenatedKernelRegressor(cv=2, n_restarts=1, tol=0.01, random_state=0).fit(X, y)
-    assert np.allclose(model.selection_.lams, 2.0 ** np.arange(-19, 0, 2))
-    assert model.selection_.risks.shape == (10, 10)
+    assert np.allclose(PAPER_GRID, 2.0 ** np.arange(-1, -20, -2))
+    assert np.allclose(model.selection_.lams, 2.0 ** np.arange(-19.0, 6.0, 4.0))
+    assert model.selection_.risks.shape == (7, 7)
 
 
 def test_large_tables_are_searched_on_a_sample():

@@ -209,8 +209,8 @@ class ConcatenatedKernelRegressor(_ConcatenatedNumbers):
     epsilon : float, >= 0
         Deviation that costs nothing, in units of the (normalized) targets; for ``loss="epsilon_insensitive"``.
     lam, mu : float, list of float or None
-        Weights of ``|f_1|^2`` and of ``sum_l |f_l|^2``. Lists are cross-validated; None is the grid of the paper,
-        ``2^(1 - 2t)`` for t = 1, ..., 10.
+        Weights of ``|f_1|^2`` and of ``sum_l |f_l|^2``. Lists are cross-validated; None is the list ``2^(1 - 2t)``
+        for t = -2, 0, 2, ..., 10. The paper has t = 1, ..., 10: ``outer.concatenated_selection.PAPER_GRID``.
     cv : int, >= 2
         Number of folds.
     normalize_y : bool
@@ -357,8 +357,8 @@ class ConcatenatedKernelClassifier(ClassifierMixin, ConcatenatedEstimator):
         Hinge with an intercept, solved as a support vector machine (``C = 1 / (2 lam)``), or squares of differences
         from -1 and 1, in closed form and faster.
     lam, mu : float, list of float or None
-        Weights of ``|f_1|^2`` and of ``sum_l |f_l|^2``. Lists are cross-validated; None is the grid of the paper,
-        ``2^(1 - 2t)`` for t = 1, ..., 10.
+        Weights of ``|f_1|^2`` and of ``sum_l |f_l|^2``. Lists are cross-validated; None is the list ``2^(1 - 2t)``
+        for t = -2, 0, 2, ..., 10. The paper has t = 1, ..., 10: ``outer.concatenated_selection.PAPER_GRID``.
     cv : int, >= 2
         Number of folds.
     repulsion : float, >= 0

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel, Matern, Polynomial
 from convexkernels.outer.concatenated import ConcatenatedLearning
-from convexkernels.outer.concatenated_selection import PAPER_GRID, select_weights
+from convexkernels.outer.concatenated_selection import DEFAULT_GRID, select_weights
 
 __all__ = ["ConcatenatedEstimator", "center_and_spread"]
 
@@ -121,9 +121,9 @@ def center_and_spread(y: Array, normalize: bool) -> tuple[Array, Array]:
 
 
 def _candidates(name: str, value: Any) -> Sequence[float]:
-    """The list of values that a norm-weight parameter stands for; None is the paper's grid."""
+    """The list of values that a norm-weight parameter stands for; None is the default grid."""
     if value is None:
-        return PAPER_GRID
+        return DEFAULT_GRID
     if np.ndim(value) == 0:
         return [value]
     if len(value) == 0:

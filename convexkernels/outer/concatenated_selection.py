@@ -17,12 +17,16 @@ from convexkernels.outer.concatenated_search import refine as refine_run
 from convexkernels.outer.quasi_newton import Limits
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["PAPER_GRID", "Selection", "select_weights"]
+__all__ = ["DEFAULT_GRID", "PAPER_GRID", "Selection", "select_weights"]
 
 Array = NDArray[np.float64]
 
 # lam and mu of Section 4.1.2 of the paper: 2^(-2t + 1), t = 1, ..., 10.
 PAPER_GRID = tuple(2.0 ** (1 - 2 * t) for t in range(1, 11))
+
+# Its range at every other exponent, and two larger values: noisy tables need stronger weights than the
+# paper's almost noise-free functions.
+DEFAULT_GRID = tuple(2.0 ** (1 - 2 * t) for t in range(-2, 11, 2))
 
 PATH_TOL = 1e-3
 PATH_ITERATIONS = 40

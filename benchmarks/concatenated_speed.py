@@ -1,0 +1,137 @@
+"""Time of concatenated learning: restarts, one gradient, finite differences, a thousand points.
+
+    python -m benchmarks.concatenated_speed              everything
+    python -m benchmarks.concatenated_speed --only gradient differences
+
+Ratios are taken inside one run, between interleaved repetitions, because machines are shared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from convexkernels import (
+    ConcatenatedLearning,
+    ConvexKernelsWarning,
+    Gaussian,
+    Interpolation,
+    Matern,
+    Polynomial,
+    TensorMatern,
+)
+from convexkernels.datasets import make_inverse_distance
+from convexkernels.outer import SquaredError
+from convexkernels.outer.concatenated_search import random_start
+from convexkernels.outer.quasi_newton import Limits, descend
+
+PAIRS = {
+    "Matern o Polynomial(1)": [Matern(2), Polynomial(1)],
+    "Matern o Polynomial(2)": [Matern(2), Polynomial(2)],
+    "TensorMatern o Polynomial(2)": [TensorMatern(1, smoothing=0.01), Polynomial(2)],
+    "Matern o Gaussian": [Matern(2), Gaussian(0.5)],
+    "Matern o Gaussian o Polynomial(1)": [Matern(2), Gaussian(0.5), Polynomial(1)],
+}
+
+
+def problem(layers, loss, m):
+    X, y = make_inverse_distance(m, random_state=0)
+    return ConcatenatedLearning(layers, loss, X, y, widths=2, mu=1.0 if isinstance(loss, Interpolation) else 1e-3)
+
+
+def restarts():
+    print("\n64 restarts, m = 100, D = 2, two processes (includes their start)")
+    for name, layers in list(PAIRS.items())[:4]:
+        for label, loss in (("Int", Interpolation()), ("Reg", SquaredError(1e-3))):
+            stated = problem(layers, loss, 100)
+            began, cpu = time.perf_counter(), time.process_time()
+            solution = stated.solve(n_restarts=64, random_state=0, n_jobs=2)
+            wall = time.perf_counter() - began
+            began = time.process_time()
+            stated.solve(n_restarts=64, random_state=0)
+            cpu = time.process_time() - began
+            print(
+                f"  {label} {name:<30} {wall:6.1f} s wall, {cpu:6.1f} s processor in one process, "
+                f"{solution.n_iter} iterations, {solution.status.name}",
+                flush=True,
+            )
+
+
+def gradient():
+    print("\nvalue and gradient together, over the value alone (median of interleaved repetitions, one thread)")
+    with threadpool_limits(1):
+        for m, repeats in ((100, 200), (1000, 9)):
+            for name, layers in PAIRS.items():
+                stated = problem(layers, SquaredError(1e-3), m)
+                coordinates, u = random_start(stated, np.random.default_rng(0))
+                times = np.array([one_pair(stated, coordinates, u) for _ in range(repeats)])
+                value, both = np.median(times, axis=0)
+                print(f"  m = {m:<5} {name:<34} {1e3 * value:8.2f} ms, {both / value:.2f} times that with gradient")
+
+
+def one_pair(stated, coordinates, u):
+    began = time.process_time()
+    stated.evaluate(coordinates, u)
+    middle = time.process_time()
+    stated.evaluate(coordinates, u).gradient()
+    return middle - began, time.process_time() - middle
+
+
+def differences():
+    """The same descent with the gradient of the library and with scipy's finite differences."""
+    print("\none descent, m = 100: adjoint gradient against finite differences of the same objective, one thread")
+    with threadpool_limits(1):
+        for name in ("Matern o Polynomial(1)", "Matern o Polynomial(2)", "Matern o Gaussian"):
+            stated = problem(PAIRS[name], SquaredError(1e-3), 100)
+            coordinates, u = random_start(stated, np.random.default_rng(1))
+
+            def value(v, stated=stated, coordinates=coordinates):
+                return stated.evaluate(coordinates, v).value
+
+            def slope(v, stated=stated, coordinates=coordinates):
+                return stated.evaluate(coordinates, v).gradient()
+
+            began = time.process_time()
+            ours = descend(lambda v, s=stated, c=coordinates: s.evaluate(c, v), u, Limits(1e-4))
+            times = [time.process_time() - began]
+            ends = [ours.value]
+            for jac in (slope, None):
+                began = time.process_time()
+                peer = minimize(value, u, jac=jac, method="BFGS", options={"maxiter": ours.n_iter + 1})
+                times.append(time.process_time() - began)
+                ends.append(peer.fun)
+            print(
+                f"  {name:<24} {u.size:>4} unknowns: {times[0]:.2f} s to {ends[0]:.6g}; scipy BFGS with the same "
+                f"gradient {times[1]:.2f} s to {ends[1]:.6g}; with finite differences {times[2]:.2f} s to {ends[2]:.6g}"
+                f" ({times[2] / times[0]:.0f} times ours)",
+                flush=True,
+            )
+
+
+def thousand():
+    print("\nregression, m = 1000, 8 restarts")
+    for name in ("Matern o Polynomial(1)", "Matern o Polynomial(2)", "Matern o Gaussian"):
+        for size in (400, None):
+            stated = problem(PAIRS[name], SquaredError(1e-3), 1000)
+            solution = stated.solve(n_restarts=8, random_state=0, search_size=size)
+            searched = "all points" if size is None else f"{size} points first"
+            print(
+                f"  {name:<24} searched on {searched:<16} {solution.seconds:6.1f} s to {solution.value:.6g}, "
+                f"{solution.status.name}, relative gradient {solution.certificate.relative_residual:.1e}",
+                flush=True,
+            )
+
+
+PARTS = {"restarts": restarts, "gradient": gradient, "differences": differences, "thousand": thousand}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    warnings.simplefilter("ignore", ConvexKernelsWarning)
+    for part in parser.parse_args().only:
+        PARTS[part]()
