@@ -16,7 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import convexkernels as ck
 
 
-@parametrize_with_checks([ck.TessellatedSVC()])
+# The time limit turns a solver that does not reach the tolerance into a failure instead of a wait.
+@parametrize_with_checks([ck.TessellatedSVC(max_time=20.0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -238,6 +239,8 @@ def test_models_persist_with_skops(moons, fitted):
     # What a reader is asked to trust: classes of this library, and the type of arrays.
     assert {name.split(".")[0] for name in trusted} <= {"convexkernels", "numpy"}
     assert [name for name in trusted if name.startswith("numpy")] in ([], ["numpy.dtype"])
+    for name in trusted:
+        assert name.split(".")[-1] in ck.TessellatedSVC.__doc__, f"{name} is not among the documented names"
     back = sio.loads(stored, trusted=trusted)
     X, _ = moons
     assert np.array_equal(back.decision_function(X), fitted.decision_function(X))

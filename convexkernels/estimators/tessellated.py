@@ -25,7 +25,8 @@ class TessellatedSVC(KernelClassifier):
     degree : int, >= 0
         Bound on the degree of the monomials of the kernel. Already degree 0 is universal.
     z_degree : int >= 0 or None
-        Bound on the degree in the variable of integration; `degree` when None.
+        Bound on the degree in the variable of integration; `degree` when None. The default 0 keeps P at
+        ``2 (n_features + 1)`` rows for degree 1; on the tables of the paper it is as accurate as None, and faster.
     margin : float, > 0
         Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``.
     trace : float, > 0
@@ -75,6 +76,12 @@ class TessellatedSVC(KernelClassifier):
 
     Features are scaled to [0, 1] by their range in the training table; constant ones are left out. When a point to
     predict lies outside the box, it is moved to the nearest point of the box.
+
+    A fitted model pickles, and goes through ``skops.io.dump`` and ``load``; the m x m matrices are left out and made
+    again when they are needed. What a reader is asked to trust (``skops.io.get_untrusted_types`` lists it) are classes
+    of this package only, ``TessellatedSVC``, ``Scaling``, ``Solution``, ``Record``, ``DualityGap``, ``KernelLearning``,
+    ``Machine``, ``Tessellated``, ``TessellatedGramSet``, ``Tessellation``, ``MonomialBasis``, ``UnitBox``, ``Hinge``,
+    and ``numpy.dtype``.
 
     Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
     O(m^2 n_features^2) for degree 1, besides solving the machines.
