@@ -31,7 +31,7 @@ class DualityGap:
     def relative_gap(self) -> float:
         """``gap / max(|upper|, |lower|)``; 0 when both bounds are 0, inf when one is not finite."""
         scale = max(abs(self.upper), abs(self.lower))
-        if not np.isfinite(scale):
+        if not np.isfinite(scale) or np.isnan(self.gap):
             return float("inf")
         return self.gap / scale if scale > 0 else 0.0
 

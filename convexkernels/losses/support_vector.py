@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from convexkernels.losses.base import Loss
+from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
@@ -109,26 +110,52 @@ def _balance(w: Array) -> Array:
 
 
 def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, deadline: float | None) -> Array:
-    """Alternate coordinate steps, which find the active bounds, with Newton steps on the free coefficients."""
+    """Alternate coordinate steps, which find the active bounds, with Newton steps on the free coefficients.
+
+    Where both crawl, because K is ill-conditioned and few bounds are active, an interior-point method takes over.
+    """
     ascend = ascend_pairs if intercept else ascend_free
     diagonal = np.ascontiguousarray(np.diagonal(K), dtype=np.float64)
     m = w.size
     w = w.copy()
     g = _residual(K, dual, w)
-    budget, last = 4 * m + 200, np.inf
-    for _ in range(1000):
-        taken, gap = ascend(K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, tol, budget)
+    budget, last, fruitless = 4 * m + 200, np.inf, 0
+    for round_ in range(60):
+        _, gap = ascend(K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, tol, budget)
         g = _residual(K, dual, w)  # drop what rounding has added up
-        if gap <= tol or (deadline is not None and time.monotonic() > deadline):
+        fruitless = fruitless + 1 if gap > 0.5 * last else 0
+        if gap <= tol or fruitless >= 3 or (deadline is not None and time.monotonic() > deadline):
             break
-        improved = _newton(K, dual, w, g, intercept)
-        if improved:
-            g = _residual(K, dual, w)
-        if taken < budget and not improved and gap >= last:
-            break  # working precision
         last = gap
-        budget = min(2 * budget, 200 * m + 20000)
+        if round_ == 1 and m <= LARGEST_INTERIOR:
+            w = _from_inside(K, dual, w, intercept, tol, deadline)
+            g = _residual(K, dual, w)
+        if _newton(K, dual, w, g, intercept):
+            g = _residual(K, dual, w)
+        budget = min(2 * budget, 20 * m + 20000)
     return _balance(w) if intercept else w
+
+
+def _from_inside(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, deadline: float | None) -> Array:
+    """The better of `w` and the answer of the interior-point method, moved onto the bounds it is close to."""
+    K64 = K.astype(np.float64, copy=False)
+    full = max(float(dual.hi.max()), -float(dual.lo.min()))
+    # Bounds far above every coefficient spoil the scaling: solve with lower ones unless they turn out active.
+    limit = min(full, 1e3 * max(float(np.abs(dual.lin).max()), 1e-300) / max(float(np.diagonal(K).mean()), 1e-300))
+    while True:
+        lo, hi = np.maximum(dual.lo, -limit), np.minimum(dual.hi, limit)
+        found = interior_point(K64, dual.lin, dual.eps, lo, hi, intercept, tol=0.1 * tol, deadline=deadline)
+        if limit >= full or np.abs(found).max() < 0.9 * limit:
+            break
+        limit = min(full, 1e3 * limit)
+    width = 1e-9 * (hi - lo)
+    found = np.clip(found, dual.lo, dual.hi)
+    found = np.where(np.abs(found) <= width, 0.0, found)
+    found = np.where(dual.hi - found <= width, dual.hi, np.where(found - dual.lo <= width, dual.lo, found))
+    if intercept:
+        found = _balance(found)
+    values = [float(dual.lin @ v - dual.eps @ np.abs(v) - 0.5 * v @ (K64 @ v)) for v in (w, found)]
+    return found if values[1] > values[0] else w
 
 
 def _residual(K: Array, dual: BoxDual, w: Array) -> Array:
