@@ -14,8 +14,9 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel, Matern, Polynomial
 from convexkernels.outer.concatenated import ConcatenatedLearning
 from convexkernels.outer.concatenated_selection import DEFAULT_GRID, select_weights
+from convexkernels.validation import check_number
 
-__all__ = ["ConcatenatedEstimator", "center_and_spread"]
+__all__ = ["ConcatenatedEstimator", "center_and_spread", "price"]
 
 Array = NDArray[np.float64]
 
@@ -118,6 +119,11 @@ def center_and_spread(y: Array, normalize: bool) -> tuple[Array, Array]:
         return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
     spread = np.asarray(y.std(axis=0))
     return np.asarray(y.mean(axis=0)), np.where(spread > 0, spread, 1.0)
+
+
+def price(lam: float) -> float:
+    """The price C = 1 / (2 lam) of a support vector loss."""
+    return 0.5 / check_number("lam", lam, low=0.0, open_low=True)
 
 
 def _candidates(name: str, value: Any) -> Sequence[float]:
