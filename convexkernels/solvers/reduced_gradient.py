@@ -83,8 +83,11 @@ class ReducedGradient(OuterSolver):
             if not far.value < line.here.value:
                 moved = line.search(far) or moved
                 break
-            line.arrive(far, u)
             moved = True
+            if line.leaving == u:  # without its reference coordinate the direction is no longer feasible
+                line.here = far
+                break
+            line.arrive(far, u)
         if not moved:
             return self._refine(problem, iterate, inner_tol, deadline)
         here = line.here
@@ -141,10 +144,11 @@ class _Line:
 
     def arrive(self, far: Any, u: int) -> None:
         """Continue from the end of the segment, without the weight that reached 0."""
-        removed = np.zeros_like(self.direction)
-        removed[self.leaving], removed[u] = -self.direction[self.leaving], self.direction[self.leaving]
-        self.direction = self.direction + removed
-        self.change += self.problem.gram_set.gram(removed)
+        direction = self.direction.copy()
+        direction[[self.leaving, u]] = 0.0
+        direction[u] = -direction.sum()  # exactly, or rounding alone would drive the reference to 0
+        self.change += self.problem.gram_set.gram(direction - self.direction)
+        self.direction = direction
         self.here, self.reached = far, 0.0
         self._look()
 
