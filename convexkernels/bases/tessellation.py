@@ -233,27 +233,63 @@ class Tessellation:
         whole = self.whole[basis.sum_index] * np.outer(v, v)[np.ix_(basis.x_index, basis.x_index)]
         return np.block([[g, from_x - g], [from_x.T - g, g - from_x - from_x.T + whole]])
 
+    def derivative(self, w: Array, x: BoxPoints, rows: NDArray[np.int64], *, modulo_constants: bool = False) -> Array:
+        """Derivative of ``(K(P) w)_rows`` in P, shape (n_rows, 2q, 2q): ``<out[r], dP> = (K(dP) w)_r``, symmetric in P.
+
+        With `modulo_constants`, up to a constant common to all rows.
+        """
+        basis = self.basis
+        support = np.flatnonzero(w)
+        columns, w = x.take(support), w[support]
+        here = x.take(rows)
+        index, sums_of = basis.x_index, basis.sum_index
+        pair_sums = self._pair_sums(w, here, columns, None)
+        at = self._tables[-1][sums_of] + index[None, :]
+        psi = here.psi[index].T  # (n_rows, q)
+        varying = psi.copy()
+        weighted = columns.psi * w
+        v = weighted.sum(axis=1)
+        if modulo_constants:
+            v[0] = 0.0
+            varying[:, index == 0] = 0.0
+        g = psi[:, :, None] * pair_sums[:, at]
+        reach = (weighted @ columns.reach.T)[index[:, None], sums_of]
+        from_x = psi[:, :, None] * here.reach.T[:, sums_of] * v[index][None, None, :] + reach[None] * varying[:, None, :]
+        whole = self.whole[sums_of][None] * varying[:, :, None] * v[index][None, None, :]
+        g, whole = _symmetric(g), _symmetric(whole)
+        half = 0.5 * from_x - g
+        last = g - _symmetric(from_x) + whole
+        top = np.concatenate([g, half], axis=2)
+        return np.concatenate([top, np.concatenate([np.swapaxes(half, 1, 2), last], axis=2)], axis=1)
+
     def _pair_adjoint(self, w: Array, x: BoxPoints, volumes: Array | None, support: NDArray[np.int64]) -> Array:
         """``sum_kl w_k w_l x_k^delta_i x_l^delta_j T(max(x_k, x_l), b, gamma_i + gamma_j + 1)``, shape (q, q)."""
         basis = self.basis
-        offset = self._tables[-1]
-        n_delta = basis.width[0]
-        weighted = x.psi * w
-        sums = np.empty((len(w), int(basis.width.sum())))
-        if len(basis.sums) > 1:
+        part = None if volumes is None else (volumes, support)
+        table = (x.psi * w) @ self._pair_sums(w, x, x, part)
+        return _symmetric(table[basis.x_index[:, None], self._tables[-1][basis.sum_index] + basis.x_index[None, :]])
+
+    def _pair_sums(
+        self, w: Array, x: BoxPoints, y: BoxPoints, known: tuple[Array, NDArray[np.int64]] | None
+    ) -> Array:
+        """``out[i, offset[s] + e] = sum_j w_j y_j^delta_e T(max(x_i, y_j), b, s + 1)``; `known` holds volumes of x = y."""
+        n_delta = self.basis.width[0]
+        weighted = y.psi * w
+        sums = np.empty((x.psi.shape[1], int(self.basis.width.sum())))
+        if len(self.basis.sums) > 1:
             from convexkernels.bases.tiles import shifted_adjoint
 
-            shifted_adjoint(x.columns, self.upper, *self._tables, w, x.psi, sums)
-        for start in range(0, len(w), 1024):
-            stop = min(len(w), start + 1024)
-            if volumes is None:
-                part = self.volumes(x.take(np.arange(start, stop)), x)
+            shifted_adjoint(x.columns, y.columns, self.upper, *self._tables, w, y.psi, sums)
+        for start in range(0, len(sums), 1024):
+            stop = min(len(sums), start + 1024)
+            if known is None:
+                part = self.volumes(x.take(np.arange(start, stop)), y)
             else:
+                volumes, support = known
                 part = volumes[np.ix_(support[start:stop], support)]
             sums[start:stop, :n_delta] = part @ weighted.T
-        table = weighted @ sums
-        return _symmetric(table[basis.x_index[:, None], offset[basis.sum_index] + basis.x_index[None, :]])
+        return sums
 
 
 def _symmetric(A: Array) -> Array:
-    return 0.5 * (A + A.T)
+    return 0.5 * (A + np.swapaxes(A, -1, -2))

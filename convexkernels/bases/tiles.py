@@ -123,26 +123,26 @@ def shifted_gram(
 
 @njit(parallel=True, cache=True, fastmath=FAST)
 def shifted_adjoint(
-    X: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index, width: Index,
+    X: Array, Y: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index, width: Index,
     offset: Index, w: Array, psi: Array, out: Array,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
-    """``out[i, offset[s] + e] = sum_j w_j T(max(x_i, x_j), b, s + 1) psi[e, j]`` for s >= 1."""
-    n, m = X.shape
-    n_sums, top = parent.shape[0], horner.shape[1]
+    """``out[i, offset[s] + e] = sum_j w_j T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1."""
+    m, k = X.shape[1], Y.shape[1]
+    n, n_sums, top = X.shape[0], parent.shape[0], horner.shape[1]
     for i in prange(m):
         ratios = np.empty((n, top, BLOCK))
         factors = np.empty((n_sums, BLOCK))
         weight = np.empty(BLOCK)
         x = X[:, i].copy()
         out[i, :] = 0.0
-        for start in range(0, m, BLOCK):
-            stop = min(m, start + BLOCK)
+        for start in range(0, k, BLOCK):
+            stop = min(k, start + BLOCK)
             size = stop - start
-            _block_factors(x, X, start, stop, horner, parent, variable, power, ratios, factors)
+            _block_factors(x, Y, start, stop, horner, parent, variable, power, ratios, factors)
             weight[:size] = w[start:stop]
             for v in range(n):
                 for j in range(size):
-                    weight[j] *= b[v] - max(x[v], X[v, start + j])
+                    weight[j] *= b[v] - max(x[v], Y[v, start + j])
             for s in range(1, n_sums):
                 _multiply(weight[:size], factors[s, :size], factors[s, :size])
                 for e in range(width[s]):

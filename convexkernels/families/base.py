@@ -126,6 +126,13 @@ class GramSet(ABC):
     def statement(self) -> FamilyStatement:
         """The set in CVXPY."""
 
+    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
+        """``out`` with ``<out[r], dtheta> = (K(dtheta) w)_rows[r]``, shape (n_rows, *theta.shape); None where too costly.
+
+        Like `gram` it may leave out what is common to all rows.
+        """
+        return None
+
     def envelope(self) -> Array | None:
         """A theta, perhaps outside Theta, with ``support(A*(w w')) = w' K(theta) w`` for every single w; or None.
 

@@ -20,6 +20,9 @@ __all__ = ["Tessellated", "TessellatedGramSet"]
 
 Array = NDArray[np.float64]
 
+# Entries of the derivative of K w in P that are worth forming (about 160 MB).
+LARGEST_DERIVATIVE = 20_000_000
+
 _MADE_AGAIN = ("points", "volumes")
 
 
@@ -122,6 +125,11 @@ class TessellatedGramSet(SpectraplexGramSet):
         for w in W:
             D += self.tessellation.adjoint(w, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes)
         return D
+
+    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
+        if rows.size * self.size**2 > LARGEST_DERIVATIVE:
+            return None
+        return self.tessellation.derivative(w, self.points, rows, modulo_constants=self.modulo_constants)
 
     def kernel(self, theta: Array) -> TessellatedKernel:
         t = self.tessellation

@@ -118,6 +118,14 @@ class Loss(ABC):
         """The alpha with the given coefficients, inverse of `coefficients`; w itself unless a loss says otherwise."""
         return w
 
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+        """Which coefficients answer smoothly to a small change of K, and the diagonal the loss adds to K on them.
+
+        With those coefficients F and ``A = K_FF + diag``, the second derivative of J along dK is
+        ``scale * r' A^-1 r``, ``r = (dK w)_F`` (A^-1 restricted to ``sum = 0`` with an intercept).
+        """
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+
     @abstractmethod
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         """The concave part c(alpha), without the term in K."""

@@ -88,6 +88,10 @@ class LeastSquares(Loss):
     def coefficients(self, alpha: Array, y: Array) -> Array:
         return alpha
 
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+        counted = np.flatnonzero(weights > 0)
+        return counted, self.lam / weights[counted]
+
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         counted = weights > 0
         return float(y @ alpha - 0.5 * self.lam * (alpha[counted] ** 2 / weights[counted]).sum())

@@ -83,6 +83,11 @@ class SupportVectorLoss(Loss):
         w = np.clip(self.coefficients(alpha, y), dual.lo, dual.hi)
         return self.dual_variable(_balance(w) if self.intercept else w, y)
 
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+        dual, w = self.box_dual(y, weights), self.coefficients(alpha, y)
+        inside = np.flatnonzero((w > dual.lo) & (w < dual.hi) & ((w != 0.0) | (dual.eps == 0.0)))
+        return inside, np.zeros(inside.size)
+
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         dual, w = self.box_dual(y, weights), self.coefficients(alpha, y)
         return float(dual.lin @ w - dual.eps @ np.abs(w))

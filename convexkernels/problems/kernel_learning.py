@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
@@ -212,6 +213,33 @@ class KernelLearning:
         curvature = quadratic + 0.5 * self.loss.scale * sigma
         s = min(1.0, max(0.0, 0.5 * linear / curvature)) if curvature > 0.0 else 1.0
         return constant - 0.5 * self.loss.scale * sigma if s == 1.0 else s * linear - s * s * curvature
+
+    def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
+        """R with ``R'R`` the second derivative of J at an evaluated point, shape (n_free, theta.size).
+
+        J is piecewise smooth: this is the piece on which the active bounds of the machines stay as they are. None
+        where the family does not offer the derivative of its Gram matrices.
+        """
+        parts = []
+        for alpha, w, y in zip(evaluation.alpha, evaluation.W, self.Y, strict=True):
+            rows, diagonal = self.loss.free(alpha, y, self.weights)
+            if rows.size < 2:
+                continue
+            derivative = self.gram_set.derivative(w, rows)
+            if derivative is None:
+                return None
+            A = K[np.ix_(rows, rows)].astype(np.float64)
+            A[np.diag_indices_from(A)] += diagonal + 1e-11 * np.trace(A) / rows.size
+            try:
+                L = np.linalg.cholesky(A)
+            except np.linalg.LinAlgError:
+                return None
+            R = solve_triangular(L, derivative.reshape(rows.size, -1), lower=True)
+            if self.loss.intercept:
+                ones = solve_triangular(L, np.ones(rows.size), lower=True)
+                R -= np.outer(ones, ones @ R / (ones @ ones))
+            parts.append(np.sqrt(self.loss.scale) * R)
+        return np.vstack(parts) if parts else None
 
     def certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> DualityGap:
         """Bounds on the optimum from any point, recomputed from scratch.

@@ -110,14 +110,17 @@ class SpectralGradient(OuterSolver):
         Number of past values the non-monotone line search compares with.
     inner_fraction : float
         Tolerance of the machines as a fraction of the current relative gap.
+    newton_below : float
+        Relative gap below which the model uses second derivatives of J, where problem and family offer them.
     """
 
     name = "spectral-gradient"
 
-    def __init__(self, memory: int = 20, history: int = 1, inner_fraction: float = 0.02) -> None:
+    def __init__(self, memory: int = 20, history: int = 1, inner_fraction: float = 0.02, newton_below: float = 0.1) -> None:
         self.memory = memory
         self.history = history
         self.inner_fraction = inner_fraction
+        self.newton_below = newton_below
 
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
@@ -147,7 +150,8 @@ class SpectralGradient(OuterSolver):
         memory: _Memory = iterate.memory
         theta = memory.evaluation.theta
         model, project = memory.model, problem.gram_set.project
-        direction = minimise_model(theta, memory.gradient, model.product(), model.sigma, project) - theta
+        product = self._product(problem, iterate)
+        direction = minimise_model(theta, memory.gradient, product, model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
         found = self._search(problem, iterate, direction, slope, deadline) if slope < 0.0 else None
         if found is None:
@@ -157,6 +161,19 @@ class SpectralGradient(OuterSolver):
         values = [*memory.values, found.upper][-self.history :]
         memory = _Memory(found, gradient, model, values, memory.K, memory.points, memory.tightening)
         return self._iterate(memory, lower, tol)
+
+    def _product(self, problem: Any, iterate: Iterate) -> Callable[[Array], Array]:
+        """The matrix of the quadratic model: exact second derivatives near the optimum, where there are any."""
+        memory: _Memory = iterate.memory
+        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
+        if not self.memory or gap > self.newton_below:
+            return memory.model.product()
+        R = problem.curvature(memory.evaluation, memory.K)
+        if R is None:
+            return memory.model.product()
+        # A little of the quasi-Newton scale keeps directions to which no free coefficient answers bounded.
+        floor = 1e-8 * float(np.einsum("ij,ij->", R, R)) / R.shape[1]
+        return lambda d: (R.T @ (R @ d.ravel()) + floor * d.ravel()).reshape(d.shape)
 
     def _inner_tol(self, iterate: Iterate) -> float:
         gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
