@@ -10,18 +10,17 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-import numpy as np
-
 from convexkernels.kernels.algebra import Constant, OnColumns, Product, Scaled, Sum, WeightedSum
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.localized import Localized
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.rescaled import Rescaled, rescale
-from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 from convexkernels.kernels.tensor_matern import TensorMatern
+from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 
 __all__ = [
     "KERNELS",
@@ -33,6 +32,7 @@ __all__ = [
     "Kernel",
     "KernelMap",
     "Linear",
+    "Localized",
     "Matern",
     "Normalized",
     "OnColumns",
@@ -41,8 +41,8 @@ __all__ = [
     "Rescaled",
     "Scaled",
     "Sum",
-    "TessellatedKernel",
     "TensorMatern",
+    "TessellatedKernel",
     "WeightedSum",
     "rescale",
 ]
@@ -74,6 +74,9 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "rescaled": lambda n: Rescaled(Gaussian(1.0), np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n)),
     "normalized": lambda n: Normalized(Polynomial(degree=2, offset=0.5)),
     "centered": lambda n: Centered(Gaussian(1.5), np.linspace(0.1, 0.9, 7)[:, None] * np.ones(n)),
+    "localized": lambda n: Localized(
+        np.outer([0.2, 0.7], np.ones(n)), [Gaussian(1.5), Gaussian(0.5) + Polynomial(2)], [0.5, 2.0]
+    ),
     "matern": lambda n: Matern(order=2, length=0.5),
     "tensor_matern": lambda n: TensorMatern(order=2, length=0.5),
     "concatenated": lambda n: Concatenated(

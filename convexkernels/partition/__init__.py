@@ -1,0 +1,18 @@
+"""Cells: covers of the space of points, and machines that learn in one cell each."""
+
+from convexkernels.partition.cover import Assignment, Cover, OverlappingCover, RandomChunks, TreeCover, VoronoiCover
+from convexkernels.partition.covering import tree_cover, voronoi_cover
+from convexkernels.partition.traversal import Traversal, farthest_first
+
+__all__ = [
+    "Assignment",
+    "Cover",
+    "OverlappingCover",
+    "RandomChunks",
+    "Traversal",
+    "TreeCover",
+    "VoronoiCover",
+    "farthest_first",
+    "tree_cover",
+    "voronoi_cover",
+]

@@ -1,0 +1,212 @@
+"""Covers of the space of points, and the cells that the points of a table fall into."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.distances import nearest_rows, squared_distances
+from convexkernels.validation import check_number, check_points, check_whole_number
+
+__all__ = ["Assignment", "Cover", "OverlappingCover", "RandomChunks", "TreeCover", "VoronoiCover"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Which rows of a table are in which cell.
+
+    Attributes
+    ----------
+    order : ndarray of int
+        The rows, cell by cell, ascending in each cell.
+    offsets : ndarray of int, shape (n_cells + 1,)
+        Cell j holds ``order[offsets[j]:offsets[j + 1]]``.
+    """
+
+    order: Rows
+    offsets: Rows
+
+    @classmethod
+    def from_labels(cls, labels: Rows, n_cells: int) -> Assignment:
+        """Group the rows by their cell."""
+        counts = np.bincount(labels, minlength=n_cells)
+        return cls(np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(counts)]))
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, empty ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> Rows:
+        """Number of rows of every cell."""
+        return np.diff(self.offsets)
+
+    def rows(self, cell: int) -> Rows:
+        """The rows of a cell, ascending."""
+        return self.order[self.offsets[cell] : self.offsets[cell + 1]]
+
+
+class Cover(ABC):
+    """A rule that says which cells learn from a point, and which cell answers for it.
+
+    Attributes
+    ----------
+    n_cells : int
+    average : bool
+        Whether all cells answer for every point, and the answer is their mean.
+    """
+
+    n_cells: int
+    average: bool = False
+
+    @abstractmethod
+    def cells(self, X: Any) -> Rows:
+        """The cell that answers for each row of `X`, shape (n_samples,)."""
+
+    def members(self, X: Any) -> Assignment:
+        """The rows of `X` that each cell learns from; those it answers for, unless a cover says otherwise."""
+        return Assignment.from_labels(self.cells(X), self.n_cells)
+
+
+class VoronoiCover(Cover):
+    """Cells of the points nearest to a centre, ties to the smallest index: (6) of Meister and Steinwart.
+
+    Parameters
+    ----------
+    centres : array-like of shape (n_cells, n_features)
+    radius : float, optional
+        Within which the points the cover was made from are of their centres.
+    """
+
+    def __init__(self, centres: Any, radius: float | None = None) -> None:
+        self.centres = check_points(centres, name="centres")
+        self.n_cells = self.centres.shape[0]
+        self.radius = radius
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_cells} cells)"
+
+    def _points(self, X: Any) -> Array:
+        return check_points(X, n_features=self.centres.shape[1])
+
+    def cells(self, X: Any) -> Rows:
+        return nearest_rows(self._points(X), self.centres)[0]
+
+
+class OverlappingCover(VoronoiCover):
+    """Voronoi cells that also learn from the points just beyond their borders.
+
+    A point teaches every cell whose centre is at most ``1 + overlap`` times as far as the nearest one; the cell of
+    the nearest centre alone answers for it, so that the predictor has smaller jumps at the borders.
+
+    Parameters
+    ----------
+    centres : array-like of shape (n_cells, n_features)
+    overlap : float, >= 0
+    radius : float, optional
+    """
+
+    def __init__(self, centres: Any, overlap: float = 0.1, radius: float | None = None) -> None:
+        super().__init__(centres, radius)
+        self.overlap = check_number("overlap", overlap, low=0.0)
+
+    def members(self, X: Any) -> Assignment:
+        points = self._points(X)
+        nearest, square = nearest_rows(points, self.centres)
+        step = max(1, 2**21 // self.n_cells)
+        found = []
+        for start in range(0, len(points), step):
+            stop = min(start + step, len(points))
+            near = squared_distances(points[start:stop], self.centres)
+            inside = near <= (1.0 + self.overlap) ** 2 * square[start:stop, None]
+            inside[np.arange(stop - start), nearest[start:stop]] = True
+            cells, rows = np.nonzero(inside.T)
+            found.append((cells, rows + start))
+        cells, rows = (np.concatenate(part) for part in zip(*found, strict=True))
+        order = np.argsort(cells, kind="stable")
+        counts = np.bincount(cells, minlength=self.n_cells)
+        return Assignment(rows[order], np.concatenate([[0], np.cumsum(counts)]))
+
+
+class TreeCover(Cover):
+    """Voronoi cells that are divided into Voronoi cells again, down to the leaves, which are the cells.
+
+    Finding the cell of a point takes the centres of one path only.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (k, n_features)
+        Centres at the root.
+    children : list of TreeCover or None
+        What each of them is divided into; None for a leaf.
+    """
+
+    def __init__(self, centres: Any, children: list[TreeCover | None]) -> None:
+        self.centres = check_points(centres, name="centres")
+        self.children = children
+        if len(children) != len(self.centres):
+            raise InvalidInputError(f"children has {len(children)} entries, but there are {len(self.centres)} centres.")
+        self.n_cells = sum(1 if child is None else child.n_cells for child in children)
+
+    def __repr__(self) -> str:
+        return f"TreeCover({self.n_cells} cells)"
+
+    def cells(self, X: Any) -> Rows:
+        points = check_points(X, n_features=self.centres.shape[1])
+        branch = nearest_rows(points, self.centres)[0]
+        answer = np.empty(len(points), dtype=np.intp)
+        first = 0
+        for j, child in enumerate(self.children):
+            rows = np.flatnonzero(branch == j)
+            if child is None:
+                answer[rows] = first
+            elif rows.size:
+                answer[rows] = first + child.cells(points[rows])
+            first += 1 if child is None else child.n_cells
+        return answer
+
+    def leaf_centres(self) -> Array:
+        """The centre of every cell, shape (n_cells, n_features)."""
+        parts = zip(self.centres, self.children, strict=True)
+        return np.vstack([z[None, :] if child is None else child.leaf_centres() for z, child in parts])
+
+
+class RandomChunks(Cover):
+    """Random parts of the table; the answer is the mean of what all of them say.
+
+    Divide and conquer (Zhang, Duchi and Wainwright, JMLR 2015), the baseline of Meister and Steinwart.
+
+    Parameters
+    ----------
+    n_chunks : int, >= 1
+    random_state : int, numpy.random.Generator or None
+    """
+
+    average = True
+
+    def __init__(self, n_chunks: int, random_state: Any = None) -> None:
+        self.n_cells = check_whole_number("n_chunks", n_chunks, low=1)
+        self.random_state = random_state
+
+    def __repr__(self) -> str:
+        return f"RandomChunks({self.n_cells})"
+
+    def cells(self, X: Any) -> Rows:
+        """All points are answered for by all chunks; 0 stands for them."""
+        return np.zeros(len(check_points(X)), dtype=np.intp)
+
+    def members(self, X: Any) -> Assignment:
+        m = len(check_points(X))
+        if self.n_cells > m:
+            raise InvalidInputError(f"n_chunks is {self.n_cells}, but there are only {m} points; ask for fewer chunks.")
+        labels = np.random.default_rng(self.random_state).permutation(m) % self.n_cells
+        return Assignment.from_labels(labels, self.n_cells)

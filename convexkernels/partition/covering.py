@@ -1,0 +1,199 @@
+"""Making covers: by radius, by the size of the largest cell, or by what time and memory allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.partition.cover import Cover, OverlappingCover, TreeCover, VoronoiCover
+from convexkernels.partition.traversal import Traversal, farthest_first, split_largest
+from convexkernels.validation import check_number, check_points, check_whole_number
+
+__all__ = ["cell_size_within", "tree_cover", "voronoi_cover"]
+
+Array = NDArray[np.float64]
+
+# Branches of a tree at each node: few enough for a short search, enough to stay shallow.
+BRANCHES = 16
+
+
+def voronoi_cover(
+    X: Any,
+    *,
+    radius: float | None = None,
+    n_cells: int | None = None,
+    max_cell_size: int | None = None,
+    overlap: float = 0.0,
+    subset: int | None = None,
+    random_state: Any = None,
+) -> VoronoiCover:
+    """Voronoi cells around centres found by farthest-first traversal.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, n_features)
+    radius : float, > 0
+        Every point is within it of its centre.
+    n_cells : int, >= 1
+        Number of centres.
+    max_cell_size : int, >= 2
+        Most points of a cell. Exactly one of these three is given.
+    overlap : float, >= 0
+        More than 0 for an `OverlappingCover`.
+    subset : int, optional
+        Look for centres among so many random points only; radius and size then hold for these, and for all
+        points about.
+    random_state : int, numpy.random.Generator or None
+        Of the subset.
+
+    Returns
+    -------
+    VoronoiCover
+    """
+    points = check_points(X)
+    overlap = check_number("overlap", overlap, low=0.0)
+    given = {"radius": radius, "n_cells": n_cells, "max_cell_size": max_cell_size}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise InvalidInputError(f"give exactly one of radius, n_cells and max_cell_size, got {named or 'none'}.")
+    m = len(points)
+    if radius is not None:
+        check_number("radius", radius, low=0.0, open_low=True, remedy="With radius 0 every point would be a cell.")
+    if n_cells is not None and check_whole_number("n_cells", n_cells, low=1) > m:
+        raise InvalidInputError(f"n_cells is {n_cells}, but there are only {m} points; ask for at most {m} cells.")
+    if max_cell_size is not None:
+        check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
+    sample = _sample(points, subset, n_cells, random_state)
+    found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / m)
+    centres = sample[found.centres]
+    if overlap > 0.0:
+        return OverlappingCover(centres, overlap, float(found.radii[-1]))
+    return VoronoiCover(centres, float(found.radii[-1]))
+
+
+def _sample(points: Array, subset: int | None, n_cells: int | None, random_state: Any) -> Array:
+    m = len(points)
+    if subset is None or check_whole_number("subset", subset, low=2) >= m:
+        return points
+    rows = np.random.default_rng(random_state).choice(m, max(subset, n_cells or 0), replace=False)
+    return points[np.sort(rows)]
+
+
+def _traversal(
+    X: Array, radius: float | None, n_cells: int | None, max_cell_size: int | None, share: float
+) -> Traversal:
+    """Traverse from the point nearest to the middle, so that the order of the rows matters only for ties."""
+    offset = X - X.mean(axis=0)
+    start = int(np.argmin(np.einsum("ij,ij->i", offset, offset)))
+    if max_cell_size is not None:
+        return split_largest(X, max(2, int(share * max_cell_size)), start=start)
+    return farthest_first(X, radius=radius or 0.0, n_centres=n_cells, start=start)
+
+
+def tree_cover(
+    X: Any, *, max_cell_size: int, branches: int = BRANCHES, subset: int | None = None, random_state: Any = None
+) -> Cover:
+    """Divide cells again and again until none has more than `max_cell_size` points.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, n_features)
+    max_cell_size : int, >= 2
+        Only a cell of equal points may have more.
+    branches : int, >= 2
+        Most parts of a cell.
+    subset, random_state
+        As in `voronoi_cover`.
+
+    Returns
+    -------
+    TreeCover, or a VoronoiCover of one cell when nothing has to be divided
+    """
+    points = check_points(X)
+    size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
+    branches = check_whole_number("branches", branches, low=2)
+    sample = _sample(points, subset, None, random_state)
+    root = _branch(sample, max(2, int(size * len(sample) / len(points))), branches)
+    return VoronoiCover(points.mean(axis=0)[None, :]) if root is None else root
+
+
+def _branch(X: Array, size: int, branches: int) -> TreeCover | None:
+    if len(X) <= size:
+        return None
+    parts = min(branches, max(2, -(-len(X) // size)), len(X))
+    found = _traversal(X, None, parts, None, 1.0)
+    if found.radii[0] == 0.0:
+        return None
+    children = [_branch(X[found.owner == j], size, branches) for j in range(len(found.centres))]
+    return TreeCover(X[found.centres], children)
+
+
+def cell_size_within(
+    X: Any,
+    *,
+    time_budget: float | None = None,
+    memory_budget: float | None = None,
+    seconds_of: Callable[[int], float],
+    bytes_of: Callable[[int], float],
+    subset: int = 10_000,
+    random_state: Any = None,
+) -> int:
+    """The largest cell size whose partition stays within a budget.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, n_features)
+    time_budget : float, > 0, optional
+        Seconds that all cells together may take.
+    memory_budget : float, > 0, optional
+        Bytes that one cell may take.
+    seconds_of, bytes_of : callable
+        Cost of a cell by its number of points.
+    subset : int
+        Size of the random subset on which partitions are tried.
+    random_state : int, numpy.random.Generator or None
+
+    Returns
+    -------
+    int
+        Among m, m/2, m/4, ...
+
+    Raises
+    ------
+    InvalidInputError
+        When even the smallest cells would take more than the budget.
+
+    Notes
+    -----
+    The procedure at the end of Section 4.2 of Meister and Steinwart: partitions of a random subset for a few
+    candidates, costs estimated cell by cell, and the coarsest partition that can be afforded.
+    """
+    points = check_points(X)
+    for name, value in (("time_budget", time_budget), ("memory_budget", memory_budget)):
+        if value is not None:
+            check_number(name, value, low=0.0, open_low=True)
+    m = len(points)
+    sample = _sample(points, max(2, min(subset, m)), None, random_state)
+    scale = m / len(sample)
+    size, least = m, np.inf
+    while size >= 2:
+        sizes = np.array([m])
+        if size < m:
+            found = _traversal(sample, None, None, size, 1.0 / scale)
+            sizes = np.ceil(scale * np.bincount(found.owner)).astype(np.intp)
+        seconds = sum(seconds_of(int(count)) for count in sizes)
+        least = min(least, seconds)
+        fits = time_budget is None or seconds <= time_budget
+        if fits and (memory_budget is None or bytes_of(int(sizes.max())) <= memory_budget):
+            return max(2, min(size, m))
+        if int(size / scale) < 4:
+            break
+        size //= 2
+    raise InvalidInputError(
+        f"time_budget={time_budget} s and memory_budget={memory_budget} bytes are too small for {m} points: the "
+        f"cheapest partition takes about {least:.3g} s and {bytes_of(2):.3g} bytes; raise the budget."
+    )

@@ -1,0 +1,186 @@
+"""Farthest-first traversal: centres, each the point farthest from those before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number, check_points, check_whole_number
+
+__all__ = ["Traversal", "farthest_first", "split_largest"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Traversal:
+    """Centres in the order they were found.
+
+    Attributes
+    ----------
+    centres : ndarray of int, shape (k,)
+        Rows of the table; the first is the start.
+    radii : ndarray of shape (k,)
+        ``radii[j]``: largest distance of a point to the first j + 1 centres. Not increasing; any two of the first
+        j + 1 centres are at least ``radii[j - 1]`` apart.
+    owner : ndarray of int, shape (m,)
+        Place, in `centres`, of the centre nearest to each point, ties to the smallest.
+    distances : ndarray of shape (m,)
+        Distance to it.
+    """
+
+    centres: Rows
+    radii: Array
+    owner: Rows
+    distances: Array
+
+
+def farthest_first(X: Any, *, radius: float = 0.0, n_centres: int | None = None, start: int = 0) -> Traversal:
+    """Take the point farthest from the centres as the next one, until all points are within `radius` of one.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, n_features)
+    radius : float, >= 0
+        0 goes on until every point coincides with a centre.
+    n_centres : int, optional
+        Stop at so many centres even if points are farther than `radius`.
+    start : int
+        Row of the first centre ("arbitrary" in the paper).
+
+    Returns
+    -------
+    Traversal
+
+    Notes
+    -----
+    Algorithm 1 of Meister and Steinwart, "Optimal learning rates for localized SVMs" (JMLR 2016), after Gonzalez
+    (1985): its radius is at most twice the least one that so many centres can have. Distances are differences, not
+    expanded squares, so that equal points are at distance exactly 0. A centre changes nothing for the points of a
+    cell whose centre is more than twice as far from it as the point is: most distances are never computed. At most
+    O(k m n_features), typically little more than O(k m).
+    """
+    points = check_points(X)
+    m = points.shape[0]
+    radius = check_number("radius", radius, low=0.0)
+    limit = m if n_centres is None else check_whole_number("n_centres", n_centres, low=1)
+    if limit > m:
+        raise InvalidInputError(f"n_centres is {limit}, but there are only {m} points; ask for at most {m} centres.")
+    first = check_whole_number("start", start, low=0)
+    if first >= m:
+        raise InvalidInputError(f"start is {first}, but X has {m} rows; choose a row in [0, {m}).")
+    return Traversal(*_traverse(points, radius, limit, first))
+
+
+def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
+    """Centres whose Voronoi cells have at most `max_cell_size` points each.
+
+    The next centre is the point of the largest cell farthest from that cell's centre, until no cell is too large.
+    Plain farthest-first traversal would spend most centres on outliers, long before it divides the dense regions.
+
+    Parameters
+    ----------
+    X : array-like of shape (m, n_features)
+    max_cell_size : int, >= 2
+        Only a cell of equal points, which nothing can divide, may have more.
+    start : int
+        Row of the first centre.
+
+    Returns
+    -------
+    Traversal
+        ``radii`` need not fall to the least possible ones, as centres go where the points are.
+    """
+    points = check_points(X)
+    size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
+    first = check_whole_number("start", start, low=0)
+    if first >= len(points):
+        raise InvalidInputError(f"start is {first}, but X has {len(points)} rows; choose a row in [0, {len(points)}).")
+    return Traversal(*_split(points, size, first))
+
+
+@njit(cache=True)
+def _traverse(
+    X: Array, radius: float, limit: int, start: int
+) -> tuple[Rows, Array, Rows, Array]:  # pragma: no cover - compiled
+    m = X.shape[0]
+    owner = np.zeros(m, dtype=np.intp)
+    square = np.full(m, np.inf)
+    centres = np.empty(limit, dtype=np.intp)
+    radii = np.empty(limit)
+    between = np.empty(limit)
+    count, chosen = 0, start
+    while True:
+        centres[count] = chosen
+        _add_centre(X, chosen, count, centres, between, owner, square)
+        chosen = int(np.argmax(square))
+        radii[count] = np.sqrt(square[chosen])
+        count += 1
+        if count == limit or radii[count - 1] <= radius:
+            break
+    return centres[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
+
+
+@njit(cache=True)
+def _add_centre(
+    X: Array, chosen: int, count: int, centres: Rows, between: Array, owner: Rows, square: Array
+) -> None:  # pragma: no cover - compiled
+    m, n = X.shape
+    # A quarter of the squared distance to every earlier centre; rounding is kept on the safe side.
+    for j in range(count):
+        total = 0.0
+        for k in range(n):
+            gap = X[chosen, k] - X[centres[j], k]
+            total += gap * gap
+        between[j] = total * 0.25 * (1.0 - 1e-10)
+    for i in range(m):
+        if count == 0 or square[i] > between[owner[i]]:
+            total = 0.0
+            for k in range(n):
+                gap = X[i, k] - X[chosen, k]
+                total += gap * gap
+            if total < square[i]:
+                square[i] = total
+                owner[i] = count
+
+
+@njit(cache=True)
+def _split(X: Array, size: int, start: int) -> tuple[Rows, Array, Rows, Array]:  # pragma: no cover - compiled
+    m = X.shape[0]
+    owner = np.zeros(m, dtype=np.intp)
+    square = np.full(m, np.inf)
+    centres = np.empty(m, dtype=np.intp)
+    radii = np.empty(m)
+    between = np.empty(m)
+    counts = np.zeros(m, dtype=np.intp)
+    farthest = np.empty(m)
+    reached = np.empty(m, dtype=np.intp)
+    count, chosen = 0, start
+    while True:
+        centres[count] = chosen
+        _add_centre(X, chosen, count, centres, between, owner, square)
+        count += 1
+        counts[:count] = 0
+        farthest[:count] = -1.0
+        for i in range(m):
+            j = owner[i]
+            counts[j] += 1
+            if square[i] > farthest[j]:
+                farthest[j] = square[i]
+                reached[j] = i
+        radii[count - 1] = np.sqrt(farthest[:count].max())
+        largest = -1
+        for j in range(count):
+            # Cells of equal points cannot be split.
+            if counts[j] > size and farthest[j] > 0.0 and (largest < 0 or counts[j] > counts[largest]):
+                largest = j
+        if largest < 0:
+            break
+        chosen = reached[largest]
+    return centres[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
