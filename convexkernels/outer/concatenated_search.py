@@ -37,8 +37,8 @@ N_FINALISTS = 4
 FINE_STALL = 1e-11
 # With three or more layers the whitening depends on the images: this often it is renewed, at most.
 N_WHITENINGS = 8
-# Below this many points one thread is faster than the exchange between several.
-MULTITHREADED_SIZE = 400
+# Below this many points several threads gain little, and lose a lot where cores are shared.
+MULTITHREADED_SIZE = 1500
 
 
 @dataclass
