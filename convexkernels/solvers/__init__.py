@@ -7,10 +7,12 @@ one line in `SOLVERS`, and the contract tests pick it up.
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convexkernels.driver import OuterSolver, run
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.progress import as_progress
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
@@ -48,7 +50,17 @@ def solve(
         solver = _automatic(problem) if solver == "auto" else make_solver(solver)
     if not isinstance(solver, OuterSolver):
         raise InvalidInputError(f"solver must be a name, a Program or a solver object, got {solver!r}.")
+    progress = as_progress(progress)
+    if _compiles_first():
+        progress.note("compiling numerical code: first use of this installation, about 15 seconds; cached afterwards")
     return run(problem, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
+
+
+def _compiles_first() -> bool:
+    """Whether no compiled code of the machines is on disk yet."""
+    from convexkernels.losses.sequential import ascend_pairs
+
+    return not any(Path(ascend_pairs.stats.cache_path).glob("sequential.ascend_pairs*.nbc"))
 
 
 def _automatic(problem: Any) -> OuterSolver:
