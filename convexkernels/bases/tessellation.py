@@ -254,7 +254,9 @@ class Tessellation:
             varying[:, index == 0] = 0.0
         g = psi[:, :, None] * pair_sums[:, at]
         reach = (weighted @ columns.reach.T)[index[:, None], sums_of]
-        from_x = psi[:, :, None] * here.reach.T[:, sums_of] * v[index][None, None, :] + reach[None] * varying[:, None, :]
+        from_x = (
+            psi[:, :, None] * here.reach.T[:, sums_of] * v[index][None, None, :] + reach[None] * varying[:, None, :]
+        )
         whole = self.whole[sums_of][None] * varying[:, :, None] * v[index][None, None, :]
         g, whole = _symmetric(g), _symmetric(whole)
         half = 0.5 * from_x - g
@@ -269,10 +271,8 @@ class Tessellation:
         table = (x.psi * w) @ self._pair_sums(w, x, x, part)
         return _symmetric(table[basis.x_index[:, None], self._tables[-1][basis.sum_index] + basis.x_index[None, :]])
 
-    def _pair_sums(
-        self, w: Array, x: BoxPoints, y: BoxPoints, known: tuple[Array, NDArray[np.int64]] | None
-    ) -> Array:
-        """``out[i, offset[s] + e] = sum_j w_j y_j^delta_e T(max(x_i, y_j), b, s + 1)``; `known` holds volumes of x = y."""
+    def _pair_sums(self, w: Array, x: BoxPoints, y: BoxPoints, known: tuple[Array, NDArray[np.int64]] | None) -> Array:
+        """``out[i, offset[s] + e] = sum_j w_j y_j^delta_e T(max(x_i, y_j), b, s + 1)``; `known`: volumes where x = y."""
         n_delta = self.basis.width[0]
         weighted = y.psi * w
         sums = np.empty((x.psi.shape[1], int(self.basis.width.sum())))

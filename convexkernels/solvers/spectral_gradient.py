@@ -116,7 +116,9 @@ class SpectralGradient(OuterSolver):
 
     name = "spectral-gradient"
 
-    def __init__(self, memory: int = 20, history: int = 1, inner_fraction: float = 0.02, newton_below: float = 0.1) -> None:
+    def __init__(
+        self, memory: int = 20, history: int = 1, inner_fraction: float = 0.02, newton_below: float = 0.1
+    ) -> None:
         self.memory = memory
         self.history = history
         self.inner_fraction = inner_fraction
