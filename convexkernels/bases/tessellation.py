@@ -272,7 +272,7 @@ class Tessellation:
         return _symmetric(table[basis.x_index[:, None], self._tables[-1][basis.sum_index] + basis.x_index[None, :]])
 
     def _pair_sums(self, w: Array, x: BoxPoints, y: BoxPoints, known: tuple[Array, NDArray[np.int64]] | None) -> Array:
-        """``out[i, offset[s] + e] = sum_j w_j y_j^delta_e T(max(x_i, y_j), b, s + 1)``; `known`: volumes where x = y."""
+        """``out[i, offset[s] + e] = sum_j w_j y_j^delta_e T(max(x_i, y_j), b, s + 1)``; `known`: volumes for x = y."""
         n_delta = self.basis.width[0]
         weighted = y.psi * w
         sums = np.empty((x.psi.shape[1], int(self.basis.width.sum())))
