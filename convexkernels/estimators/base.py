@@ -22,7 +22,7 @@ from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution
 from convexkernels.validation import check_number, check_points
 
-__all__ = ["KernelClassifier", "KernelLearner", "KernelRegressor", "Scaling"]
+__all__ = ["KernelClassifier", "KernelLearner", "KernelRegressor", "Scaling", "TableReader", "TrainingTable"]
 
 Array = NDArray[np.float64]
 
@@ -108,36 +108,11 @@ class TrainingTable:
         return TrainingTable(self.X[first], self.y[first], weights, self.rows[first])
 
 
-class KernelLearner(BaseEstimator, ABC):
-    """Fit and evaluate machines whose kernel is learned from a family.
-
-    Subclasses name the family and the loss; this class validates, scales, builds the problem, solves it and
-    sets the fitted attributes.
-    """
-
-    tol: float
-    max_iter: int
-    max_time: float | None
-    solver: Any
-    memory_limit: float | None
-    verbose: bool
+class TableReader(BaseEstimator):
+    """Validated tables for an estimator: refusals name the argument, the value found and the remedy."""
 
     # Whether targets may have several columns.
     _multi_output = False
-
-    @abstractmethod
-    def _family(self, n_features: int) -> Family:
-        """The family, from the parameters, for a table of `n_features` used features."""
-
-    @abstractmethod
-    def _loss(self) -> Loss:
-        """The loss, from the parameters."""
-
-    def _scaling(self, X: Array) -> Scaling:
-        """The scaling of the features, from the training table."""
-        return Scaling.to_unit_box(X)
-
-    # -- tables in ---------------------------------------------------------------------------------
 
     def _training_table(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         numeric_target = isinstance(self, RegressorMixin)
@@ -166,6 +141,33 @@ class KernelLearner(BaseEstimator, ABC):
         except ValueError as error:
             raise InvalidInputError(_explained(error, X)) from error
         return check_points(points)
+
+
+class KernelLearner(TableReader, ABC):
+    """Fit and evaluate machines whose kernel is learned from a family.
+
+    Subclasses name the family and the loss; this class validates, scales, builds the problem, solves it and
+    sets the fitted attributes.
+    """
+
+    tol: float
+    max_iter: int
+    max_time: float | None
+    solver: Any
+    memory_limit: float | None
+    verbose: bool
+
+    @abstractmethod
+    def _family(self, n_features: int) -> Family:
+        """The family, from the parameters, for a table of `n_features` used features."""
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss, from the parameters."""
+
+    def _scaling(self, X: Array) -> Scaling:
+        """The scaling of the features, from the training table."""
+        return Scaling.to_unit_box(X)
 
     # -- problem and solution ----------------------------------------------------------------------
 
