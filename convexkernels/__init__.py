@@ -65,6 +65,18 @@ _HOME = {
     "TessellatedRidge": "estimators",
     "TessellatedSVC": "estimators",
     "TessellatedSVR": "estimators",
+    "VoronoiQuantile": "estimators",
+    "VoronoiRidge": "estimators",
+    "VoronoiSVC": "estimators",
+    "VoronoiSVR": "estimators",
+    # partitions
+    "OverlappingCover": "partition",
+    "RandomChunks": "partition",
+    "TreeCover": "partition",
+    "VoronoiCover": "partition",
+    "farthest_first": "partition",
+    "tree_cover": "partition",
+    "voronoi_cover": "partition",
     # vocabulary
     "Outcome": "checking",
     "Verdict": "checking",

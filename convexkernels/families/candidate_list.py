@@ -18,7 +18,7 @@ from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import smallest_eigenvalue
 from convexkernels.validation import check_points
 
-__all__ = ["CandidateList", "check_matrices", "combination"]
+__all__ = ["CandidateList", "check_matrices", "combination", "transform_rows"]
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ class Combination:
             )
         total = np.zeros((Z.shape[1], self.index.size))
         for k in np.flatnonzero(weights).tolist():
-            total += weights[k] * _transform_rows(self.kernels[k], Z[k])[:, self.index]
+            total += weights[k] * transform_rows(self.kernels[k], Z[k])[:, self.index]
         return total
 
 
@@ -140,7 +140,7 @@ def _matrix_of(kernel: Kernel) -> Any:
     return kernel.matrix
 
 
-def _transform_rows(kernel: Kernel, rows: Array) -> Array:
+def transform_rows(kernel: Kernel, rows: Array) -> Array:
     """Apply what was done to a ready-made matrix to rows of new points."""
     if isinstance(kernel, Normalized):
         raise InvalidInputError(

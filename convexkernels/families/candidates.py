@@ -184,6 +184,9 @@ class CandidateGramSet(GramSet):
     def adjoint(self, W: Array) -> Array:
         return self.stack.weigh(W)
 
+    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+        return self.stack.apply(w, rows)
+
     def project(self, theta: Array) -> Array:
         return project_simplex(theta)
 

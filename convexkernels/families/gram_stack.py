@@ -53,6 +53,10 @@ class GramStack(ABC):
         """``sum_r w_r' scales[k] K_k w_r`` for the rows w_r of `W` and every k, shape (l,)."""
 
     @abstractmethod
+    def apply(self, w: Array, rows: Index) -> Array:
+        """Entries `rows` (ascending) of ``scales[k] K_k w``, shape (n_rows, l)."""
+
+    @abstractmethod
     def diagonals(self) -> Array:
         """Diagonals of the ``scales[k] K_k``, shape (l, m)."""
 
@@ -91,6 +95,14 @@ class PackedStack(GramStack):
         weigh_packed(self.values, rows, support.T @ support, result)
         return self.scales * result
 
+    def apply(self, w: Array, rows: Index) -> Array:
+        from convexkernels.families.packed import apply_packed
+
+        used = np.union1d(np.flatnonzero(w), rows)
+        images = np.empty((self.l, used.size))
+        apply_packed(self.values, used, w[used], images)
+        return (self.scales[:, None] * images[:, np.searchsorted(used, rows)]).T
+
     def diagonals(self) -> Array:
         i = np.arange(self.m)
         return self.scales[:, None] * self.values[:, i * (i + 1) // 2 + i].astype(np.float64)
@@ -125,6 +137,18 @@ class StreamedStack(GramStack):
             for k, kernel in enumerate(self.kernels):
                 result[k] += np.vdot(left, W @ kernel(rows, points).T)
         return self.scales * result
+
+    def apply(self, w: Array, rows: Index) -> Array:
+        support = np.flatnonzero(w)
+        images = np.zeros((rows.size, self.l))
+        if support.size == 0 or rows.size == 0:
+            return images
+        points, targets = np.ascontiguousarray(self.X[support]), np.ascontiguousarray(self.X[rows])
+        for k, kernel in enumerate(self.kernels):
+            for start in range(0, rows.size, CHUNK):
+                part = np.ascontiguousarray(targets[start : start + CHUNK])
+                images[start : start + CHUNK, k] = kernel(part, points) @ w[support]
+        return images * self.scales
 
     def diagonals(self) -> Array:
         return self.scales[:, None] * np.array([kernel.diag(self.X) for kernel in self.kernels])

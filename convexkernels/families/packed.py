@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-__all__ = ["combine_packed", "pack_symmetric", "weigh_packed"]
+__all__ = ["apply_packed", "combine_packed", "pack_symmetric", "weigh_packed"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -57,6 +57,25 @@ def weigh_packed(values: Array, rows: Index, pairs: Array, out: Array) -> None: 
                 partial += pairs[i, j] * matrix[first + rows[j]]
             total += 2.0 * partial + pairs[i, i] * matrix[first + rows[i]]
         out[k] = total
+
+
+@njit(cache=True, parallel=True, fastmath=FAST)
+def apply_packed(values: Array, rows: Index, w: Array, out: Array) -> None:  # pragma: no cover - compiled
+    """``out[k, i] = sum_j K_k[rows[i], rows[j]] w[j]`` for ascending `rows`."""
+    n = rows.shape[0]
+    for k in prange(values.shape[0]):
+        matrix = values[k]
+        image = np.zeros(n)
+        for i in range(n):
+            first = rows[i] * (rows[i] + 1) // 2
+            partial = 0.0
+            for j in range(i):
+                entry = matrix[first + rows[j]]
+                partial += entry * w[j]
+                image[j] += entry * w[i]
+            image[i] += partial + matrix[first + rows[i]] * w[i]
+        for i in range(n):
+            out[k, i] = image[i]
 
 
 @njit(cache=True)

@@ -75,6 +75,8 @@ class LeastSquares(Loss):
         if self.intercept:
             ones, solved = solved[:, -1], solved[:, :-1]
             solved = solved - np.outer(ones, solved.sum(axis=0) / ones.sum())
+            # Where K is far larger than lam, what rounding leaves of the sum is not small against it.
+            solved -= solved.mean(axis=0)
         alpha = np.zeros_like(Y)
         alpha[:, counted] = solved.T
         return alpha

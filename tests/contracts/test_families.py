@@ -77,6 +77,21 @@ def test_adjoint_identity(name, modulo, rng):
     assert np.vdot(gram_set.adjoint(W), theta) == pytest.approx(terms.sum(), abs=1e-11 * size)
 
 
+def test_derivative_is_the_image_of_w(name, modulo, rng):
+    gram_set, _, _ = on_points(name, modulo, rng)
+    w, theta, rows = some_coefficients(modulo, rng, rows=1)[0], some_theta(gram_set, rng), np.array([1, 4, 5, 9])
+    derivative = gram_set.derivative(w, rows)
+    if derivative is None:
+        return
+    K = gram_set.gram(theta)
+    expected = (K @ w)[rows]
+    found = np.tensordot(derivative, theta, axes=theta.ndim)
+    if modulo:  # what all rows have in common may be missing
+        found, expected = found - found.mean(), expected - expected.mean()
+    size = np.abs(K).max() * np.abs(w).sum()
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-10 * size)
+
+
 def in_theta(gram_set, theta, tol=1e-7):
     statement = gram_set.statement()
     statement.theta.value = theta

@@ -1,0 +1,154 @@
+"""MultipleKernelSVC / SVR / Ridge and TessellatedSVR / Ridge: scikit-learn's contract and what users ask of MKL."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, make_friedman1
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import convexkernels as ck
+
+# The time limit turns a solver that does not reach the tolerance into a failure instead of a wait.
+ALL = [
+    ck.MultipleKernelSVC(max_time=20.0),
+    ck.MultipleKernelSVR(max_time=20.0),
+    ck.MultipleKernelRidge(max_time=20.0),
+    ck.TessellatedSVR(max_time=20.0),
+    ck.TessellatedRidge(max_time=20.0),
+]
+PER_FEATURE = [(f"x{j}", ck.Gaussian(1.0), [j]) for j in range(4)]
+
+
+@parametrize_with_checks(ALL)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    return X, load_iris().target_names[y]
+
+
+def test_three_classes_share_one_readable_set_of_weights(iris):
+    X, y = iris
+    model = ck.MultipleKernelSVC(PER_FEATURE, C=10.0).fit(X, y)
+    assert model.score(X, y) > 0.95
+    assert model.weights_.shape == (4,)
+    assert model.weights_.sum() == pytest.approx(1.0)
+    assert model.decision_function(X).shape == (150, 3)
+    named = model.weights_by_name()
+    assert list(named) == sorted(named, key=named.get, reverse=True)
+    assert set(named) <= {"x0", "x1", "x2", "x3"}
+    assert model.solution_.certificate.relative_gap <= 1e-4
+
+
+def test_columns_by_name_slice_and_mask_are_the_same_columns(iris):
+    X, y = iris
+    table = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    kernels = [
+        [("left", ck.Gaussian(1.0), left), ("right", ck.Gaussian(1.0), right)]
+        for left, right in [
+            (["a", "b"], ["c", "d"]),
+            ([0, 1], [2, 3]),
+            (slice(0, 2), slice(2, 4)),
+            (np.array([True, True, False, False]), [-2, -1]),
+        ]
+    ]
+    weights = [ck.MultipleKernelSVC(k, C=5.0, tol=1e-6).fit(table, y).weights_ for k in kernels]
+    for other in weights[1:]:
+        np.testing.assert_allclose(other, weights[0], atol=1e-8)
+    with pytest.raises(ck.InvalidInputError, match="column 'e'"):
+        ck.MultipleKernelSVC([("left", ck.Gaussian(1.0), ["e"])]).fit(table, y)
+
+
+def test_stack_precomputed_and_numbered_rows_are_the_list_of_kernels(iris):
+    X, y = iris
+    train, new = np.arange(0, 150, 2), np.arange(1, 150, 2)
+    kernels = [ck.Gaussian(0.1), ck.Gaussian(1.0), ck.Polynomial(2)]
+    listed = ck.MultipleKernelSVC(kernels, C=5.0, tol=1e-6).fit(X[train], y[train])
+    expected = listed.decision_function(X[new])
+    whole = np.array([k(X) for k in kernels])
+    numbered = ck.MultipleKernelSVC(whole, C=5.0, tol=1e-6).fit(train[:, None], y[train])
+    np.testing.assert_allclose(numbered.decision_function(new[:, None]), expected, atol=1e-3)
+    stack, rows = whole[:, train][:, :, train], whole[:, new][:, :, train]
+    given = ck.MultipleKernelSVC("precomputed", C=5.0, tol=1e-6).fit(stack, y[train])
+    np.testing.assert_allclose(given.decision_function(rows), expected, atol=1e-3)
+    assert (given.predict(rows) == listed.predict(X[new])).mean() > 0.98
+    # Row numbers go through cross-validation as any table.
+    scores = cross_val_score(ck.MultipleKernelSVC(whole, C=5.0), np.arange(150)[:, None], y, cv=3)
+    assert scores.mean() > 0.9
+
+
+def test_transformer_callable_kernel_pipeline_grid_search_and_pickle(iris):
+    X, y = iris
+    model = ck.MultipleKernelSVC(PER_FEATURE, C=10.0).fit(X, y)
+    # One column per distinct training row, of which one is there twice.
+    features = model.transform(X)
+    assert features.shape == (150, 149)
+    np.testing.assert_allclose(np.sort(features, axis=1), np.sort(model(X, np.unique(X, axis=0)), axis=1), atol=1e-12)
+    np.testing.assert_array_equal(model(X), model.kernel_(X))
+    callable_kernel = SVC(kernel=model, C=10.0).fit(X, y)
+    assert callable_kernel.score(X, y) > 0.95
+    pipeline = make_pipeline(StandardScaler(), ck.MultipleKernelSVC(PER_FEATURE))
+    search = GridSearchCV(pipeline, {"multiplekernelsvc__C": [0.1, 10.0]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+    featured = make_pipeline(ck.MultipleKernelSVC(PER_FEATURE, C=10.0), SVC(kernel="linear")).fit(X, y)
+    assert featured.score(X, y) > 0.9
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+    np.testing.assert_array_equal(copy.weights_, model.weights_)
+    assert copy.kernel_names_ == model.kernel_names_
+
+
+@pytest.mark.parametrize("estimator", [ck.MultipleKernelRidge(lam=0.1), ck.MultipleKernelSVR(C=20.0)], ids=repr)
+def test_regression_with_several_outputs_and_one_set_of_weights(estimator):
+    X, y = make_friedman1(200, noise=0.5, random_state=0)
+    Y = np.column_stack([y, 2.0 * y + 1.0, X[:, 0]])
+    model = estimator.fit(X, Y)
+    assert model.weights_.shape == (13 * 11,)
+    assert model.predict(X).shape == (200, 3)
+    assert model.score(X, Y) > 0.9
+    named = model.weights_by_name()
+    assert sum(named.values()) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_tessellated_regression():
+    X, y = make_friedman1(250, noise=0.5, random_state=0)
+    Z, z = make_friedman1(200, noise=0.0, random_state=1)
+    ridge = ck.TessellatedRidge(lam=0.1, margin=0.5).fit(X, np.column_stack([y, -y]))
+    assert ridge.score(Z, np.column_stack([z, -z])) > 0.85
+    svr = ck.TessellatedSVR(C=10.0, epsilon=0.5).fit(X, y)
+    assert svr.score(Z, z) > 0.85
+    assert svr.solution_.certificate.relative_gap <= 1e-4
+    assert len(svr.support_) < 250
+
+
+def test_bad_input_is_refused_by_name(iris):
+    X, y = iris
+    K = ck.Gaussian(1.0)(X)
+    skew, negative = K.copy(), K - 2.0 * np.eye(150)
+    skew[0, 1] += 0.5
+    for kernels, table, said in [
+        ("precomputed", np.array([K, negative]), r"matrix 1 is not positive semidefinite.*smallest eigenvalue is -"),
+        ("precomputed", np.array([skew]), "matrix 0 is not symmetric"),
+        ("precomputed", K, r"shape \(l, m, m\)"),
+        ("precomputed", np.array([K, np.zeros((150, 150))]), "trace 0"),
+        ([ck.Gaussian(1.0), ck.Gaussian(1.0)], X, "positions 0 and 1"),
+        ([], X, "non-empty"),
+        ("gaussian", X, "'gaussian'"),
+        ([("far", ck.Gaussian(1.0), [4])], X, "columns of kernel 'far'"),
+        ([lambda a, b: a @ b.T], X, "kernels\\[0\\]"),
+    ]:
+        with pytest.raises(ck.InvalidInputError, match=said):
+            ck.MultipleKernelSVC(kernels).fit(table, y)
+    with pytest.raises(ck.InvalidInputError, match="epsilon"):
+        ck.MultipleKernelSVR(epsilon=-0.1).fit(X, X[:, 0])
+    with pytest.raises(ck.InvalidInputError, match=r"smallest eigenvalue is at most -"):
+        ck.KernelLearning(ck.Span(np.array([negative]), trace=1.0), ck.Hinge(), None, np.repeat([1, -1], 75))
