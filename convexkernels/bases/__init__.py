@@ -1,6 +1,12 @@
 """Monomial bases and their integrals over a box: exponents, symbolic forms, compiled tables."""
 
-from convexkernels.bases.integrals import box_integrals, interval_ratios, ratio_coefficients, symbolic_blocks
+from convexkernels.bases.integrals import (
+    box_integrals,
+    interval_ratios,
+    ratio_coefficients,
+    symbolic_blocks,
+    symbolic_entry,
+)
 from convexkernels.bases.monomials import MonomialBasis, count_monomials, exponents, monomial_basis, monomials
 
 __all__ = [
@@ -13,4 +19,5 @@ __all__ = [
     "monomials",
     "ratio_coefficients",
     "symbolic_blocks",
+    "symbolic_entry",
 ]

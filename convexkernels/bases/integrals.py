@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from convexkernels.bases.monomials import MonomialBasis
 
-__all__ = ["box_integrals", "interval_ratios", "ratio_coefficients", "symbolic_blocks"]
+__all__ = ["box_integrals", "interval_ratios", "ratio_coefficients", "symbolic_blocks", "symbolic_entry"]
 
 Array = NDArray[np.float64]
 
@@ -88,31 +88,40 @@ def box_integrals(U: Array, b: Array, basis: MonomialBasis) -> Array:
     return values
 
 
-def symbolic_blocks(basis: MonomialBasis) -> dict[str, Any]:
-    """The matrices g, t, t~ and h of Corollary 13 as sympy expressions, with t~ corrected.
+def symbolic_entry(basis: MonomialBasis, i: int, j: int) -> dict[str, Any]:
+    """One entry of the matrices g, t, t~ and h of Corollary 13 as sympy expressions, with t~ corrected.
 
     The printed corollary writes ``t_ij(y, x)`` where ``t~_ij(x, y) = t_ji(y, x)`` is needed.
 
     Returns
     -------
     dict
-        ``"x"``, ``"y"``, ``"a"``, ``"b"``, ``"p"``: lists of n symbols, p standing for max(x, y) element by element;
-        ``"g"``, ``"t"``, ``"t_mirror"``, ``"h"``: (q, q) sympy matrices in these symbols.
+        ``"x"``, ``"y"``, ``"a"``, ``"b"``, ``"p"``: tuples of n symbols, p standing for max(x, y) element by element;
+        ``"g"``, ``"t"``, ``"t_mirror"``, ``"h"``: expressions in these symbols.
     """
     import sympy
 
-    n, q = basis.n, basis.q
-    names = {letter: sympy.symbols(f"{letter}1:{n + 1}") for letter in "xyabp"}
-
-    def volume(low: Any, zeta: Any) -> Any:
-        return sympy.prod([(names["b"][k] ** int(e) - low[k] ** int(e)) / int(e) for k, e in enumerate(zeta)])
-
-    def entry(i: int, j: int, low: Any) -> Any:
-        power = sympy.prod([names["x"][k] ** int(e) for k, e in enumerate(basis.delta[i])])
-        power *= sympy.prod([names["y"][k] ** int(e) for k, e in enumerate(basis.delta[j])])
-        return power * volume(low, basis.gamma[i] + basis.gamma[j] + 1)
-
-    over = {c: sympy.Matrix(q, q, lambda i, j, c=c: entry(i, j, names[c])) for c in "pxya"}
+    names = {letter: sympy.symbols(f"{letter}1:{basis.n + 1}") for letter in "xyabp"}
+    zeta = [int(e) for e in basis.gamma[i] + basis.gamma[j] + 1]
+    power = sympy.prod([names["x"][k] ** int(e) for k, e in enumerate(basis.delta[i])])
+    power *= sympy.prod([names["y"][k] ** int(e) for k, e in enumerate(basis.delta[j])])
+    over = {
+        corner: power * sympy.prod([(names["b"][k] ** e - names[corner][k] ** e) / e for k, e in enumerate(zeta)])
+        for corner in "pxya"
+    }
     g = over["p"]
     t, t_mirror = over["x"] - g, over["y"] - g
     return {**names, "g": g, "t": t, "t_mirror": t_mirror, "h": over["a"] - g - t - t_mirror}
+
+
+def symbolic_blocks(basis: MonomialBasis) -> dict[str, Any]:
+    """All entries of :func:`symbolic_entry` as (q, q) sympy matrices, for bases of a readable size."""
+    import sympy
+
+    q = basis.q
+    entries = [[symbolic_entry(basis, i, j) for j in range(q)] for i in range(q)]
+    blocks = {name: sympy.Matrix(q, q, lambda i, j, name=name: entries[i][j][name]) for name in _BLOCKS}
+    return {**{letter: entries[0][0][letter] for letter in "xyabp"}, **blocks}
+
+
+_BLOCKS = ("g", "t", "t_mirror", "h")

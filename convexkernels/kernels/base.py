@@ -22,8 +22,10 @@ class Kernel(ABC, BaseEstimator):
     ``get_params``, ``set_params`` and scikit-learn's ``clone`` work, also through sums and products
     (``kernel__left__gamma``). A kernel is a valid ``kernel=`` argument of scikit-learn's
     ``SVC``, ``NuSVC``, ``SVR`` and ``OneClassSVM``; ``KernelRidge``, ``KernelPCA`` and others call a function on one
-    pair of rows at a time and want ``kernel="precomputed"`` with ``kernel(X)`` instead. Subclasses implement `_gram` (and `_diag` where it is cheaper than the default);
-    parameters are validated when the kernel is evaluated, as scikit-learn asks of estimators.
+    pair of rows at a time and want ``kernel="precomputed"`` with ``kernel(X)`` instead.
+
+    Subclasses implement `_gram` (and `_diag` where it is cheaper than the default); parameters are validated when
+    the kernel is evaluated, as scikit-learn asks of estimators.
     """
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[np.float64]:

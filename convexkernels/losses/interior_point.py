@@ -24,9 +24,13 @@ LARGEST_INTERIOR = 4000
 
 @dataclass(eq=False)
 class _State:
-    """``w = u - v`` with ``0 <= (u, v) <= cap``, stacked in x; z and t are the multipliers of the two bounds."""
+    """``w = u - v`` with ``0 <= (u, v) <= cap``, stacked in x; z and t are the multipliers of the two bounds.
+
+    ``slack = cap - x`` is kept beside x: near the upper bound the difference would have no digits left.
+    """
 
     x: Array
+    slack: Array
     z: Array
     t: Array
     b: float
@@ -66,14 +70,14 @@ def interior_point(
     # Without it the first steps would be cut to nothing where the unconstrained optimum is far below the bounds.
     first = min(0.5, 1.0 / max(float(np.diagonal(K).mean()), 1e-300))
     x = cap * first
-    state = _State(x, np.ones_like(x), np.ones_like(x), 0.0)
+    state = _State(x, cap - x, np.ones_like(x), np.ones_like(x), 0.0)
     best, best_error = np.zeros(m), np.inf
     for _ in range(max_iter):
         w = np.bincount(point, sign * state.x, minlength=m)
         f = K @ w
         dual = cost + sign * (f[point] + state.b) - state.z + state.t
         balance = float(w.sum()) if intercept else 0.0
-        mu = float(state.x @ state.z + (cap - state.x) @ state.t) / (2 * len(cap))
+        mu = float(state.x @ state.z + state.slack @ state.t) / (2 * len(cap))
         value = abs(float(cost @ state.x) + 0.5 * float(w @ f)) + 1e-300
         error = (2 * len(cap) * mu + np.abs(dual) @ cap + abs(balance)) / value
         if np.isfinite(error) and error < best_error:
@@ -81,19 +85,19 @@ def interior_point(
         late = deadline is not None and time.monotonic() > deadline
         if error <= tol or not np.isfinite(error) or error > 1e6 * best_error + 1e6 or late:
             break
-        moved = _predict_and_correct(K, state, cap, point, sign, dual, balance, mu, intercept)
-        if not moved:
+        if not min(state.x.min(), state.slack.min()) > 1e-200:
+            break  # closer to a bound than products of two such numbers can say
+        if not _predict_and_correct(K, state, point, sign, dual, balance, mu, intercept):
             break
     return best * size
 
 
 def _predict_and_correct(
-    K: Array, s: _State, cap: Array, point: NDArray[np.intp], sign: Array, dual: Array, balance: float, mu: float,
-    intercept: bool,
+    K: Array, s: _State, point: NDArray[np.intp], sign: Array, dual: Array, balance: float, mu: float, intercept: bool
 ) -> bool:  # fmt: skip
     """One iteration on `s` in place; False when the factorisation or the step breaks down."""
     m = K.shape[0]
-    slack = cap - s.x
+    slack = s.slack
     D = s.z / s.x + s.t / slack
     E = np.bincount(point, 1.0 / D, minlength=m)
     active = np.flatnonzero(E > 0)  # points of weight 0 have no variable
@@ -123,7 +127,7 @@ def _predict_and_correct(
     # Predictor: aim at complementarity 0; corrector: aim at a mean that its success suggests.
     dx, dz, dt, _ = direction(-s.x * s.z, -slack * s.t)
     reach = min(_longest(s.x, dx), _longest(slack, -dx), _longest(s.z, dz), _longest(s.t, dt))
-    ahead = ((s.x + reach * dx) @ (s.z + reach * dz) + (slack - reach * dx) @ (s.t + reach * dt)) / (2 * len(cap))
+    ahead = ((s.x + reach * dx) @ (s.z + reach * dz) + (slack - reach * dx) @ (s.t + reach * dt)) / (2 * len(s.x))
     aim = mu * (max(ahead, 0.0) / mu) ** 3
     dx, dz, dt, db = direction(aim - s.x * s.z - dx * dz, aim - slack * s.t + dx * dt)
     primal = min(1.0, 0.995 * min(_longest(s.x, dx), _longest(slack, -dx)))
@@ -132,6 +136,7 @@ def _predict_and_correct(
     if not step > 1e-12 or not np.isfinite(step):
         return False
     s.x = s.x + step * dx
+    s.slack = s.slack - step * dx
     s.z = s.z + step * dz
     s.t = s.t + step * dt
     s.b += step * db

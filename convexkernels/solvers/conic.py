@@ -199,7 +199,8 @@ class RestrictedGramSet(GramSet):
     def project(self, theta: Array) -> Array:
         import cvxpy as cp
 
-        solve_statement(cp.Problem(cp.Minimize(cp.sum_squares(self.theta - theta)), self.constraints))
+        distance = cp.norm(cp.vec(self.theta - theta, order="F"))  # its square is less accurate near 0
+        solve_statement(cp.Problem(cp.Minimize(distance), self.constraints))
         # Interior-point answers violate theta >= 0 by rounding; the exact set is projected onto last.
         return self.base.project(np.asarray(self.theta.value, dtype=np.float64))
 
