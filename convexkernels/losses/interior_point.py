@@ -83,7 +83,7 @@ def interior_point(
         if np.isfinite(error) and error < best_error:
             best, best_error = w, error
         late = deadline is not None and time.monotonic() > deadline
-        if error <= tol or not np.isfinite(error) or error > 1e6 * best_error + 1e6 or late:
+        if error <= tol or not np.isfinite(error) or 1e-6 * error - 1.0 > best_error or late:
             break
         if not min(state.x.min(), state.slack.min()) > 1e-200:
             break  # closer to a bound than products of two such numbers can say
