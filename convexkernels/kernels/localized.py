@@ -44,7 +44,8 @@ class Localized(Kernel):
         lams = np.ones(len(centres)) if self.lams is None else np.asarray(self.lams, dtype=np.float64)
         if len(self.kernels) != len(centres):
             raise InvalidInputError(
-                f"kernels has {len(self.kernels)} entries for {len(centres)} centres; one per cell is needed."
+                f"kernels has {len(self.kernels)} entries, but there are {len(centres)} centres; one per cell is "
+                "needed."
             )
         if lams.shape != (len(centres),) or not np.isfinite(lams).all() or not (lams > 0.0).all():
             raise InvalidInputError(f"lams must be {len(centres)} finite numbers > 0, one per cell, got {self.lams!r}.")

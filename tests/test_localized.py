@@ -1,0 +1,217 @@
+"""One machine with the localized kernel is the machines of the cells; selection in a cell is what it says."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from convexkernels import (
+    EpsilonInsensitive,
+    Gaussian,
+    Hinge,
+    InvalidInputError,
+    LeastSquares,
+    Localized,
+    Pinball,
+    VoronoiRidge,
+    VoronoiSVC,
+)
+from convexkernels.kernels.distances import squared_distances
+from convexkernels.partition import voronoi_cover
+from convexkernels.partition.low_rank import pivoted_cholesky
+from convexkernels.partition.machines import GaussianLearner
+from convexkernels.partition.selection import Grid, held_out_blocks, path_risks, squared_risks
+
+
+@pytest.fixture
+def cells(rng):
+    X = rng.uniform(-1, 1, (90, 2))
+    cover = voronoi_cover(X, n_cells=4)
+    return X, cover, np.array([0.02, 0.3, 0.1, 1.0]), [Gaussian(g) for g in (0.5, 2.0, 1.0, 4.0)]
+
+
+LOSSES = {
+    "least_squares": lambda lam: LeastSquares(lam, intercept=False),
+    "hinge": lambda lam: Hinge(0.5 / lam, intercept=False),
+    "epsilon_insensitive": lambda lam: EpsilonInsensitive(0.5 / lam, 0.05, intercept=False),
+    "pinball": lambda lam: Pinball(0.5 / lam, 0.3, intercept=False),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_one_machine_with_the_localized_kernel_is_the_machines_of_the_cells(name, cells, rng):
+    """Lemmas 2 and 3: |f|^2 = sum_j lam_j |f_j|^2, so the global price is 1."""
+    X, cover, lams, kernels = cells
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
+    if name == "hinge":
+        y = np.sign(y)
+    kernel = Localized(cover.centres, kernels, lams)
+    Z = rng.uniform(-1.2, 1.2, (60, 2))
+    K, whole = kernel(X), LOSSES[name](1.0)
+    w = whole.coefficients(whole.maximise(K, y, np.ones(len(X)), tol=1e-12), y)
+    together = kernel(Z, X) @ w
+    apart = np.empty(60)
+    for j in range(4):
+        rows, new = cover.members(X).rows(j), np.flatnonzero(cover.cells(Z) == j)
+        loss = LOSSES[name](lams[j])
+        Kj = kernels[j](X[rows])
+        alpha = loss.maximise(Kj, y[rows], np.ones(len(rows)), tol=1e-12)
+        apart[new] = kernels[j](Z[new], X[rows]) @ loss.coefficients(alpha, y[rows])
+    np.testing.assert_allclose(together, apart, atol=2e-5)
+
+
+def test_the_kernel_vanishes_across_cells_and_is_the_cells_own_inside(cells):
+    X, cover, lams, kernels = cells
+    K = Localized(cover.centres, kernels, lams)(X)
+    labels = cover.cells(X)
+    assert (K[labels[:, None] != labels] == 0.0).all()
+    for j in range(4):
+        rows = cover.members(X).rows(j)
+        np.testing.assert_allclose(K[np.ix_(rows, rows)], kernels[j](X[rows]) / lams[j], rtol=1e-12)
+
+
+def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
+    X = rng.uniform(-2, 5, (150, 2))
+    y = np.cos(X[:, 0]) * X[:, 1]
+    model = VoronoiRidge(max_cell_size=50, n_lams=5, n_widths=5).fit(X, y)
+    kernel = model.kernel_
+    scaled = (y - model.centre_) / model.half_range_
+    loss = LeastSquares(1.0, intercept=False)
+    w = loss.maximise(kernel(X), scaled, np.ones(150))
+    Z = rng.uniform(-2, 5, (40, 2))
+    expected = model.centre_ + model.half_range_ * np.clip(kernel(Z, X) @ w, -1, 1)
+    np.testing.assert_allclose(model.predict(Z), expected, atol=1e-6)
+
+
+def test_a_localized_kernel_is_refused_where_there_is_none(rng):
+    X, y = rng.uniform(size=(60, 2)), np.arange(60) % 2
+    model = VoronoiSVC(loss="least_squares", partition="random", max_cell_size=20, n_lams=2, n_widths=2).fit(X, y)
+    with pytest.raises(InvalidInputError, match="belongs to Voronoi cells"):
+        _ = model.kernel_
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Localized([[0.0], [1.0]], [Gaussian()]), "kernels has 1 entries, but there are 2 centres"),
+        (Localized([[0.0]], [Gaussian()], [0.0]), "lams must be 1 finite numbers > 0"),
+        (Localized([[0.0]], [Gaussian()], [1.0, 2.0]), "lams must be 1 finite numbers > 0"),
+        (Localized([[0.0, 1.0]], [Gaussian()]), "centres has 2 features, but 1 are expected"),
+    ],
+)
+def test_localized_kernels_refuse_lists_that_do_not_fit(kernel, message):
+    with pytest.raises(InvalidInputError, match=message):
+        kernel(np.ones((3, 1)))
+    assert clone(kernel) is not kernel
+
+
+# --- selection ---------------------------------------------------------------------------------
+
+
+def brute_force(X, Y, weights, grid, blocks, learner):
+    """Train every machine of every fold."""
+    K0 = squared_distances(X, X)
+    risks = np.zeros((len(grid.widths), len(grid.lams)))
+    for i, width in enumerate(grid.widths):
+        K = np.exp(-K0 / width**2)
+        for k, lam in enumerate(grid.lams):
+            total = 0.0
+            for block in blocks:
+                train = np.setdiff1d(np.arange(len(X)), block)
+                loss = LeastSquares(lam * weights.sum(), intercept=False)
+                W = loss.maximise_all(K[np.ix_(train, train)], Y[:, train], weights[train])
+                total += (learner.losses(Y[:, block], W @ K[np.ix_(train, block)]) @ weights[block]).sum()
+            risks[i, k] = total / weights[np.concatenate(blocks)].sum()
+    return risks
+
+
+@pytest.mark.parametrize("validation", ["leave-one-out", 5, 2, "split"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_closed_form_risks_are_those_of_machines_trained_again(validation, weighted, rng):
+    X = rng.uniform(-1, 1, (40, 2))
+    Y = np.vstack([np.sin(3 * X[:, 0]), X[:, 1] > 0])
+    weights = rng.uniform(0.5, 2.0, 40) if weighted else np.ones(40)
+    grid, learner = Grid.of_cell(40, 2, 4, 3), GaussianLearner("least_squares")
+    blocks = held_out_blocks(40, validation, np.random.default_rng(0))
+    risks = squared_risks(squared_distances(X, X), Y, weights, grid, blocks, learner.losses, rank=40)
+    one_by_one = [np.array([i]) for i in range(40)] if blocks is None else blocks
+    np.testing.assert_allclose(risks, brute_force(X, Y, weights, grid, one_by_one, learner), rtol=1e-3)
+
+
+def test_low_rank_risks_are_those_of_machines_on_the_features_of_the_factor(rng):
+    """Blocks longer than the rank take Woodbury's form, shorter ones the direct one; the rest is ridge regression."""
+    X = rng.uniform(-1, 1, (60, 2))
+    Y, weights = np.sin(2 * X[:, :1]).T, rng.uniform(0.5, 2.0, 60)
+    grid, learner = Grid.of_cell(60, 2, 4, 2), GaussianLearner("least_squares")
+    D = squared_distances(X, X)
+    for folds, rank in ((3, 12), (6, 12)):
+        blocks = held_out_blocks(60, folds, np.random.default_rng(0))
+        risks = squared_risks(D, Y, weights, grid, blocks, learner.losses, rank)
+        for i, width in enumerate(grid.widths):
+            tol = 0.01 * grid.lams[0] * weights.sum() / weights.max()
+            Z, _ = pivoted_cholesky(lambda rows, width=width: np.exp(-D[rows] / width**2), np.ones(60), rank, tol)
+            for k, lam in enumerate(grid.lams):
+                total = 0.0
+                for block in blocks:
+                    train = np.setdiff1d(np.arange(60), block)
+                    A = Z[train].T @ (weights[train, None] * Z[train]) + lam * weights.sum() * np.eye(Z.shape[1])
+                    c = np.linalg.solve(A, Z[train].T @ (weights[train] * Y[0, train]))
+                    total += learner.losses(Y[0, block], Z[block] @ c) @ weights[block]
+                assert risks[i, k] == pytest.approx(total / weights.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "pinball"])
+def test_risks_along_a_path_are_those_of_machines_trained_from_scratch(loss, rng):
+    X = rng.uniform(-1, 1, (50, 2))
+    y = np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(50)
+    Y = np.sign(y)[None, :] if loss == "hinge" else y[None, :]
+    weights, learner = rng.uniform(0.5, 2.0, 50), GaussianLearner(loss, validation=3, epsilon=0.1, quantile=0.3)
+    grid = Grid.of_cell(33, 2, 4, 3)
+    blocks = held_out_blocks(50, 3, np.random.default_rng(1))
+    D = squared_distances(X, X)
+    risks = path_risks(D, Y, weights, grid, blocks, learner.losses, learner.make_loss)
+    for i, width in enumerate(grid.widths):
+        for k, lam in enumerate(grid.lams):
+            total = 0.0
+            for block in blocks:
+                train = np.setdiff1d(np.arange(50), block)
+                machine = learner.make_loss(lam * weights[train].sum())
+                K = np.exp(-D / width**2)
+                alpha = machine.maximise(K[np.ix_(train, train)], Y[0, train], weights[train], tol=1e-7)
+                f = K[np.ix_(block, train)] @ machine.coefficients(alpha, Y[0, train])
+                total += float(learner.losses(Y[:, block], f[None, :])[0] @ weights[block])
+            assert risks[i, k] == pytest.approx(total / weights.sum(), rel=0.05, abs=2e-3)
+
+
+def test_grid_is_the_papers():
+    grid = Grid.of_cell(500, 4)
+    assert grid.lams.shape == grid.widths.shape == (10,)
+    np.testing.assert_allclose(grid.lams[[0, -1]], [0.001 / 500, 0.1])
+    np.testing.assert_allclose(grid.widths[[0, -1]], [0.5 * 500**-0.25, 10.0])
+    np.testing.assert_allclose(np.diff(np.log(grid.lams), 2), 0.0, atol=1e-10)
+
+
+def test_held_out_blocks_partition_the_rows():
+    rng = np.random.default_rng(0)
+    assert held_out_blocks(10, "leave-one-out", rng) is None
+    assert np.array_equal(np.sort(np.concatenate(held_out_blocks(11, 4, rng))), np.arange(11))
+    (second,) = held_out_blocks(10, "split", rng)
+    assert len(second) == 4  # l = m // 2 + 1 rows to train on
+    assert len(held_out_blocks(3, 5, rng)) == 3
+    assert held_out_blocks(1, "leave-one-out", rng) == held_out_blocks(2, "split", rng) == []
+
+
+@pytest.mark.parametrize("loss", ["least_squares", "hinge", "epsilon_insensitive", "pinball"])
+def test_small_cells_have_defined_machines(loss):
+    learner, rng = GaussianLearner(loss, validation="split"), np.random.default_rng(0)
+    X, w = np.array([[0.0], [1.0], [0.5]]), np.ones(3)
+    one = learner.learn(X[:1], np.array([[1.0]]), w[:1], rng)
+    assert (one.values(X) == 1.0).all()
+    same = learner.learn(X, np.array([[-1.0, -1.0, -1.0]]), w, rng)
+    assert (same.values(X) == -1.0).all()
+    two = learner.learn(X[:2], np.array([[-1.0, 1.0]]), w[:2], rng)  # nothing left to validate on
+    assert two.risks is None
+    assert two.width == 10.0
+    assert two.lam == pytest.approx(0.1)
+    assert np.isfinite(two.values(X)).all()
+    equal = learner.learn(np.zeros((4, 1)), np.array([[1.0, 1.0, 1.0, -1.0]]), np.ones(4), rng)
+    assert np.isfinite(equal.values(X)).all()

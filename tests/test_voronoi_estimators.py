@@ -1,0 +1,290 @@
+"""The Voronoi estimators: scikit-learn's checks, what they learn, limits, any learner in a cell, and refusals."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from convexkernels import (
+    ConvexKernelsWarning,
+    InvalidInputError,
+    OverlappingCover,
+    RandomChunks,
+    Status,
+    TessellatedSVC,
+    TreeCover,
+    VoronoiCover,
+    VoronoiQuantile,
+    VoronoiRidge,
+    VoronoiSVC,
+    VoronoiSVR,
+)
+from convexkernels.partition import training
+
+SMALL = {"n_lams": 3, "n_widths": 3}
+
+
+@parametrize_with_checks(
+    [
+        VoronoiRidge(**SMALL),
+        VoronoiRidge(partition="tree", max_cell_size=10, **SMALL),
+        VoronoiSVC(validation=2, **SMALL),
+        VoronoiSVC(loss="least_squares", validation="leave-one-out", max_cell_size=20, **SMALL),
+        VoronoiSVR(validation=2, **SMALL),
+        VoronoiQuantile(validation="split", **SMALL),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def table(m=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (m, 2))
+    return X, np.sin(4 * X[:, 0]) * X[:, 1] + 0.05 * rng.standard_normal(m)
+
+
+def three_classes(m=600, seed=0):
+    X, f = table(m, seed)
+    return X, np.array(["low", "middle", "high"])[np.digitize(f, [-0.2, 0.2])]
+
+
+COVERS = {"voronoi": VoronoiCover, "tree": TreeCover, "overlapping": OverlappingCover, "random": RandomChunks}
+
+
+@pytest.mark.parametrize("partition", COVERS)
+def test_every_partition_learns_a_smooth_function(partition):
+    X, y = table()
+    T, t = table(seed=1)
+    model = VoronoiRidge(max_cell_size=150, partition=partition, random_state=0).fit(X, y)
+    assert type(model.cover_) is COVERS[partition]
+    assert model.n_cells_ == len(model.machines_.machines) > 1
+    assert model.score(T, t) > 0.95
+    if partition != "overlapping":
+        assert model.machines_.sizes.sum() == len(X)
+        assert model.machines_.sizes.max() <= 150
+
+
+@pytest.mark.parametrize("estimator", [VoronoiRidge(), VoronoiSVR(validation=3), VoronoiQuantile(validation=3)])
+def test_regressors_come_close_to_one_machine_for_all(estimator):
+    X, y = table(400)
+    T, t = table(400, seed=1)
+    model = clone(estimator).set_params(max_cell_size=150, n_lams=5, n_widths=5, random_state=0).fit(X, y)
+    peer = KernelRidge(kernel="rbf", gamma=1.0, alpha=0.01).fit(X, y)
+    assert model.score(T, t) > peer.score(T, t) - 0.03
+
+
+def test_quantiles_leave_their_share_of_points_below(rng):
+    X = rng.uniform(size=(800, 1))
+    y = np.sin(5 * X[:, 0]) + X[:, 0] * rng.standard_normal(800)
+    T = rng.uniform(size=(4000, 1))
+    t = np.sin(5 * T[:, 0]) + T[:, 0] * rng.standard_normal(4000)
+    for quantile in (0.1, 0.5, 0.9):
+        model = VoronoiQuantile(quantile=quantile, validation=3, n_lams=5, n_widths=5, max_cell_size=400).fit(X, y)
+        assert abs(np.mean(t <= model.predict(T)) - quantile) < 0.07
+
+
+@pytest.mark.parametrize("loss", ["hinge", "least_squares"])
+def test_several_classes_with_text_labels(loss):
+    X, y = three_classes()
+    T, t = three_classes(seed=1)
+    model = VoronoiSVC(loss=loss, max_cell_size=250, validation=3, n_lams=4, n_widths=4, random_state=0).fit(X, y)
+    assert model.decision_function(T).shape == (600, 3)
+    assert model.score(T, t) > SVC(gamma=1.0).fit(X, y).score(T, t) - 0.03
+
+
+def test_cells_without_some_classes_never_name_them(rng):
+    X = np.concatenate([rng.normal(size=(60, 2)), 100.0 + rng.normal(size=(60, 2))])
+    y = np.concatenate([np.arange(60) % 2, 2 + np.arange(60) % 2])
+    for estimator in (None, SVC(), TessellatedSVC(C=0.1)):
+        model = VoronoiSVC(radius=0.3, estimator=estimator, validation=2, **SMALL).fit(X, y)
+        assert model.n_cells_ == 2
+        assert set(model.predict(X[:60])) <= {0, 1}
+        assert set(model.predict(X[60:])) <= {2, 3}
+
+
+def test_cells_of_one_class_and_of_one_point_answer_with_it(rng):
+    X = np.concatenate([rng.normal(size=(40, 1)), [[500.0]], 1000.0 + rng.normal(size=(20, 1))])
+    y = np.concatenate([np.arange(40) % 2, [1], np.zeros(20, dtype=int)])
+    model = VoronoiSVC(radius=0.1, validation=2, **SMALL).fit(X, y)
+    assert sorted(model.machines_.sizes.tolist()) == [1, 20, 40]
+    assert model.predict([[510.0]]) == [1]
+    assert model.predict([[1e100]]) == [0]
+    assert np.isfinite(model.decision_function([[-1e149]])).all()
+
+
+def test_equal_points_with_different_targets_average():
+    X, y = np.full((30, 2), 7.0), np.repeat([0.0, 3.0], 15)
+    model = VoronoiRidge(max_cell_size=4).fit(X, y)
+    assert model.n_cells_ == 1
+    assert model.predict(X[:1]) == pytest.approx([1.5], abs=0.1)
+
+
+def test_predictions_stay_within_the_range_of_the_targets(rng):
+    X, y = table(200)
+    model = VoronoiRidge(max_cell_size=50, n_lams=3, n_widths=3).fit(X, 1e6 + y)
+    far = model.predict(rng.uniform(-50, 50, (300, 2)))
+    assert far.min() >= 1e6 + y.min() - 1e-6
+    assert far.max() <= 1e6 + y.max() + 1e-6
+
+
+def test_weights_are_repetitions_and_zero_is_absence():
+    X, y = table(120)
+    weights = np.random.default_rng(0).integers(0, 3, 120)
+    options = {"max_cell_size": 60, "random_state": 0, **SMALL}
+    weighted = VoronoiRidge(**options).fit(X, y, sample_weight=weights)
+    kept = np.flatnonzero(weights)
+    absent = VoronoiRidge(**options).fit(X[kept], y[kept], sample_weight=weights[kept])
+    np.testing.assert_allclose(weighted.predict(X), absent.predict(X), atol=1e-8)
+
+
+def test_processes_and_seeds_change_nothing():
+    X, y = table(300)
+    options = {"max_cell_size": 80, "validation": 3, "random_state": 3, **SMALL}
+    one = VoronoiSVR(**options).fit(X, y)
+    two = VoronoiSVR(n_jobs=2, **options).fit(X, y)
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(two)).predict(X), one.predict(X))
+
+
+def test_prediction_is_the_machine_of_the_cell():
+    X, y = table(300)
+    model = VoronoiRidge(max_cell_size=80, random_state=0).fit(X, y)
+    T, _ = table(100, seed=2)
+    scaled = model.scaling_.apply(T)
+    cells = model.cover_.cells(scaled)
+    for i in range(0, 100, 7):
+        value = model.machines_.machines[cells[i]].values(scaled[i : i + 1])[0, 0]
+        assert model.predict(T[i : i + 1])[0] == pytest.approx(model.centre_ + model.half_range_ * value, rel=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), KernelRidge(kernel="rbf")])
+def test_any_regressor_may_sit_in_a_cell(estimator):
+    X, y = table()
+    alone = clone(estimator).fit(X, y)
+    model = VoronoiRidge(estimator=estimator, max_cell_size=100).fit(X, y)
+    assert model.score(X, y) > alone.score(X, y)
+    assert not hasattr(estimator, "n_features_in_")
+
+
+def test_a_tessellated_kernel_per_cell():
+    X, y = three_classes(200)
+    model = VoronoiSVC(estimator=TessellatedSVC(C=10.0, tol=1e-2), max_cell_size=80).fit(X, y)
+    assert model.score(X, y) > 0.9
+    learned = [cell.model for cell in model.machines_.machines if hasattr(cell, "model")]
+    assert all(isinstance(m, TessellatedSVC) and m.solution_.certificate.relative_gap <= 1e-2 for m in learned)
+
+
+# --- limits ------------------------------------------------------------------------------------
+
+
+def test_time_limit_keeps_the_cells_learned_and_warns():
+    X, y = table(400)
+    with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(TIME_LIMIT\)"):
+        model = VoronoiRidge(max_cell_size=50, max_time=1e-9, random_state=0).fit(X, y)
+    assert model.machines_.status is Status.TIME_LIMIT
+    assert np.isfinite(model.predict(X)).all()
+    constant = [m for m in model.machines_.machines if len(m.points) == 0]
+    assert 0 < len(constant) < model.n_cells_
+
+
+def test_an_interrupt_keeps_the_cells_learned(monkeypatch):
+    X, y = table(400)
+    learned, original = [], training._learn_one
+
+    def interrupted(*task):
+        if len(learned) == 2:
+            raise KeyboardInterrupt
+        learned.append(task[1])
+        return original(*task)
+
+    monkeypatch.setattr(training, "_learn_one", interrupted)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+        model = VoronoiRidge(max_cell_size=50).fit(X, y)
+    assert sum(len(m.points) > 0 for m in model.machines_.machines) == 2
+
+
+def test_progress_counts_cells(capsys):
+    X, y = table(100)
+    VoronoiRidge(max_cell_size=30, verbose=True, **SMALL).fit(X, y)
+    shown = capsys.readouterr().err
+    assert "VoronoiCover(" in shown
+    assert "cells learned in" in shown
+
+
+def test_countdown_says_how_long_the_rest_takes():
+    lines = []
+
+    class Listener(training.Silent):
+        def note(self, message):
+            lines.append(message)
+
+    countdown = training._Countdown(Listener(), np.array([10, 10, 20]), training.time.monotonic() - 2.0)
+    countdown.learned(2)
+    assert "1 / 3 cells" in lines[0]
+    assert 0.9 < float(lines[0].split(",")[1].split("s")[0]) < 1.5  # 400 of 600 units took 2 s
+
+
+def test_budgets_choose_the_partition():
+    X, y = table(600)
+    free = VoronoiRidge(time_budget=1e6, **SMALL).fit(X, y)
+    assert free.n_cells_ == 1
+    tight = VoronoiRidge(memory_budget=64.0 * 200**2, **SMALL).fit(X, y)
+    assert tight.machines_.sizes.max() <= 200
+    with pytest.raises(InvalidInputError, match="raise the budget"):
+        VoronoiRidge(time_budget=1e-9, **SMALL).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"radius": 0.0}, "radius must be a finite number > 0, got 0"),
+        ({"radius": -1.0}, "radius must be a finite number > 0, got -1"),
+        ({"max_cell_size": 1}, "max_cell_size must be a whole number >= 2, got 1"),
+        ({"radius": 1.0, "max_cell_size": 10}, "give radius, or max_cell_size, or budgets"),
+        ({"max_cell_size": 10, "time_budget": 1.0}, "give radius, or max_cell_size, or budgets"),
+        ({"time_budget": 0.0}, "time_budget must be a finite number > 0, got 0"),
+        ({"memory_budget": -1.0}, "memory_budget must be a finite number > 0"),
+        ({"partition": "grid"}, "partition must be one of"),
+        ({"partition": "tree", "radius": 1.0}, "radius=1.0 goes with partition 'voronoi'"),
+        ({"overlap": -1.0}, "overlap must be a finite number >= 0"),
+        ({"subset": 1}, "subset must be a whole number >= 2"),
+        ({"validation": 1}, "validation must be a whole number >= 2, got 1"),
+        ({"validation": "loo"}, "validation must be a number of folds, 'split' or 'leave-one-out', got 'loo'"),
+        ({"n_lams": 0}, "n_lams must be a whole number >= 1"),
+        ({"n_widths": 0}, "n_widths must be a whole number >= 1"),
+        ({"tol": 0.0}, "tol must be a finite number > 0"),
+        ({"max_time": 0.0}, "max_time must be a finite number > 0"),
+        ({"estimator": "ridge"}, "estimator must be an estimator object or None, got 'ridge'"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(options, message):
+    X, y = table(30)
+    with pytest.raises(InvalidInputError, match=message):
+        VoronoiRidge(**options).fit(X, y)
+
+
+def test_bad_losses_and_targets_are_refused():
+    X, y = table(30)
+    with pytest.raises(InvalidInputError, match="loss must be 'hinge' or 'least_squares', got 'log'"):
+        VoronoiSVC(loss="log").fit(X, y > 0)
+    with pytest.raises(InvalidInputError, match="closed form for least squares only"):
+        VoronoiSVC(validation="leave-one-out").fit(X, y > 0)
+    with pytest.raises(InvalidInputError, match="epsilon must be a finite number >= 0"):
+        VoronoiSVR(epsilon=-1.0).fit(X, y)
+    with pytest.raises(InvalidInputError, match="quantile must"):
+        VoronoiQuantile(quantile=1.0).fit(X, y)
+    with pytest.raises(InvalidInputError, match="one class only"):
+        VoronoiSVC().fit(X, np.ones(30))
+    with pytest.raises(InvalidInputError, match="y has 29 entries"):
+        VoronoiRidge().fit(X, y[:-1])
+    with pytest.raises(InvalidInputError, match="missing or infinite"):
+        VoronoiRidge().fit(np.where(X > 0.9, np.nan, X), y)
+    with pytest.raises(TypeError, match="sample_weight"):  # of a learner that takes none
+        VoronoiSVC(estimator=KNeighborsClassifier()).fit(X, y > 0, sample_weight=np.arange(1, 31))
