@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,9 @@ class _Memory:
     K: Array
     points: DualPoints
     tightening: float = 1.0
+    interior: float = 0.0
+    checkpoint: float = np.inf
+    age: int = 0
 
 
 class SpectralGradient(OuterSolver):
@@ -112,17 +115,26 @@ class SpectralGradient(OuterSolver):
         Tolerance of the machines as a fraction of the current relative gap.
     newton_below : float
         Relative gap below which the model uses second derivatives of J, where problem and family offer them.
+    patience : int
+        Iterations within which the gap has to halve; where it does not, iterates keep a distance from the boundary of
+        Theta, on which J has kinks, in proportion to the gap.
     """
 
     name = "spectral-gradient"
 
     def __init__(
-        self, memory: int = 20, history: int = 1, inner_fraction: float = 0.02, newton_below: float = 0.1
+        self,
+        memory: int = 20,
+        history: int = 1,
+        inner_fraction: float = 0.02,
+        newton_below: float = 0.1,
+        patience: int = 8,
     ) -> None:
         self.memory = memory
         self.history = history
         self.inner_fraction = inner_fraction
         self.newton_below = newton_below
+        self.patience = patience
 
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
@@ -151,7 +163,9 @@ class SpectralGradient(OuterSolver):
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
         theta = memory.evaluation.theta
-        model, project = memory.model, problem.gram_set.project
+        if self._is_slow(iterate) and not memory.interior:
+            return self._move_inside(problem, iterate, tol, deadline)
+        model, project = memory.model, self._projection(problem, iterate)
         product = self._product(problem, iterate)
         direction = minimise_model(theta, memory.gradient, product, model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
@@ -161,14 +175,47 @@ class SpectralGradient(OuterSolver):
         lower, gradient, _ = problem.lower_bound(found)
         model.update(found.theta - theta, gradient - memory.gradient)
         values = [*memory.values, found.upper][-self.history :]
-        memory = _Memory(found, gradient, model, values, memory.K, memory.points, memory.tightening)
+        memory = replace(memory, evaluation=found, gradient=gradient, values=values)
         return self._iterate(memory, lower, tol)
+
+    def _is_slow(self, iterate: Iterate) -> bool:
+        """Whether the gap was not halved by the last few iterations."""
+        memory: _Memory = iterate.memory
+        memory.age += 1
+        if memory.age % self.patience:
+            return False
+        gap = _relative_gap(iterate)
+        slow = gap > 0.5 * memory.checkpoint
+        memory.checkpoint = gap
+        return slow
+
+    def _projection(self, problem: Any, iterate: Iterate) -> Callable[[Array], Array]:
+        """Projection onto ``(1 - e) Theta + e centre``; e is 0, or follows the gap once there is need."""
+        memory: _Memory = iterate.memory
+        project = problem.gram_set.project
+        if not memory.interior:
+            return project
+        memory.interior = e = min(memory.interior, 0.3 * _relative_gap(iterate))
+        centre = problem.gram_set.initial()
+        return lambda theta: (1.0 - e) * project((theta - e * centre) / (1.0 - e)) + e * centre
+
+    def _move_inside(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        """Keep a distance from the boundary of Theta from here on.
+
+        Where the best kernel is singular on the data, J has kinks at the boundary and the machines there are not
+        unique. Inside it is smooth. A distance e costs a factor ``1 / (1 - e)`` of J at most, so it shrinks with the
+        gap.
+        """
+        memory: _Memory = iterate.memory
+        e = float(np.clip(0.3 * _relative_gap(iterate), 1e-12, 0.1))
+        theta = (1.0 - e) * memory.evaluation.theta + e * problem.gram_set.initial()
+        memory = replace(memory, interior=e)
+        return self._evaluate_afresh(problem, replace(iterate, memory=memory), theta, tol, deadline)
 
     def _product(self, problem: Any, iterate: Iterate) -> Callable[[Array], Array]:
         """The matrix of the quadratic model: exact second derivatives near the optimum, where there are any."""
         memory: _Memory = iterate.memory
-        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
-        if not self.memory or gap > self.newton_below:
+        if not self.memory or (_relative_gap(iterate) > self.newton_below and not memory.interior):
             return memory.model.product()
         R = problem.curvature(memory.evaluation, memory.K)
         if R is None:
@@ -178,8 +225,8 @@ class SpectralGradient(OuterSolver):
         return lambda d: (R.T @ (R @ d.ravel()) + floor * d.ravel()).reshape(d.shape)
 
     def _inner_tol(self, iterate: Iterate) -> float:
-        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
-        return float(np.clip(self.inner_fraction * iterate.memory.tightening * gap, SMALLEST_TOL, 1e-3))
+        fraction = self.inner_fraction * iterate.memory.tightening
+        return float(np.clip(fraction * _relative_gap(iterate), SMALLEST_TOL, 1e-3))
 
     def _tighten(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """Solve the machines at the same theta more exactly: what is left of the gap may be theirs."""
@@ -188,13 +235,19 @@ class SpectralGradient(OuterSolver):
             iterate.stalled = True
             return iterate
         memory.tightening *= 1e-2
-        theta, start = memory.evaluation.theta, memory.evaluation.alpha
+        return self._evaluate_afresh(problem, iterate, memory.evaluation.theta, tol, deadline)
+
+    def _evaluate_afresh(
+        self, problem: Any, iterate: Iterate, theta: Array, tol: float, deadline: float | None
+    ) -> Iterate:
+        """Evaluate `theta`, with a model that has forgotten what it learnt: it would mislead from here on."""
+        memory: _Memory = iterate.memory
         K = problem.gram_set.gram(theta, out=memory.K)
-        again = problem.evaluate(theta, K=K, start=start, tol=self._inner_tol(iterate), deadline=deadline)
-        lower, gradient, _ = problem.lower_bound(again)
-        # Curvature learnt from inexact gradients misleads near the optimum: start the model afresh.
+        start, inner_tol = memory.evaluation.alpha, self._inner_tol(iterate)
+        found = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
+        lower, gradient, _ = problem.lower_bound(found)
         model = QuasiNewtonModel(self.memory, memory.model.sigma)
-        memory = _Memory(again, gradient, model, [again.upper], K, memory.points, memory.tightening)
+        memory = replace(memory, evaluation=found, gradient=gradient, model=model, values=[found.upper], K=K)
         return self._iterate(memory, lower, tol)
 
     def _search(self, problem: Any, iterate: Iterate, direction: Array, slope: float, deadline: float | None) -> Any:
@@ -214,3 +267,7 @@ class SpectralGradient(OuterSolver):
             eta = float(np.clip(-slope / curvature if curvature > 0 else 0.5 * eta, 0.1 * eta, 0.5 * eta))
             start = trial.alpha
         return None
+
+
+def _relative_gap(iterate: Iterate) -> float:
+    return (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
