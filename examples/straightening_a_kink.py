@@ -4,8 +4,7 @@ A tensor-product Matern kernel of order 1 is at ease with kinks that run along a
 one that runs along the diagonal. A concatenation f o g with an affine inner map g can turn the plane first. Nobody
 tells it by which angle: it is learned together with f.
 
-    python -m examples.straightening_a_kink                      print the story
-    python -m examples.straightening_a_kink --figures FOLDER     and draw it
+    python -m examples.straightening_a_kink [--quick] [--out FOLDER]
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ def error(f, truth):
     return float(np.sqrt(np.mean((f(grid) - truth(grid)) ** 2)))
 
 
-def main(arguments=None):
+def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--figures", type=Path, help="folder for the figures")
-    parser.add_argument("--points", type=int, default=200)
-    parser.add_argument("--restarts", type=int, default=8)
-    options = parser.parse_args(arguments)
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
+    parser.add_argument("--quick", action="store_true", help="80 points and 3 starts instead of 200 and 8")
+    options = parser.parse_args(argv)
+    n_points, n_restarts = (80, 3) if options.quick else (200, 8)
 
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (options.points, 2))
+    X = rng.uniform(-1, 1, (n_points, 2))
 
     # 1. A kink along an axis: the kernel is right, the interpolant is good.
     straight = interpolant(OUTER, X, axis_aligned(X))
@@ -73,7 +72,7 @@ def main(arguments=None):
 
     # 4. Learn the inner map.
     model = ConcatenatedKernelInterpolator(
-        [OUTER, Polynomial(degree=1)], n_restarts=options.restarts, normalize_y=False, random_state=0
+        [OUTER, Polynomial(degree=1)], n_restarts=n_restarts, normalize_y=False, random_state=0
     ).fit(X, y)
     print(f"after the map that is learned:      error {error(model.predict, inverse_distance):.3f}")
     print(f"certificate: {model.solution_.certificate}")
@@ -86,8 +85,7 @@ def main(arguments=None):
     steps = np.abs(A @ [c, -c]) / across
     print(f"a step across the kink moves g by {steps[0]:.2f} and {steps[1]:.2f} of its length in the two coordinates.")
 
-    if options.figures:
-        save_figures(options.figures, X, straight, diagonal, told, model)
+    save_figures(options.out, X, straight, diagonal, told, model)
     return model
 
 

@@ -24,6 +24,7 @@ import argparse
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -184,7 +185,28 @@ def print_table(table: int, results: dict[tuple[str, str], np.ndarray], size: Si
     print(f"draws in which all answers were stationary points: {100 * share:.0f} %", flush=True)
 
 
-def main(arguments: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.ndarray]]:
+def save_figure(table: int, results: dict[tuple[str, str], np.ndarray], folder: Path) -> None:
+    """Errors of all draws as boxes, one panel per pair and function, the paper's one draw as crosses."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(len(FUNCTIONS), len(PAIRS), figsize=(13, 6), sharey="row", layout="constrained")
+    for (pair, function), errors in results.items():
+        ax = axes[list(FUNCTIONS).index(function), list(PAIRS).index(pair)]
+        ax.boxplot(errors[:, :3], tick_labels=["single", *PAIRS[pair][1]])
+        ax.plot([1, 2, 3], PAPER[table, pair, function], "x", color="tab:red", label="paper, one draw")
+        ax.set(title=f"{pair}, {function}", yscale="log")
+    for row in axes:
+        row[0].set_ylabel("error on the grid")
+    axes[0, 0].legend()
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"concatenated_table_{table}.png", dpi=110)
+    plt.close(figure)
+
+
+def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.ndarray]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=int, choices=(1, 2), help="only this table")
     parser.add_argument("--draws", type=int, default=20)
@@ -195,7 +217,8 @@ def main(arguments: list[str] | None = None) -> dict[int, dict[tuple[str, str], 
     parser.add_argument(
         "--quick", action="store_true", help="1 draw of 40 points, 2 starts, 2 values of lam and mu, 2 folds"
     )
-    options = parser.parse_args(arguments)
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
+    options = parser.parse_args(argv)
     size = Size(options.draws, 100, options.restarts, PAPER_GRID[:: options.grid_step], 5, options.choice, options.jobs)
     if options.quick:
         size = Size(1, 40, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)
@@ -204,6 +227,7 @@ def main(arguments: list[str] | None = None) -> dict[int, dict[tuple[str, str], 
         began = time.perf_counter()
         results[table] = run_table(table, size)
         print_table(table, results[table], size)
+        save_figure(table, results[table], options.out)
         print(f"{time.perf_counter() - began:.0f} s", flush=True)
     return results
 
