@@ -50,6 +50,7 @@ _HOME = {
     "Pinball": "losses",
     # problems and solvers
     "KernelLearning": "problems",
+    "KernelMatching": "problems",
     "Machine": "problems",
     "Program": "problems",
     "ConcatenatedLearning": "outer",

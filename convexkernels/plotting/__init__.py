@@ -4,6 +4,11 @@ from convexkernels.plotting.certificate import CertificateDisplay
 from convexkernels.plotting.concatenated import ErrorMapDisplay, GridTransformationDisplay, SurfaceDisplay
 from convexkernels.plotting.decision_surface import DecisionSurfaceDisplay
 from convexkernels.plotting.kernel_slice import KernelSliceDisplay
+from convexkernels.plotting.kernel_weights import (
+    KernelMatricesDisplay,
+    KernelWeightsDisplay,
+    RegularizationPathDisplay,
+)
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
 
 __all__ = [
@@ -11,7 +16,10 @@ __all__ = [
     "DecisionSurfaceDisplay",
     "ErrorMapDisplay",
     "GridTransformationDisplay",
+    "KernelMatricesDisplay",
     "KernelSliceDisplay",
+    "KernelWeightsDisplay",
     "ParameterMatrixDisplay",
+    "RegularizationPathDisplay",
     "SurfaceDisplay",
 ]

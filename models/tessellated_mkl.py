@@ -1,0 +1,66 @@
+"""Problem (25): 300 random tessellated kernels as candidates of SimpleMKL, with and without the usual library.
+
+    min over mu >= 0, sum mu = 1   max over alpha in A   sum(alpha) - 1/2 sum_s mu_s w' K(P^s) w,   w = y alpha
+
+P^s = A A' / trace(A A') with standard normal A. All Gram matrices of one tessellation come from one matrix product.
+[TK] optimizes over every P >= 0 of the same trace, so its objective is a lower bound of [SimpleMKL TK] without
+normalisation.
+
+    python -m models.tessellated_mkl [--quick] [--out figures]
+"""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import convexkernels as ck
+from convexkernels.datasets import make_spiral
+from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="40 points, up to 40 kernels")
+    parser.add_argument("--out", type=Path, default=Path("figures"))
+    options = parser.parse_args(argv)
+    options.out.mkdir(parents=True, exist_ok=True)
+    warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+
+    m, counts = (40, (10, 40)) if options.quick else (200, (10, 30, 100, 300))
+    X, y = make_spiral(m, noise=0.02, random_state=0)
+    T, t = make_spiral(1000, noise=0.02, random_state=1)
+    low, high = X.min(axis=0), X.max(axis=0)
+    X, T = (X - low) / (high - low), np.clip((T - low) / (high - low), -0.5, 1.5)
+    loss = ck.Hinge(C=1e3)
+
+    def report(name, family):
+        start = time.perf_counter()
+        solution = ck.KernelLearning(family, loss, X, y).solve(tol=1e-3, max_time=30.0)
+        seconds = time.perf_counter() - start
+        accuracy = np.mean(np.sign(solution.decision_function(T)) == t)
+        print(f"{name:28s} {solution.certificate}  test accuracy {accuracy:.3f}  {seconds:6.2f} s")
+        return solution.value
+
+    reached = []
+    for count in counts:
+        kernels = ck.random_tessellated_kernels(2, count, degree=1, rng=0)
+        reached.append(report(f"{count} random TK", ck.Candidates(kernels, normalize="none")))
+    best = report("[TK] all P", ck.Tessellated(degree=1))
+    normalised = ck.Candidates(kernels, normalize="mean")
+    report("[SimpleMKL TK] mean 1", normalised)
+    report("[SimpleMKL] library", ck.Candidates(ck.kernel_library(2), normalize="mean"))
+    report("[SimpleMKL TK+] both", ck.Candidates([*kernels, *ck.kernel_library(2)], normalize="mean"))
+
+    ax = new_axes(None)
+    ax.plot(counts, reached, marker="o", color=CLASS_COLOURS[0], label="random P")
+    ax.axhline(best, color=CLASS_COLOURS[1], label="all P (semidefinite)")
+    ax.set(xscale="log", yscale="log", xlabel="number of random matrices", ylabel="objective")
+    ax.legend(frameon=False)
+    ax.figure.savefig(options.out / "tessellated_mkl.png", dpi=150)
+
+
+if __name__ == "__main__":
+    main()
