@@ -19,7 +19,7 @@ from convexkernels.kernels.distances import squared_distances
 from convexkernels.partition import voronoi_cover
 from convexkernels.partition.low_rank import pivoted_cholesky
 from convexkernels.partition.machines import GaussianLearner
-from convexkernels.partition.selection import Grid, held_out_blocks, path_risks, squared_risks
+from convexkernels.partition.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
 
 
 @pytest.fixture
@@ -215,3 +215,23 @@ def test_small_cells_have_defined_machines(loss):
     assert np.isfinite(two.values(X)).all()
     equal = learner.learn(np.zeros((4, 1)), np.array([[1.0, 1.0, 1.0, -1.0]]), np.ones(4), rng)
     assert np.isfinite(equal.values(X)).all()
+
+
+@pytest.mark.parametrize("validation", ["leave-one-out", 4])
+def test_the_walk_measures_exact_risks_and_ends_where_no_neighbour_is_better(validation, rng):
+    X = rng.uniform(-1, 1, (60, 2))
+    Y, weights = np.sin(9 * X[:, :1]).T, rng.uniform(0.5, 2.0, 60)
+    grid, learner = Grid.of_cell(60, 2, 6, 6), GaussianLearner("least_squares")
+    D = squared_distances(X, X)
+    blocks = held_out_blocks(60, validation, np.random.default_rng(0))
+    low = squared_risks(D, Y, weights, grid, blocks, learner.losses, rank=5)
+    exact = squared_risks(D, Y, weights, grid, blocks, learner.losses, rank=60)
+    walked = refine_squared_risks(D, Y, weights, grid, blocks, learner.losses, low)
+    seen = np.isfinite(walked)
+    np.testing.assert_allclose(walked[seen], exact[seen], rtol=1e-3)
+    i, k = np.unravel_index(walked.argmin(), walked.shape)
+    assert walked[i, k] <= exact.ravel()[low.argmin()] * (1 + 1e-3)
+    for a, b in ((i - 1, k), (i + 1, k), (i, k - 1), (i, k + 1)):
+        if 0 <= a < 6 and 0 <= b < 6:
+            assert walked[a, b] >= walked[i, k]
+            assert seen[a, b]

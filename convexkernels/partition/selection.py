@@ -164,22 +164,24 @@ def refine_squared_risks(
     here = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
     at = (int(here[0]), int(here[1]))
     exact[at] = _exact_risk(D, Y, weights, grid, at, blocks, risk)
-    while True:
-        for i, k in ((at[0] - 1, at[1]), (at[0], at[1] - 1), (at[0] + 1, at[1]), (at[0], at[1] + 1)):
-            inside = 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1]
-            if inside and np.isinf(exact[i, k]):
+    moved = True
+    while moved:
+        moved = False
+        # Narrower first: that is where the factors err.
+        for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1), (at[0] + 1, at[1])):
+            if 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1] and np.isinf(exact[i, k]):
                 exact[i, k] = _exact_risk(D, Y, weights, grid, (i, k), blocks, risk)
-        best = np.unravel_index(int(exact.argmin()), exact.shape)
-        if exact[best] >= exact[at]:
-            return exact
-        at = (int(best[0]), int(best[1]))
+                if exact[i, k] < exact[at]:
+                    at, moved = (i, k), True
+                    break
+    return exact
 
 
 def _exact_risk(
     D: Array, Y: Array, weights: Array, grid: Grid, at: tuple[int, int], blocks: list[Rows] | None, risk: Risk
 ) -> float:
     """Risk of a pair by ``A = K + lam W^-1``: the residual of a block B held out is ``((A^-1)_BB)^-1 (A^-1 y)_B``."""
-    A = np.asfortranarray(D * (-1.0 / grid.widths[at[0]] ** 2))
+    A = (D * (-1.0 / grid.widths[at[0]] ** 2)).T  # symmetric; the transpose has the layout of LAPACK
     np.exp(A, out=A)
     A[np.diag_indices_from(A)] += grid.lams[at[1]] * float(weights.sum()) / weights
     factor, failed = dpotrf(A, lower=1, overwrite_a=1, clean=0)
