@@ -1,7 +1,7 @@
 """Run the claims: ``python -m proofs_check [--paper P] [--claim NAME] [--seed N] [--trials N]``.
 
 Prints one line per claim and ends with a non-zero exit code when something is not as expected: a claim
-that holds but was expected to be refuted, or the reverse, or a control that was not refuted.
+that holds but was expected to be refuted, or the reverse, a control that was not refuted, or an error.
 """
 
 from __future__ import annotations
@@ -79,10 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args.json.write_text(as_json(findings, args.seed), encoding="utf-8")
     if args.markdown is not None:
         args.markdown.write_text(as_markdown(findings), encoding="utf-8")
-    refuted = sum(not finding.verdict.holds for finding in findings)
+    unsettled = sum(bool(finding.errors) for finding in findings)
+    refuted = sum(not finding.verdict.holds and not finding.errors for finding in findings)
     surprises = sum(bool(finding.surprises) for finding in findings)
     print(
-        f"\n{len(findings)} claims: {len(findings) - refuted} hold numerically, {refuted} refuted; "
+        f"\n{len(findings)} claims: {len(findings) - refuted - unsettled} hold numerically, {refuted} refuted; "
+        f"{f'{unsettled} not settled; ' if unsettled else ''}"
         f"{surprises} surprise{'s' if surprises != 1 else ''}; {time.perf_counter() - start:.1f} s, seed {args.seed}"
     )
     return 1 if surprises else 0

@@ -86,10 +86,13 @@ class Finding:
     control: Verdict
     seed: int
     seconds: float
+    errors: tuple[str, ...] = ()
 
     @property
     def surprises(self) -> list[str]:
         """What is not as it should be; empty when the claim is settled."""
+        if self.errors:
+            return [f"not settled, stopped by {error}" for error in self.errors]
         found = []
         if self.verdict.outcome is not self.claim.expected:
             found.append(f"expected '{self.claim.expected.value}', found '{self.verdict.outcome.value}'")
@@ -102,10 +105,21 @@ def settle(claim: Claim, seed: int, trials: int | None = None) -> Finding:
     """Run a claim and its control.
 
     The random stream depends on the seed and the claim's name only, so that a claim run alone meets
-    the same cases as in the whole suite.
+    the same cases as in the whole suite. An error settles nothing: it is kept, and counts as a surprise.
     """
     start = time.perf_counter()
     key = zlib.crc32(claim.name.encode())
-    verdict = claim.check(np.random.default_rng([seed, key]), trials)
-    control = claim.control(np.random.default_rng([seed, key]), trials)
-    return Finding(claim, verdict, control, seed, time.perf_counter() - start)
+    verdict, problem = _attempt(claim.check, np.random.default_rng([seed, key]), trials)
+    control, other = _attempt(claim.control, np.random.default_rng([seed, key]), trials)
+    errors = tuple(error for error in (problem, other) if error)
+    return Finding(claim, verdict, control, seed, time.perf_counter() - start, errors)
+
+
+def _attempt(
+    look: Callable[[Generator, int | None], Verdict], rng: Generator, trials: int | None
+) -> tuple[Verdict, str]:
+    """The verdict, and the error that came instead of one."""
+    try:
+        return look(rng, trials), ""
+    except Exception as error:
+        return Verdict(float("nan"), 0.0, 0, {"error": repr(error)}), repr(error)

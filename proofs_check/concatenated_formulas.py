@@ -65,7 +65,7 @@ def competitor(rng: Generator, points: Array, width: int, gamma: float, *, extra
     return Layer(Gaussian(gamma), centres, weights, rng.uniform(0.5, 2.0, width))
 
 
-def _chain(rng: Generator, n_layers: int, X: Array) -> list[Layer]:
+def chain(rng: Generator, n_layers: int, X: Array) -> list[Layer]:
     """Layers f_L, ..., f_1 in the order they are applied."""
     widths = [*rng.integers(1, 4, n_layers - 1), 1]
     layers, Z = [], X
@@ -84,7 +84,7 @@ def measure_projection(subject: tuple[int, int], rng: Generator) -> Verdict:
     """
     n_layers, left_out = subject
     X = separated(rng, 6, 2)
-    layers = _chain(rng, n_layers, X)
+    layers = chain(rng, n_layers, X)
     Z, Z_projected, drift = X, X, 0.0
     norms = []
     for layer in layers:
@@ -116,25 +116,6 @@ def regression_energy(Q: Array, y: Array, lam: float = 0.1) -> float:
     """Outer part of (uR), as (16) prints it: squared errors plus lam times the squared norm."""
     alpha = np.linalg.solve(Q + lam * np.eye(y.size), y)
     return float(lam * alpha @ Q @ alpha + np.sum((Q @ alpha - y) ** 2))
-
-
-def measure_inner(subject: tuple[Callable[[Array, Array], float], int], rng: Generator) -> Verdict:
-    """J(f*, g) is not smaller for a random inner competitor g than for its projection onto V_X."""
-    energy, left_out = subject
-    X, outer = separated(rng, 7, 2), Matern(order=2)
-    y = rng.standard_normal(7)
-    g = competitor(rng, X, 2, 4.0)
-    projected, residual = project(g, X[: 7 - left_out])
-    Q, Q_projected = outer(g(X)), outer(projected(X))
-    before = energy(Q, y) + g.squared_norm
-    after = energy(Q_projected, y) + projected.squared_norm
-    # y'Q^-1 y moves by at most |dQ| |alpha|^2; the slope of the Matern kernel of order 2 is below 1.
-    alpha = np.linalg.solve(Q, y)
-    moved = 2.0 * 7.0 * (residual + EPS * 8.0) * float(alpha @ alpha)
-    moved += 8.0 * 7.0 * EPS * float(np.linalg.cond(Q)) * abs(before)
-    unchanged = abs(energy(Q_projected, y) - energy(Q, y))
-    witness = {"X": X, "y": y, "centres": g.centres, "weights": g.weights, "a": g.a, "J": before, "J_projected": after}
-    return Verdict(max(unchanged, after - before, 0.0), moved, 1, witness)
 
 
 def measure_one_term(one_term: Callable[[Array, Array, float], float], rng: Generator) -> Verdict:

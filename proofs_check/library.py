@@ -1,4 +1,4 @@
-"""Claims about every kernel the library exports, read from its table and not listed by hand."""
+"""Claims about every kernel and every family the library exports, read from its tables and not listed by hand."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from convexkernels import NotDifferentiableError
 from convexkernels.checking import Verdict, check_gradient, check_psd
 from convexkernels.kernels import KERNELS
 from proofs_check.claim import Claim
+from proofs_check.duality import duality_claims
 
 Array = NDArray[np.float64]
 PAPER = "library"
@@ -118,4 +119,4 @@ def _claims() -> list[Claim]:
     return claims
 
 
-CLAIMS = _claims()
+CLAIMS = [*_claims(), *duality_claims(PAPER)]

@@ -28,7 +28,8 @@ CLAIMS = [
     ),
     Claim(
         "lemma-1",
-        "A ball of radius c is covered by m balls of radius r with r <= 3 c m^(-1/d), here by farthest-first centres.",
+        "A ball of radius c is covered by m balls of radius r with r <= 3 c m^(-1/d), here by the library's "
+        "farthest-first traversal.",
         PAPER,
         "Lemma 1",
         formulas.measure_cover,
@@ -38,11 +39,11 @@ CLAIMS = [
     ),
     Claim(
         "voronoi-cells",
-        "The cells (6) partition the data, ties go to the smallest index, and each cell lies in its ball.",
+        "The library's cells (6) partition the data, ties go to the smallest index, and each cell lies in its ball.",
         PAPER,
         "Example 1, (6)",
         formulas.measure_voronoi,
-        formulas.smallest_index,
+        formulas.library_cells,
         formulas.largest_index,
     ),
     Claim(
@@ -56,21 +57,22 @@ CLAIMS = [
     ),
     Claim(
         "lemma-3",
-        "k_A / lambda_A + k_B / lambda_B is the reproducing kernel of the direct sum with the norm (12).",
+        "k_A / lambda_A + k_B / lambda_B, made by the library, is the reproducing kernel of the direct sum with "
+        "the norm (12).",
         PAPER,
         "Lemma 3",
         formulas.measure_direct_sum,
-        lambda lam: 1.0 / lam,
-        lambda lam: lam,
+        formulas.direct_sum,
+        formulas.multiplied,
     ),
     Claim(
         "identity-15",
-        "The predictor of all cell SVMs is the one SVM with the kernel of the direct sum and lambda = 1.",
+        "The predictor of all cell SVMs is the library's one SVM with the kernel of the direct sum and lambda = 1.",
         PAPER,
         "(3), (15)",
         formulas.measure_one_svm,
-        lambda lam: 1.0 / lam,
-        lambda lam: 1.0,
+        formulas.direct_sum,
+        formulas.unweighted,
     ),
     Claim(
         "lemma-9",

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels import Gaussian
+from convexkernels import (
+    Candidates,
+    Gaussian,
+    Kernel,
+    KernelLearning,
+    LeastSquares,
+    Localized,
+    VoronoiCover,
+    farthest_first,
+    voronoi_cover,
+)
 from convexkernels.checking import Verdict, check_psd
 
 Array = NDArray[np.float64]
@@ -33,43 +43,40 @@ def projected_grid(d: int, c: float, spacing: float) -> Array:
     return grid[near] * np.minimum(1.0, c / np.maximum(length[near], c))[:, None]
 
 
-def farthest_first(X: Array, radius: float, start: int) -> list[int]:
-    """Indices of centres, each the point farthest from those before it, until all are within `radius`."""
-    centres = [start]
-    distance = np.linalg.norm(X - X[start], axis=1)
-    while distance.max() > radius:
-        centres.append(int(np.argmax(distance)))
-        distance = np.minimum(distance, np.linalg.norm(X - X[centres[-1]], axis=1))
-    return centres
-
-
 def measure_cover(constant: float, rng: Generator) -> Verdict:
-    """A farthest-first cover of the ball of radius c by m balls has r <= constant * c * m^(-1/d)."""
+    """The library's cover of the ball of radius c by m balls of radius r has r <= constant * c * m^(-1/d).
+
+    The violation is the excess of r, or of the distance of some point of the ball from all centres.
+    """
     d, c = int(rng.integers(1, 4)), float(rng.uniform(0.5, 3.0))
     r = c * float(rng.uniform(0.25, 1.0))
     spacing = 0.1 * r
-    X = projected_grid(d, c, spacing)
-    m = len(farthest_first(X, r - 0.5 * spacing * np.sqrt(d), int(rng.integers(X.shape[0]))))
-    return Verdict(max(0.0, r - constant * c * m ** (-1.0 / d)), 0.0, 1, {"d": d, "c": c, "r": r, "m": m})
+    X, between = projected_grid(d, c, spacing), 0.5 * spacing * np.sqrt(d)
+    centres = X[farthest_first(X, radius=r - between, start=int(rng.integers(X.shape[0]))).centres]
+    nearest_centre = np.full(X.shape[0], np.inf)
+    for centre in centres:
+        nearest_centre = np.minimum(nearest_centre, np.linalg.norm(X - centre, axis=1))
+    excess = max(0.0, r - constant * c * len(centres) ** (-1.0 / d), float(nearest_centre.max()) + between - r)
+    return Verdict(excess, EPS * 16.0 * c, 1, {"d": d, "c": c, "r": r, "m": len(centres)})
 
 
-def smallest_index(distances: Array) -> Cells:
-    return np.asarray(np.argmin(distances, axis=1))
+def library_cells(X: Array, centres: Array) -> Cells:
+    return VoronoiCover(centres).cells(X)
 
 
-def largest_index(distances: Array) -> Cells:
-    return np.asarray(distances.shape[1] - 1 - np.argmin(distances[:, ::-1], axis=1))
+def largest_index(X: Array, centres: Array) -> Cells:
+    return np.asarray(len(centres) - 1 - VoronoiCover(centres[::-1]).cells(X))
 
 
-def measure_voronoi(assign: Callable[[Array], Cells], rng: Generator) -> Verdict:
+def measure_voronoi(assign: Callable[[Array, Array], Cells], rng: Generator) -> Verdict:
     """Cells of (6): nearest centre, ties to the smallest index, each inside its ball.
 
     Whole numbers make the distances, and so the ties, exact. The violation counts misplaced points.
     """
     X = rng.integers(-6, 7, (60, 2)).astype(np.float64)
-    centres = np.unique(X[farthest_first(X, 4.0, 0)], axis=0)
+    centres = np.unique(voronoi_cover(X, radius=4.0).centres, axis=0)
     squares = ((X[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
-    cells = assign(squares)
+    cells = assign(X, centres)
     expected = np.array([min(np.flatnonzero(row == row.min())) for row in squares])
     outside = squares[np.arange(60), cells] > 16.0
     return Verdict(int((cells != expected).sum() + outside.sum()), 0.0, 1, {"X": X, "centres": centres, "cells": cells})
@@ -114,24 +121,40 @@ def measure_zero_extension(extend: Callable[..., Array], rng: Generator) -> Verd
     )
 
 
-def measure_direct_sum(weight: Callable[[float], float], rng: Generator) -> Verdict:
-    """weight(lam_A) k_A + weight(lam_B) k_B reproduces under the norm (12) of the direct sum.
+Join = Callable[[Array, list[Gaussian], Array], Kernel]
 
-    With f = f_A + f_B the inner product of f with k(x, .) is
-    ``lam_A weight(lam_A) f_A(x) + lam_B weight(lam_B) f_B(x)``, and has to be f(x).
+
+def direct_sum(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
+    """The library's ``sum_j k_j / lam_j`` over Voronoi cells."""
+    return Localized(centres, kernels, lam)
+
+
+def multiplied(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
+    """``sum_j lam_j k_j`` instead."""
+    return Localized(centres, kernels, 1.0 / lam)
+
+
+def unweighted(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
+    return Localized(centres, kernels)
+
+
+def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
+    """The joined kernel k reproduces under the norm (12) of the direct sum, and is 0 across cells.
+
+    With ``f = sum_i alpha_i k_j(x_i, .)`` over the x_i in cell j, the inner product of f with k(t, .) in (12) is
+    ``sum_j lam_j <f_j, k(t, .)>_j = sum_i lam_j(i) alpha_i k(t, x_i)`` and has to be f(t).
     """
-    lam = np.exp(rng.uniform(-2.0, 2.0, 2))
+    lam, centres = np.exp(rng.uniform(-2.0, 2.0, 2)), np.array([[0.25, 0.5], [0.75, 0.5]])
     X, T = rng.uniform(0.0, 1.0, (14, 2)), rng.uniform(0.0, 1.0, (20, 2))
-    values, inner, norm = np.zeros(20), np.zeros(20), 0.0
-    alpha = rng.standard_normal(14)
+    kernels, alpha, values = [Gaussian(3.0), Gaussian(4.0)], rng.standard_normal(14), np.zeros(20)
+    price = np.empty(14)
     for index, inside in enumerate((_in_cell, lambda U: ~_in_cell(U))):
         own = inside(X)
-        part = zero_outside(Gaussian(3.0 + index)(T, X[own]), inside(T), np.ones(int(own.sum()), dtype=bool))
-        values += part @ alpha[own]
-        inner += lam[index] * weight(float(lam[index])) * (part @ alpha[own])
-        norm += float(np.abs(alpha[own]).sum())
+        values += zero_outside(kernels[index](T, X[own]), inside(T), np.ones(int(own.sum()), dtype=bool)) @ alpha[own]
+        price[own] = lam[index]
+    inner = join(centres, kernels, lam)(T, X) @ (price * alpha)
     witness = {"lam": lam, "X": X, "alpha": alpha, "T": T, "f": values, "inner": inner}
-    return Verdict(float(np.abs(values - inner).max()), 4.0 * EPS * 14.0 * norm, 1, witness)
+    return Verdict(float(np.abs(values - inner).max()), 4.0 * EPS * 14.0 * float(np.abs(alpha).sum()), 1, witness)
 
 
 # ---- (2), (3), (15): the cell SVMs are one SVM
@@ -154,25 +177,27 @@ def cell_solution(K: Array, y: Array, lam: float, n: int) -> Array:
     return np.asarray(np.linalg.solve(K + n * lam * np.eye(y.size), y), dtype=np.float64)
 
 
-def measure_one_svm(weight: Callable[[float], float], rng: Generator) -> Verdict:
-    """The predictor (3) of the cells equals the one SVM with sum_j weight(lam_j) k_j and lambda = 1."""
+def measure_one_svm(join: Join, rng: Generator) -> Verdict:
+    """The predictor (3) of the cells, solved one by one, equals the library's one SVM with the joined kernel.
+
+    (1) with lambda = 1 is ``min |f|^2 + sum (y - f)^2 / n``: least squares of price n in the library.
+    """
     X, y, cells, lam, gamma = _problem(rng)
-    n = y.size
+    n, centres = y.size, np.array([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]])
     T = rng.uniform(0.0, 1.0, (30, 2))
-    where = nearest(T, np.array([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]]))
-    local, K, KT, condition = np.zeros(30), np.zeros((n, n)), np.zeros((30, n)), 1.0
+    where, local, condition = nearest(T, centres), np.zeros(30), 1.0
+    kernels = [Gaussian(float(rate)) for rate in gamma]
     for j in range(3):
         own, there = cells == j, where == j
-        kernel = Gaussian(float(gamma[j]))
         if own.any():
-            block = kernel(X[own])
+            block = kernels[j](X[own])
             alpha = cell_solution(block, y[own], float(lam[j]), n)
             condition = max(condition, float(np.linalg.cond(block + n * lam[j] * np.eye(int(own.sum())))))
-            local[there] = kernel(T[there], X[own]) @ alpha
-        K += weight(float(lam[j])) * zero_outside(kernel(X), own, own)
-        KT += weight(float(lam[j])) * zero_outside(kernel(T, X), there, own)
-    joint = KT @ np.linalg.solve(K + n * np.eye(n), y)
-    condition = max(condition, float(np.linalg.cond(K + n * np.eye(n))))
+            local[there] = kernels[j](T[there], X[own]) @ alpha
+    kernel = join(centres, kernels, lam)
+    family = Candidates([kernel], normalize="none")
+    joint = KernelLearning(family, LeastSquares(float(n), intercept=False), X, y).solve().decision_function(T)
+    condition = max(condition, float(np.linalg.cond(kernel(X) + n * np.eye(n))))
     witness = {"X": X, "y": y, "cells": cells, "lam": lam, "gamma": gamma, "T": T, "local": local, "joint": joint}
     # Both solves lose at most their condition number; predictions are of the size of the labels.
     tolerance = 8.0 * EPS * n * condition * float(np.linalg.norm(y))

@@ -22,7 +22,7 @@ TITLES = {
     "spectral": "Li, Liu and Wang, Automated spectral kernel learning (2020)",
     "concatenated": "Bohn, Griebel and Rieger, A representer theorem for deep kernel learning (2019)",
     "localized": "Meister and Steinwart, Optimal learning rates for localized SVMs (2016)",
-    "library": "Every kernel the library exports",
+    "library": "Every kernel and every convex family the library exports",
 }
 
 

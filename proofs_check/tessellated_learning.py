@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels import optimal_kernel_matrix
+from proofs_check import kernel_sets as sets
 from proofs_check import optimal_kernel as optimal
 from proofs_check.claim import REFUTED, Claim
 from proofs_check.kernel_learning import (
@@ -30,18 +32,14 @@ def _value(y: Array, C: float) -> float:
     return float(np.sum((1.0 - y.mean() * y) ** 2)) / y.size
 
 
-def _value_for_small_C(y: Array, C: float) -> float:
-    """Optimum for any C: the dual optimum is constant on each class and clipped at C on the rarer one."""
-    m, mean = y.size, abs(y.mean())
-    rare, frequent = 0.5 * m * (1.0 - mean), 0.5 * m * (1.0 + mean)
-    on_rare = min(C, (1.0 + mean) / m)
-    on_frequent = on_rare * rare / frequent
-    return 2.0 * (rare * on_rare + frequent * on_frequent) - m * (rare * on_rare**2 + frequent * on_frequent**2)
+def _value_for_any_C(y: Array, C: float) -> float:
+    """Twice the library's objective: its dual is constant on each class and clipped on the rarer one."""
+    return 2.0 * optimal_kernel_matrix(y, C)[1]
 
 
 def _matrix(y: Array) -> Array:
-    v = y * (1.0 - y.mean() * y)
-    return y.size * np.outer(v, v) / float(v @ v)
+    """The library's m Y v v'Y / |v|^2, v = e - mean(y) y."""
+    return optimal_kernel_matrix(y)[0]
 
 
 def _labels_matrix(y: Array) -> Array:
@@ -113,7 +111,7 @@ OPTIMAL_KERNEL = [
     ),
     Claim(
         "theorem-10-matrix",
-        "For C >= 2/m the matrix m Y v v'Y / |v|^2, v = e - mean(y) y, solves (17).",
+        "For C >= 2/m the matrix m Y v v'Y / |v|^2, v = e - mean(y) y, as the library makes it, solves (17).",
         PAPER,
         "Theorem 10",
         optimal.measure_matrix,
@@ -153,13 +151,25 @@ OPTIMAL_KERNEL = [
     ),
     Claim(
         "theorem-10-small-c-value",
-        "For every C the optimum of (17) has a closed form: the dual is constant on each class, clipped on the rarer.",
+        "For every C the optimum of (17) has the library's closed form: a dual constant on each class, clipped on the "
+        "rarer.",
         PAPER,
         "Section 4.3.1, after Theorem 10",
         optimal.measure_value,
-        Answer(2.0, _value_for_small_C, _matrix, _small_C),
+        Answer(2.0, _value_for_any_C, _matrix, _small_C),
         Answer(2.0, _value, _matrix, _below_threshold),
         trials=10,
+    ),
+    Claim(
+        "theorem-10-learned",
+        "For every C the library learns half the optimum of (17) over all kernel matrices of trace m, by one machine, "
+        "by search and by an interior-point method.",
+        PAPER,
+        "(17), Theorem 10",
+        sets.measure_all_matrices,
+        sets.ALL_MATRICES,
+        sets.Learner(sets.diagonal_matrices, ("auto",)),
+        trials=9,
     ),
     Claim(
         "optimal-entries-as-printed",
@@ -243,5 +253,37 @@ LEARNING = [
         2.0,
         0.5,
         trials=4,
+    ),
+    Claim(
+        "simple-mkl",
+        "(6) with sum mu = 1, as SimpleMKL solves it, is the second-order cone program of its dual: the library's "
+        "searches over the simplex reach its optimum.",
+        PAPER,
+        "(6), Section 2.2",
+        sets.measure_simplex,
+        "trace",
+        "mean",
+        trials=6,
+    ),
+    Claim(
+        "signed-weights",
+        "Half the optimum of the SDP (5), K >= 0 on training and test points, is learned over the library's span; "
+        "weights >= 0 do not reach it.",
+        PAPER,
+        "(5)",
+        sets.measure_span,
+        sets.span_on_all_points,
+        sets.nonnegative_weights,
+        trials=4,
+    ),
+    Claim(
+        "transductive-constraint",
+        "K >= 0 on the test points is a restriction in (5): K >= 0 on the training points alone has a lower optimum.",
+        PAPER,
+        "(5)",
+        sets.measure_span,
+        sets.span_on_all_points,
+        sets.span_on_training_points,
+        trials=3,
     ),
 ]

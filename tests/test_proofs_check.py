@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from scipy.integrate import nquad
 
+import convexkernels as ck
 from convexkernels.checking import Verdict
+from convexkernels.families import FAMILIES
 from convexkernels.kernels import KERNELS
 from proofs_check import __main__ as command
 from proofs_check import direct_tessellated as direct
+from proofs_check import kernel_sets
 from proofs_check.claim import HOLDS, REFUTED, Claim, settle
 from proofs_check.direct_hierarchical import complex_step, evaluate, random_tree, weights_of
 from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix
@@ -60,6 +63,15 @@ def test_every_check_that_refutes_a_printed_statement_also_lets_something_pass()
 def test_every_exported_kernel_has_a_claim():
     found = {claim.name for claim in PAPERS["library"]}
     assert found >= {f"positive-{name.replace('_', '-')}" for name in KERNELS}
+    # A ready-made matrix is a kernel on row numbers only, and its positivity is its user's.
+    exported = {kind for kind in map(ck.__getattr__, ck.__all__[1:]) if isinstance(kind, type)}
+    kernels = {kind for kind in exported if issubclass(kind, ck.Kernel)} - {ck.Kernel, ck.Precomputed}
+    assert kernels <= {type(make(2)) for make in KERNELS.values()}
+
+
+def test_every_family_has_a_claim():
+    found = {claim.name for claim in PAPERS["library"]}
+    assert found >= {f"duality-{name.replace('_', '-')}" for name in FAMILIES}
 
 
 def test_generated_table_lists_the_claims():
@@ -97,6 +109,21 @@ def test_surprises_are_named():
     assert settle(coin_claim(), 0).surprises == []
     assert settle(coin_claim(expected=REFUTED), 0).surprises == ["expected 'refuted', found 'holds numerically'"]
     assert "the control was not refuted" in settle(coin_claim(impostor=True), 0).surprises[0]
+
+
+def test_error_settles_nothing_and_stops_no_other_claim(capsys, monkeypatch, tmp_path):
+    def broken(subject, rng):
+        raise ZeroDivisionError("no such number")
+
+    claims_of_two = [coin_claim(measure=broken, expected=REFUTED), coin_claim(name="other")]
+    monkeypatch.setitem(PAPERS, "library", claims_of_two)
+    target = tmp_path / "table.md"
+    assert command.main(["--paper", "library", "--markdown", str(target)]) == 1
+    out = capsys.readouterr().out
+    assert out.count("SURPRISE: not settled, stopped by ZeroDivisionError('no such number')") == 2
+    assert "2 claims: 1 hold numerically, 0 refuted; 1 not settled; 1 surprise;" in out
+    assert "1 could not be settled because of an error" in target.read_text(encoding="utf-8")
+    assert "**not settled**" in target.read_text(encoding="utf-8")
 
 
 def test_hunt_for_a_counterexample_goes_on_up_to_the_claims_own_number_of_trials():
@@ -165,6 +192,40 @@ def test_bounds_of_the_optimal_kernel_program_are_tight_and_in_order(C):
     fixed = bracket_for_matrix(np.eye(5), y, C, 2.0)
     assert fixed.lower <= fixed.upper + 1e-14
     assert fixed.lower > bound.upper
+
+
+def half(bracket):
+    return 0.5 * bracket.lower, 0.5 * bracket.upper
+
+
+def test_bounds_over_kernel_sets_are_tight_in_order_and_nested():
+    """More kernels can only lower the optimum: one of them, their simplex, their span, all matrices."""
+    rng = np.random.default_rng(4)
+    X, y, C = rng.random((9, 2)), np.array([1.0, 1, -1, 1, -1, -1, 1, 1, -1]), 3.0
+    stack = np.array([ck.Gaussian(rate)(X) for rate in (30.0, 6.0, 2.0)])
+    one = half(bracket_for_matrix(stack[0], y, C, 2.0))
+    simplex = kernel_sets.bracket_simplex(stack, y, C)
+    span = kernel_sets.bracket_span(stack, y, C, 9.0)
+    everything = half(bracket_17(y, C, 2.0))
+    for lower, upper in (one, simplex, span, everything):
+        assert 0.0 < lower <= upper + 1e-13
+        assert upper - lower < 1e-5 * upper
+    assert one[1] >= simplex[0]
+    assert simplex[0] > span[1]
+    assert span[0] > everything[1]
+
+
+def test_largest_quadratic_form_bounds_every_member_of_the_span():
+    rng = np.random.default_rng(5)
+    X, w = rng.random((7, 2)), rng.standard_normal(5)
+    stack = np.array([ck.Gaussian(rate)(X) for rate in (30.0, 6.0, 1.0)])
+    bound = kernel_sets.largest_quadratic_form(stack, w, 7.0)
+    best = -np.inf
+    for weights in rng.standard_normal((4000, 3)):
+        K = np.tensordot(weights / weights.sum(), stack, axes=1)
+        if np.linalg.eigvalsh(K)[0] >= 0.0:
+            best = max(best, w @ K[:5, :5] @ w)
+    assert 0.9 * bound < best <= bound
 
 
 # ---- the command
