@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +94,7 @@ class Tessellation:
         return box_integrals(self.lower[:, None], self.upper, self.basis)[:, 0]
 
     @cached_property
-    def _tables(self) -> tuple[NDArray, ...]:
+    def _tables(self) -> Any:
         basis = self.basis
         offset = np.concatenate([[0], np.cumsum(basis.width)[:-1]])
         table = ratio_coefficients(2 * basis.z_degree)
@@ -146,7 +147,8 @@ class Tessellation:
         if splits > 1:
             from convexkernels.bases.tiles import shifted_gram
 
-            shifted_gram(x.columns, y.columns, *self._tables, coefficients, y.psi, out)
+            arguments = (x.columns, y.columns, *self._tables, coefficients, y.psi, out)
+            shifted_gram(*arguments)
         if volumes is None:
             volumes = self.volumes(x, y)
         out *= volumes
@@ -279,7 +281,8 @@ class Tessellation:
         if len(self.basis.sums) > 1:
             from convexkernels.bases.tiles import shifted_adjoint
 
-            shifted_adjoint(x.columns, y.columns, self.upper, *self._tables, w, y.psi, sums)
+            arguments = (x.columns, y.columns, self.upper, *self._tables, w, y.psi, sums)
+            shifted_adjoint(*arguments)
         for start in range(0, len(sums), 1024):
             stop = min(len(sums), start + 1024)
             if known is None:

@@ -127,7 +127,7 @@ class GramSet(ABC):
         """The set in CVXPY."""
 
     def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
-        """``out`` with ``<out[r], dtheta> = (K(dtheta) w)_rows[r]``, shape (n_rows, *theta.shape); None where too costly.
+        """``out`` with ``<out[r], dtheta> = (K(dtheta) w)_rows[r]``, shape (n_rows, *theta.shape), or None: too costly.
 
         Like `gram` it may leave out what is common to all rows.
         """

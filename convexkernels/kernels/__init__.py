@@ -63,7 +63,7 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "polynomial": lambda n: Polynomial(degree=3, offset=0.5),
     "sum": lambda n: Gaussian(0.5) + Linear(),
     "product": lambda n: Gaussian(0.5) * Polynomial(2),
-    "scaled": lambda n: 0.3 * Gaussian(2.0),
+    "scaled": lambda n: Scaled(0.3, Gaussian(2.0)),
     "weighted_sum": lambda n: WeightedSum([Gaussian(0.5), Linear()], [0.25, 0.75]),
     "generalized_polynomial": lambda n: GeneralizedPolynomialKernel(_example_matrix(comb(n + 2, 2)), degree=2),
     "tessellated": lambda n: TessellatedKernel(_example_matrix(2 * (2 * n + 1)), [-0.3] * n, [1.3] * n, degree=1),

@@ -165,5 +165,6 @@ class OnColumns(Kernel):
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         gradient = np.zeros_like(X)
         part = self.kernel._pullback(self._select(X), self._select(Y), M)
-        np.add.at(gradient, (slice(None), np.asarray(self.columns)), part)
+        for place, column in enumerate(self.columns):  # a column may be named twice
+            gradient[:, column] += part[:, place]
         return gradient

@@ -71,9 +71,10 @@ def interior_point(
     first = min(0.5, 1.0 / max(float(np.diagonal(K).mean()), 1e-300))
     x = cap * first
     state = _State(x, cap - x, np.ones_like(x), np.ones_like(x), 0.0)
-    best, best_error = np.zeros(m), np.inf
+    best: Array = np.zeros(m)
+    best_error = np.inf
     for _ in range(max_iter):
-        w = np.bincount(point, sign * state.x, minlength=m)
+        w = np.bincount(point, sign * state.x, minlength=m).astype(np.float64, copy=False)
         f = K @ w
         dual = cost + sign * (f[point] + state.b) - state.z + state.t
         balance = float(w.sum()) if intercept else 0.0
@@ -128,7 +129,7 @@ def _predict_and_correct(
     dx, dz, dt, _ = direction(-s.x * s.z, -slack * s.t)
     reach = min(_longest(s.x, dx), _longest(slack, -dx), _longest(s.z, dz), _longest(s.t, dt))
     ahead = ((s.x + reach * dx) @ (s.z + reach * dz) + (slack - reach * dx) @ (s.t + reach * dt)) / (2 * len(s.x))
-    aim = mu * (max(ahead, 0.0) / mu) ** 3
+    aim = mu * (max(float(ahead), 0.0) / mu) ** 3
     dx, dz, dt, db = direction(aim - s.x * s.z - dx * dz, aim - slack * s.t + dx * dt)
     primal = min(1.0, 0.995 * min(_longest(s.x, dx), _longest(slack, -dx)))
     dual_step = min(1.0, 0.995 * min(_longest(s.z, dz), _longest(s.t, dt)))

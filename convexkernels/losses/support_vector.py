@@ -187,7 +187,7 @@ def _newton(K: Array, dual: BoxDual, w: Array, g: Array, intercept: bool) -> boo
         gain, curvature = slope @ direction, direction @ (block @ direction)
         if not gain > 0.0 or not curvature > 0.0:
             return moved
-        step, blocked = _longest_step(w[free], direction, dual, free, min(1.0, gain / curvature))
+        step, blocked = _longest_step(w[free], direction, dual, free, min(1.0, float(gain / curvature)))
         w[free] += step * direction
         if blocked >= 0:
             i = free[blocked]
@@ -216,7 +216,7 @@ def _newton_direction(block: Array, slope: Array, intercept: bool) -> Array | No
     return direction if np.isfinite(direction).all() else None
 
 
-def _longest_step(w: Array, direction: Array, dual: BoxDual, free: Array, step: float) -> tuple[float, int]:
+def _longest_step(w: Array, direction: Array, dual: BoxDual, free: NDArray[np.intp], step: float) -> tuple[float, int]:
     """The part of `step` up to the first bound or change of slope, and who stops it (-1: nobody)."""
     kinked = dual.eps[free] > 0.0
     low = np.where(kinked & (w > 0), 0.0, dual.lo[free])

@@ -86,7 +86,17 @@ class SurfaceDisplay:
         high = max(values.max() for values in self.functions.values())
         for ax, (name, values) in zip(self.axes_.ravel(), self.functions.items(), strict=True):
             surface = values.reshape(size, size)
-            ax.plot_surface(sides[..., 0], sides[..., 1], surface, cmap="viridis", vmin=low, vmax=high, linewidth=0, rcount=size, ccount=size)
+            ax.plot_surface(
+                sides[..., 0],
+                sides[..., 1],
+                surface,
+                cmap="viridis",
+                vmin=low,
+                vmax=high,
+                linewidth=0,
+                rcount=size,
+                ccount=size,
+            )
             if self.points is not None:
                 ax.scatter(*self.points.T, low - 0.2 * (high - low), color="black", s=3)
             ax.set(title=name, xlabel="x", ylabel="y", zlim=(low - 0.2 * (high - low), high))

@@ -60,7 +60,7 @@ def _compiles_first() -> bool:
     """Whether no compiled code of the machines is on disk yet."""
     from convexkernels.losses.sequential import ascend_pairs
 
-    return not any(Path(ascend_pairs.stats.cache_path).glob("sequential.ascend_pairs*.nbc"))
+    return not any(Path(str(ascend_pairs.stats.cache_path)).glob("sequential.ascend_pairs*.nbc"))
 
 
 def _automatic(problem: Any) -> OuterSolver:

@@ -145,7 +145,7 @@ class SpectralGradient(OuterSolver):
         evaluation = problem.evaluate(theta, K=K, tol=1e-3, deadline=deadline)
         lower, gradient, vertex = problem.lower_bound(evaluation)
         # A first step about as long as the set: from theta to the best vertex.
-        length = max(np.linalg.norm(vertex - theta), 1e-300)
+        length = max(float(np.linalg.norm(vertex - theta)), 1e-300)
         model = QuasiNewtonModel(self.memory, max(float(np.linalg.norm(gradient)) / length, 1e-300))
         memory = _Memory(evaluation, gradient, model, [evaluation.upper], K, DualPoints(problem.gram_set.support))
         return self._iterate(memory, lower, tol)

@@ -84,9 +84,9 @@ class DualPoints:
         promises = [point.constant - float(np.vdot(point.half, vertex)) for point in self.points]
         if not promises or max(promises) <= self.lower + 1e-9 * abs(self.lower):
             return False
-        other = self.points[int(np.argmax(promises))]
-        t = _golden_maximum(lambda t: self.bound(self.best.towards(other, t)))
-        mixed = self.best.towards(other, t)
+        best, other = self.best, self.points[int(np.argmax(promises))]
+        t = _golden_maximum(lambda t: self.bound(best.towards(other, t)))
+        mixed = best.towards(other, t)
         lower = self.bound(mixed)
         if lower <= self.lower:
             return False
