@@ -2,6 +2,7 @@
 
 from convexkernels.plotting.certificate import CertificateDisplay
 from convexkernels.plotting.concatenated import ErrorMapDisplay, GridTransformationDisplay, SurfaceDisplay
+from convexkernels.plotting.cover import CoverDisplay
 from convexkernels.plotting.decision_surface import DecisionSurfaceDisplay
 from convexkernels.plotting.kernel_slice import KernelSliceDisplay
 from convexkernels.plotting.kernel_weights import (
@@ -13,6 +14,7 @@ from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
 
 __all__ = [
     "CertificateDisplay",
+    "CoverDisplay",
     "DecisionSurfaceDisplay",
     "ErrorMapDisplay",
     "GridTransformationDisplay",

@@ -1,0 +1,158 @@
+"""Covers of the plane and their Voronoi cells."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.partition.cover import TreeCover, VoronoiCover
+from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.validation import check_number, check_points, check_whole_number
+
+__all__ = ["CoverDisplay"]
+
+Array = NDArray[np.float64]
+
+
+class CoverDisplay:
+    """Balls around centres, cells, and the cells that meet a set: Figures 1 to 4 of Meister and Steinwart (JMLR 2016).
+
+    Parameters
+    ----------
+    xs, ys : ndarray of shape (n_points,)
+        Values of the two features.
+    cells : ndarray of shape (n_points, n_points)
+        The cell of every point of the grid, the second feature along the rows.
+    centres : ndarray of shape (n_cells, 2)
+    radius : float or None
+        Of the balls.
+    X : ndarray of shape (m, 2)
+        Points to draw.
+    region : ndarray of bool, shape (n_points, n_points), or None
+        A set T of points of the grid.
+    tube : float
+        T is also drawn enlarged by so much.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    """
+
+    def __init__(
+        self,
+        xs: Array,
+        ys: Array,
+        cells: NDArray[np.intp],
+        centres: Array,
+        radius: float | None,
+        X: Array,
+        region: NDArray[np.bool_] | None = None,
+        tube: float = 0.0,
+    ) -> None:
+        self.xs = xs
+        self.ys = ys
+        self.cells = cells
+        self.centres = centres
+        self.radius = radius
+        self.X = X
+        self.region = region
+        self.tube = tube
+
+    @classmethod
+    def from_cover(
+        cls,
+        cover: VoronoiCover | TreeCover,
+        X: Any,
+        *,
+        region: Any = None,
+        tube: float = 0.0,
+        pad: float = 0.08,
+        n_points: int = 301,
+    ) -> Self:
+        """Find the cells of a grid around points.
+
+        Parameters
+        ----------
+        cover : VoronoiCover or TreeCover of the plane
+        X : array-like of shape (m, 2)
+        region : callable, optional
+            Points of shape (n, 2) -> whether they are in T.
+        tube : float, >= 0
+            Also draw T enlarged by so much.
+        pad : float
+            Space around the points, as a fraction of their range.
+        n_points : int
+            Points of the grid along each feature.
+        """
+        points = check_points(X)
+        if not isinstance(cover, VoronoiCover | TreeCover) or points.shape[1] != 2 or cover.centres.shape[1] != 2:
+            raise InvalidInputError(
+                f"a picture needs Voronoi cells of the plane, got {cover!r} and points with {points.shape[1]} features."
+            )
+        n_points = check_whole_number("n_points", n_points, low=2)
+        low, high = points.min(axis=0), points.max(axis=0)
+        reach = pad * np.where(high > low, high - low, 1.0)
+        xs, ys = (np.linspace(low[k] - reach[k], high[k] + reach[k], n_points) for k in range(2))
+        grid = np.column_stack([part.ravel() for part in np.meshgrid(xs, ys)])
+        inside = None if region is None else np.asarray(region(grid), dtype=bool).reshape(n_points, n_points)
+        centres = cover.leaf_centres() if isinstance(cover, TreeCover) else cover.centres
+        cells = cover.cells(grid).reshape(n_points, n_points)
+        tube = check_number("tube", tube, low=0.0)
+        return cls(xs, ys, cells, centres, getattr(cover, "radius", None), points, inside, tube)
+
+    def plot(self, ax: Any = None, *, balls: bool = True) -> Self:
+        """Draw cells, centres, balls, points and the region.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        balls : bool
+            Whether to draw the balls, where their radius is known.
+
+        Returns
+        -------
+        self, with `ax_` and `figure_`
+        """
+        self.ax_ = new_axes(ax, size=(5.6, 5.4))
+        self.figure_ = self.ax_.figure
+        self._plot_cells()
+        self.ax_.plot(*self.X.T, ".", color="0.55", markersize=2.5, zorder=2)
+        if balls and self.radius:
+            from matplotlib.patches import Circle
+
+            for centre in self.centres:
+                self.ax_.add_patch(
+                    Circle(centre, self.radius, fill=False, color="0.35", linewidth=0.7, linestyle="--", zorder=3)
+                )
+        self.ax_.plot(*self.centres.T, "o", color="black", markersize=4.5, zorder=5)
+        if self.region is not None:
+            self._plot_region(self.region)
+        self.ax_.set(xlabel="x1", ylabel="x2", xlim=(self.xs[0], self.xs[-1]), ylim=(self.ys[0], self.ys[-1]))
+        self.ax_.set_aspect("equal")
+        return self
+
+    def _plot_cells(self) -> None:
+        met = np.unique(self.cells[self.region]) if self.region is not None else np.arange(len(self.centres))
+        shade = np.isin(self.cells, met)
+        self.ax_.contourf(self.xs, self.ys, shade, levels=[0.5, 1.5], colors=[CLASS_COLOURS[5]], alpha=0.25)
+        for j in range(len(self.centres)):
+            inside = self.cells == j
+            if inside.any() and not inside.all():
+                self.ax_.contour(self.xs, self.ys, inside, levels=[0.5], colors="black", linewidths=0.9)
+
+    def _plot_region(self, region: NDArray[np.bool_]) -> None:
+        if not region.any():
+            return
+        self.ax_.contourf(self.xs, self.ys, region, levels=[0.5, 1.5], colors=[CLASS_COLOURS[1]], alpha=0.45)
+        if self.tube > 0.0:
+            from scipy.ndimage import distance_transform_edt
+
+            steps = (self.ys[1] - self.ys[0], self.xs[1] - self.xs[0])
+            distance = distance_transform_edt(~region, sampling=steps)
+            self.ax_.contour(
+                self.xs, self.ys, distance, levels=[self.tube], colors=[CLASS_COLOURS[1]], linestyles="dashed"
+            )
