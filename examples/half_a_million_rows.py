@@ -55,7 +55,7 @@ def main(argv=None):
     shown = rng.choice(m, min(m, 3000), replace=False)
     CoverDisplay.from_cover(model.cover_, model.scaling_.apply(X[shown])).plot(axes[0], balls=False)
     axes[0].set_title(f"{model.n_cells_} cells (scaled features)")
-    points = axes[1].scatter(*model.cover_.centres.T, c=widths, cmap="viridis", s=30)
+    points = axes[1].scatter(*model.cover_.centres.T, c=widths, cmap="viridis", norm="log", s=30)
     figure.colorbar(points, ax=axes[1], label="selected width")
     axes[1].set(title="width of the kernel in each cell", xlabel="x1", ylabel="x2", aspect="equal")
     figure.savefig(options.out / "half_a_million_rows.png", dpi=110)
