@@ -36,7 +36,8 @@ print(fitted - began, time.perf_counter() - fitted, float(np.mean(np.sign(values
 
 
 def load(path, rng):
-    values = np.loadtxt(path, delimiter=",", skiprows=1)[rng.permutation(581_012)]
+    values = np.loadtxt(path, delimiter=",", skiprows=1)
+    values = values[rng.permutation(len(values))]
     X, y = values[:, :-1], np.where(values[:, -1] == 2, 1.0, -1.0)
     low, high = X.min(axis=0), X.max(axis=0)
     return 2 * (X - low) / np.where(high > low, high - low, 1) - 1, y
