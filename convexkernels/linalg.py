@@ -15,6 +15,7 @@ def project_simplex(v: Array, total: float = 1.0) -> Array:
 
     Sort-and-threshold, O(n log n).
     """
+    v = v - v.max()  # changes nothing but rounding: the total must not drown in large entries
     u = np.sort(v)[::-1]
     excess = np.cumsum(u) - total
     count = np.arange(1, v.size + 1)

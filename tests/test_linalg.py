@@ -22,6 +22,10 @@ def test_simplex_projection_is_feasible_and_nearest(values, total):
     assert inner.max() <= 1e-9 * (1 + np.abs(v).max()) * total * len(v)
 
 
+def test_simplex_projection_of_huge_entries():
+    np.testing.assert_array_equal(project_simplex(np.array([1e32, -3e32, 1e5])), [1.0, 0.0, 0.0])
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_spectraplex_projection_is_feasible_and_nearest(seed):
     rng = np.random.default_rng(seed)

@@ -77,7 +77,7 @@ def minimise_model(
         eta = min(1.0, -slope / curvature) if curvature > 0.0 else 1.0
         point = point + eta * direction
         slope_at = slope_at + eta * image
-        step = float(np.vdot(direction, direction)) / curvature if curvature > 0.0 else 1.0 / sigma
+        step = min(float(np.vdot(direction, direction)) / curvature, 1e6 / sigma) if curvature > 0.0 else 1.0 / sigma
     return point
 
 
