@@ -1,0 +1,86 @@
+"""Problems (20) and (21), and the displays of kernel weights."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import convexkernels as ck
+from convexkernels.datasets import make_spiral
+from convexkernels.plotting import KernelMatricesDisplay, KernelWeightsDisplay, RegularizationPathDisplay
+
+
+@pytest.fixture(scope="module")
+def spiral():
+    X, y = make_spiral(12, random_state=0)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    return X, ck.optimal_kernel_matrix(y)[0]
+
+
+GAUSSIANS = [ck.Gaussian(g) for g in np.geomspace(0.1, 200.0, 8)]
+
+
+@pytest.mark.parametrize("norm", ["one", "infinity"])
+def test_sums_of_gaussians_agree_with_a_linear_program_and_saturate(spiral, norm):
+    X, target = spiral
+    match = ck.KernelMatching(ck.Candidates(GAUSSIANS, normalize="none"), X, target, norm).solve()
+    A, b = np.array([k(X).ravel() for k in GAUSSIANS]).T, target.ravel()
+    n, l = A.shape  # noqa: E741
+    slack = -np.eye(n) if norm == "one" else -np.ones((n, 1))
+    cost = np.append(np.zeros(l), np.full(slack.shape[1], 1.0 / n if norm == "one" else 1.0))
+    rows = np.vstack([np.hstack([A, slack]), np.hstack([-A, slack])])
+    assert match.value == pytest.approx(linprog(cost, A_ub=rows, b_ub=np.append(b, -b)).fun, rel=1e-5)
+    assert match.certificate.lower >= (0.5 if norm == "one" else 1.0) - 1e-6
+    assert match.certificate.relative_gap <= 1e-5
+
+
+@pytest.mark.parametrize("norm", ["one", "infinity"])
+@pytest.mark.parametrize("make", [ck.GeneralizedPolynomial, lambda d: ck.Tessellated(d, z_degree=0)])
+def test_richer_families_come_closer_and_reach_the_target(spiral, norm, make):
+    X, target = spiral
+    matches = [ck.KernelMatching(make(degree), X, target, norm).solve() for degree in (1, 3, 5)]
+    values = [match.value for match in matches]
+    assert values[0] >= values[1] - 1e-5 >= values[2] - 2e-5
+    assert values[2] <= 1e-4
+    for match in matches:
+        assert -1e-7 <= match.certificate.gap <= 1e-4
+        assert np.linalg.eigvalsh(match.theta)[0] >= -1e-8 * np.abs(match.theta).max()
+        error = np.abs(match.kernel(X) - target)
+        assert (error.mean() if norm == "one" else error.max()) == pytest.approx(match.value, abs=1e-7)
+
+
+def test_bound_holds_for_any_multiplier(spiral, rng):
+    X, target = spiral
+    problem = ck.KernelMatching(ck.GeneralizedPolynomial(2), X, target)
+    reached = problem.solve().value
+    for _ in range(20):
+        Z = rng.standard_normal(target.shape)
+        assert 0.0 <= problem.lower_bound(Z + Z.T) <= reached * (1.0 + 1e-9)
+
+
+def test_bad_input(spiral):
+    X, target = spiral
+    for arguments, said in [
+        ((ck.GeneralizedPolynomial(1), X, target[:3]), "target"),
+        ((ck.GeneralizedPolynomial(1), X, target + np.triu(np.ones(target.shape))), "symmetric"),
+        ((ck.GeneralizedPolynomial(1), X, target, "two"), "norm"),
+        ((ck.Span([ck.Gaussian(1.0)]), X, target), "cone"),
+    ]:
+        with pytest.raises(ck.InvalidInputError, match=said):
+            ck.KernelMatching(*arguments)
+
+
+def test_displays_show_what_they_are_given(spiral):
+    X, target = spiral
+    weights = {f"k{i} on x{i % 2}": 0.1 * i for i in range(5)}
+    bars = KernelWeightsDisplay(weights, largest=2).plot()
+    assert [text.get_text() for text in bars.ax_.get_yticklabels()][:2] == ["k4 on x0", "k3 on x1"]
+    assert sum(bar.get_width() for bar in bars.ax_.patches) == pytest.approx(1.0)
+    path = RegularizationPathDisplay([1.0, 10.0], [[0.5, 0.5], [0.0, 1.0]], ["a", "b"]).plot()
+    assert [line.get_label() for line in path.ax_.lines] == ["b", "a"]
+    pictures = KernelMatricesDisplay({"K": target, "-K": -target}, X[:, 0]).plot()
+    assert len(pictures.axes_) == 2
+    model = ck.MultipleKernelRidge([("g on x0", ck.Gaussian(1.0), [0]), ("h on x0", ck.Gaussian(9.0), [0])])
+    model.fit(X, X[:, 0])
+    grouped = KernelWeightsDisplay.by_feature(model).plot()
+    assert [text.get_text() for text in grouped.ax_.get_yticklabels()] == ["x0"]
+    assert KernelWeightsDisplay.from_estimator(model).weights.keys() == {"g on x0", "h on x0"}
