@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.concatenated_layers import Coordinates
@@ -19,6 +18,7 @@ from convexkernels.outer.quasi_newton import Descent, Limits, descend
 from convexkernels.outer.solution import OuterSolution
 from convexkernels.progress import as_progress
 from convexkernels.solution import Record, Status
+from convexkernels.threads import threads_for
 
 if TYPE_CHECKING:
     from convexkernels.outer.concatenated import ConcatenatedEvaluation, ConcatenatedLearning
@@ -37,8 +37,6 @@ N_FINALISTS = 4
 FINE_STALL = 1e-11
 # With three or more layers the whitening depends on the images: this often it is renewed, at most.
 N_WHITENINGS = 8
-# Below this many points several threads gain little, and lose a lot where cores are shared.
-MULTITHREADED_SIZE = 1500
 
 
 @dataclass
@@ -198,10 +196,9 @@ def identity_start(problem: ConcatenatedLearning) -> tuple[Coordinates, Array]:
     return problem.stack.build(project)
 
 
-def limited_threads(problem: ConcatenatedLearning, n_jobs: int | None) -> AbstractContextManager[Any]:
-    """One BLAS thread for small matrices and for parallel starts, all of them otherwise."""
-    alone = effective_n_jobs(n_jobs) == 1 and problem.X.shape[0] >= MULTITHREADED_SIZE
-    return threadpool_limits(limits=None if alone else 1)
+def limited_threads(problem: ConcatenatedLearning, n_jobs: int | None) -> AbstractContextManager[None]:
+    """One thread for small matrices and for parallel starts, all of them otherwise."""
+    return threads_for(problem.X.shape[0], alone=effective_n_jobs(n_jobs) == 1)
 
 
 def _all_runs(problem: ConcatenatedLearning, jobs: list[Job], limits: Limits, n_jobs: int | None) -> Iterator[Run]:

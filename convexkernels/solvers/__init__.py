@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from convexkernels.driver import OuterSolver, run
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.progress import as_progress
+from convexkernels.threads import threads_for
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
@@ -53,7 +54,8 @@ def solve(
     progress = as_progress(progress)
     if _compiles_first():
         progress.note("compiling numerical code: first use of this installation, about 15 seconds; cached afterwards")
-    return run(problem, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
+    with threads_for(problem.m):
+        return run(problem, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
 
 
 def _compiles_first() -> bool:
