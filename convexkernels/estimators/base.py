@@ -22,7 +22,15 @@ from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution
 from convexkernels.validation import check_number, check_points
 
-__all__ = ["KernelClassifier", "KernelLearner", "KernelRegressor", "Scaling", "TableReader", "TrainingTable"]
+__all__ = [
+    "KernelClassifier",
+    "KernelLearner",
+    "KernelRegressor",
+    "Scaling",
+    "TableReader",
+    "TrainingTable",
+    "class_weights",
+]
 
 Array = NDArray[np.float64]
 
@@ -264,7 +272,7 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
     def _with_class_weights(self, table: TrainingTable) -> TrainingTable:
         """The rows whose class has a positive weight."""
         classes, codes = np.unique(table.y, return_inverse=True)
-        weights = table.weights * _class_weights(self.class_weight, classes, codes, table.weights)[codes]
+        weights = table.weights * class_weights(self.class_weight, classes, codes, table.weights)[codes]
         kept = np.flatnonzero(weights)
         if not kept.size:
             raise InvalidInputError(f"class_weight is 0 for every class of y ({classes.tolist()}).")
@@ -377,8 +385,8 @@ def _checked_weights(sample_weight: Any, m: int) -> Array:
     return weights
 
 
-def _class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: Array) -> Array:
-    """Weight of every class, shape (n_classes,)."""
+def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: Array) -> Array:
+    """Weight of every class, shape (n_classes,), from `class_weight` as scikit-learn takes it."""
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
