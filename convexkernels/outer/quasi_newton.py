@@ -48,12 +48,15 @@ class Limits:
         With ITERATION_LIMIT.
     deadline : float
         With TIME_LIMIT, when ``time.monotonic()`` is past this.
+    max_trials : int
+        Points that one line search may try. Few where the objective carries noise, as in float32.
     """
 
     tol: float
     stall_tol: float = 0.0
     max_iter: int = 500
     deadline: float = np.inf
+    max_trials: int = 25
 
     def reached(self, values: list[float], gradient: Array, point: Array) -> Status | None:
         """The reason to stop, if there is one, given all values so far."""
@@ -166,7 +169,7 @@ def descend(evaluate: Callable[[Array], Evaluation], start: Array, limits: Limit
     model = _DenseInverseHessian(point.size) if point.size <= LARGEST_DENSE else _LimitedInverseHessian()
     try:
         while (status := limits.reached(values, gradient, point)) is None:
-            found = _step(evaluate, model, point, value, gradient)
+            found = _step(evaluate, model, point, value, gradient, limits.max_trials)
             if found is None:
                 status = Status.STALLED
                 break
@@ -185,6 +188,7 @@ def _step(
     point: Array,
     value: float,
     gradient: Array,
+    max_trials: int,
 ) -> tuple[Array, float, Array] | None:
     """One quasi-Newton step, with a second chance along the gradient; None when neither descends."""
     for _ in range(2):
@@ -193,9 +197,8 @@ def _step(
         if slope < 0 and np.isfinite(slope):
             # Without curvature information a step of the size of the point is a sensible first guess.
             size = max(1.0, float(np.linalg.norm(point))) / float(np.linalg.norm(direction))
-            found = _line_search(
-                evaluate, point, value, direction, slope, min(1.0, 0.1 * size) if model.is_empty else 1.0
-            )
+            first = min(1.0, 0.1 * size) if model.is_empty else 1.0
+            found = _line_search(evaluate, point, value, direction, slope, first, max_trials)
             if found is not None:
                 step, change = found[0] - point, found[2] - gradient
                 if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
@@ -206,14 +209,20 @@ def _step(
 
 
 def _line_search(
-    evaluate: Callable[[Array], Evaluation], point: Array, value: float, direction: Array, slope: float, step: float
+    evaluate: Callable[[Array], Evaluation],
+    point: Array,
+    value: float,
+    direction: Array,
+    slope: float,
+    step: float,
+    max_trials: int,
 ) -> tuple[Array, float, Array] | None:
-    """Step with sufficient decrease and, if 25 trials suffice, the weak Wolfe curvature condition.
+    """Step with sufficient decrease and, if `max_trials` suffice, the weak Wolfe curvature condition.
 
     Bracketing by bisection and doubling needs no smoothness and tolerates infinite values.
     """
     low, high, best = 0.0, np.inf, None
-    for _ in range(25):
+    for _ in range(max_trials):
         trial = point + step * direction
         there = evaluate(trial)
         if not there.value <= value + SUFFICIENT_DECREASE * step * slope:  # also when it is not a number
