@@ -26,6 +26,7 @@ _HOME = {
     "GeneralizedPolynomialKernel": "kernels",
     "Polynomial": "kernels",
     "Rescaled": "kernels",
+    "Spectral": "kernels",
     "TessellatedKernel": "kernels",
     "TensorMatern": "kernels",
     "WeightedSum": "kernels",

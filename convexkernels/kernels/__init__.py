@@ -19,6 +19,7 @@ from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.rescaled import Rescaled, rescale
+from convexkernels.kernels.spectral import Spectral
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 
@@ -40,6 +41,7 @@ __all__ = [
     "Product",
     "Rescaled",
     "Scaled",
+    "Spectral",
     "Sum",
     "TensorMatern",
     "TessellatedKernel",
@@ -82,4 +84,6 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "concatenated": lambda n: Concatenated(
         Gaussian(0.5), [KernelMap(Polynomial(2), np.eye(3, n), [[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2]])]
     ),
+    "spectral": lambda n: Spectral.random(n, 20, sigma=2.0, random_state=0),
+    "spectral_shared_phase": lambda n: Spectral.random(n, 20, sigma=2.0, feature_map="phi", random_state=0),
 }
