@@ -24,6 +24,7 @@ class Status(Enum):
     STATIONARY = "a stationary point of a non-convex problem was reached; it may not be the best one"
     ITERATION_LIMIT = "the iteration limit came first; the certificate says how good the point is"
     TIME_LIMIT = "the time limit came first; the certificate says how good the point is"
+    EARLY_STOPPED = "the validation score stopped improving; the best point so far was kept"
     INTERRUPTED = "interrupted by the user; the best certified point so far was kept"
     STALLED = "no step improves the point any more at working precision"
     NUMERICAL_ERROR = "the arithmetic broke down; the best certified point so far was kept"
