@@ -89,6 +89,7 @@ _HOME = {
     "Record": "solution",
     "Solution": "solution",
     "Status": "solution",
+    "ClusterError": "exceptions",
     "ConvexKernelsError": "exceptions",
     "ConvexKernelsWarning": "exceptions",
     "InvalidInputError": "exceptions",

@@ -4,6 +4,7 @@ Every message says what was wrong, what was found and what would work.
 """
 
 __all__ = [
+    "ClusterError",
     "ConvexKernelsError",
     "ConvexKernelsWarning",
     "InvalidInputError",
@@ -31,6 +32,10 @@ class NotDifferentiableError(ConvexKernelsError, ValueError):
 
 class SolverUnavailableError(ConvexKernelsError, RuntimeError):
     """The solver that was asked for is not installed, not licensed or does not fit the problem."""
+
+
+class ClusterError(ConvexKernelsError, RuntimeError):
+    """The cluster that was to do the work is gone, or gave up on it."""
 
 
 class ConvexKernelsWarning(UserWarning):

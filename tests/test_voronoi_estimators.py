@@ -226,7 +226,7 @@ def test_countdown_says_how_long_the_rest_takes():
         def note(self, message):
             lines.append(message)
 
-    countdown = training._Countdown(Listener(), np.array([10, 10, 20]), training.time.monotonic() - 2.0)
+    countdown = training.Countdown(Listener(), np.array([10, 10, 20]), training.time.monotonic() - 2.0)
     countdown.learned(2)
     assert "1 / 3 cells" in lines[0]
     assert 0.9 < float(lines[0].split(",")[1].split("s")[0]) < 1.5  # 400 of 600 units took 2 s

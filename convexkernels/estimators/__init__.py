@@ -9,7 +9,9 @@ from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, Multip
 from convexkernels.estimators.tessellated import TessellatedSVC
 from convexkernels.estimators.tessellated_regression import TessellatedRidge, TessellatedSVR
 from convexkernels.estimators.voronoi_classification import VoronoiSVC
-from convexkernels.estimators.voronoi_regression import VoronoiQuantile, VoronoiRidge, VoronoiSVR
+from convexkernels.estimators.voronoi_quantile import VoronoiQuantile
+from convexkernels.estimators.voronoi_regression import VoronoiRidge
+from convexkernels.estimators.voronoi_svr import VoronoiSVR
 
 __all__ = [
     "ConcatenatedKernelClassifier",

@@ -1,111 +1,44 @@
-"""What the estimators with one machine per cell share: scaling, cover, cells, and any learner in a cell."""
+"""What the estimators with one machine per cell share: cover, cells, tables here and on a cluster."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from convexkernels.estimators.base import Scaling, TableReader
+from convexkernels.estimators.base import TableReader
+from convexkernels.estimators.voronoi_encoding import Encoding
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.localized import Localized
+from convexkernels.partition.cluster import is_distributed
 from convexkernels.partition.cover import Cover, RandomChunks, VoronoiCover
 from convexkernels.partition.covering import cell_size_within, tree_cover, voronoi_cover
+from convexkernels.partition.distributed_cells import DistributedMachines, learn_distributed_cells, values_of_parts
+from convexkernels.partition.distributed_table import DistributedTable, blocks_of
 from convexkernels.partition.machines import CellLearner, CellMachine, GaussianLearner
+from convexkernels.partition.summary import TableSummary
 from convexkernels.partition.training import LocalizedMachines, learn_cells, seconds_by_size
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["ClassifierLearner", "RegressorLearner", "VoronoiEstimator", "to_symmetric_box"]
+__all__ = ["VoronoiEstimator"]
 
 Array = NDArray[np.float64]
 
 DEFAULT_CELL_SIZE = 2000
+# Rows of a Dask table that are brought here to find centres among, where no number is given.
+LARGEST_SAMPLE = 200_000
 PARTITIONS = ("voronoi", "tree", "overlapping", "random")
 
 
-def to_symmetric_box(X: Array) -> Scaling:
-    """The scaling that takes every column of `X` onto [-1, 1] and leaves constant columns out."""
-    unit = Scaling.to_unit_box(X)
-    return Scaling(unit.offset + 0.5 * unit.scale, 0.5 * unit.scale, unit.columns)
-
-
-@dataclass(frozen=True, eq=False)
-class RegressorLearner:
-    """A clone of a scikit-learn regressor in every cell; its targets have the units of the table."""
-
-    estimator: Any
-    fallback: GaussianLearner
-
-    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator) -> Any:
-        """Fit a clone, or take a constant where there is nothing to learn."""
-        if len(X) == 1 or (Y[:, :1] == Y).all():
-            return self.constant(Y, weights)
-        model = _fitted(clone(self.estimator), X, Y[0], weights)
-        return _RegressorCell(model, self.fallback.clip)
-
-    def constant(self, Y: Array, weights: Array) -> CellMachine:
-        """The best constant."""
-        return self.fallback.constant(Y, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassifierLearner:
-    """A clone of a scikit-learn classifier in every cell, on the classes that the cell has."""
-
-    estimator: Any
-    fallback: GaussianLearner
-
-    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator) -> Any:
-        """Fit a clone, or take a constant in a cell of one class."""
-        codes = (Y[0] > 0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
-        if (codes == codes[0]).all():
-            return self.constant(Y, weights)
-        return _ClassifierCell(_fitted(clone(self.estimator), X, codes, weights), len(Y))
-
-    def constant(self, Y: Array, weights: Array) -> CellMachine:
-        """The majority."""
-        return self.fallback.constant(Y, weights)
-
-
-@dataclass(frozen=True, eq=False)
-class _RegressorCell:
-    model: Any
-    clip: float
-
-    def values(self, X: Array) -> Array:
-        return np.clip(np.asarray(self.model.predict(X), dtype=np.float64)[:, None], -self.clip, self.clip)
-
-
-@dataclass(frozen=True, eq=False)
-class _ClassifierCell:
-    model: Any
-    n_machines: int
-
-    def values(self, X: Array) -> Array:
-        F = np.asarray(self.model.decision_function(X), dtype=np.float64)
-        if self.n_machines == 1:
-            return F.reshape(-1, 1)
-        if F.ndim == 1:
-            F = np.column_stack([-F, F])
-        # Classes the cell has not seen lose against all others.
-        values = np.repeat(np.minimum(-1.0, F.min(axis=1, keepdims=True) - 1.0), self.n_machines, axis=1)
-        values[:, self.model.classes_] = F
-        return values
-
-
-def _fitted(model: Any, X: Array, y: NDArray[Any], weights: Array) -> Any:
-    """Fit with weights where they say something; then the learner has to take them."""
-    return model.fit(X, y) if (weights == weights[0]).all() else model.fit(X, y, sample_weight=weights)
-
-
-class VoronoiEstimator(TableReader):
+class VoronoiEstimator(TableReader, ABC):
     """Base of the estimators with one machine per cell; subclasses encode the targets."""
 
     radius: float | None
@@ -121,6 +54,7 @@ class VoronoiEstimator(TableReader):
     rank: int
     tol: float
     estimator: Any
+    gather: bool
     random_state: Any
     n_jobs: int | None
     max_time: float | None
@@ -151,8 +85,21 @@ class VoronoiEstimator(TableReader):
             raise InvalidInputError(f"estimator must be an estimator object or None, got {self.estimator!r}.")
         return self._wrapped(gaussian)
 
+    @abstractmethod
     def _wrapped(self, gaussian: GaussianLearner) -> CellLearner:
-        raise NotImplementedError
+        """The estimator in a cell."""
+
+    @abstractmethod
+    def _encoding_of(self, summary: TableSummary) -> Encoding:
+        """How rows become rows of problems."""
+
+    @abstractmethod
+    def _set_encoding(self, encoding: Any) -> None:
+        """Set the fitted attributes that say what the encoding is."""
+
+    @abstractmethod
+    def _checked_targets(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Targets of a table that is here, or a refusal."""
 
     def _check_parameters(self) -> None:
         if self.partition not in PARTITIONS:
@@ -178,8 +125,10 @@ class VoronoiEstimator(TableReader):
         if self.subset is not None:
             check_whole_number("subset", self.subset, low=2)
 
-    def _make_cover(self, X: Array, Y: Array, weights: Array, learner: CellLearner, seed: int) -> Cover:
-        """The cover that the parameters ask for, of scaled points."""
+    def _make_cover(
+        self, X: Array, Y: Array, weights: Array, learner: CellLearner, seed: int, n_rows: int | None = None
+    ) -> Cover:
+        """The cover that the parameters ask for, of scaled points, or of `n_rows` that these are a sample of."""
         size = self.max_cell_size
         if self.time_budget is not None or self.memory_budget is not None:
             timed = self.time_budget is not None
@@ -191,25 +140,57 @@ class VoronoiEstimator(TableReader):
                 memory_budget=self.memory_budget,
                 seconds_of=seconds,
                 bytes_of=self._gaussian_learner().bytes_of,
+                n_rows=n_rows,
                 random_state=seed,
             )
         elif self.radius is None and size is None:
             size = DEFAULT_CELL_SIZE
+        places: dict[str, Any] = {"subset": self.subset, "n_rows": n_rows, "random_state": seed}
         if self.partition == "random":
-            return RandomChunks(-(-len(X) // int(size or DEFAULT_CELL_SIZE)), seed)
+            return RandomChunks(-(-(n_rows or len(X)) // int(size or DEFAULT_CELL_SIZE)), seed)
         if self.partition == "tree":
-            return tree_cover(X, max_cell_size=int(size or DEFAULT_CELL_SIZE), subset=self.subset, random_state=seed)
+            return tree_cover(X, max_cell_size=int(size or DEFAULT_CELL_SIZE), **places)
         overlap = self.overlap if self.partition == "overlapping" else 0.0
-        return voronoi_cover(
-            X, radius=self.radius, max_cell_size=size, overlap=overlap, subset=self.subset, random_state=seed
-        )
+        return voronoi_cover(X, radius=self.radius, max_cell_size=size, overlap=overlap, **places)
 
-    def _learn_cells(self, X: Array, Y: Array, weights: Array, learner: CellLearner) -> None:
-        """Cover the scaled points, learn in every cell, and set the fitted attributes."""
+    # -- learning ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Divide the table, and learn in every cell.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
+            Finite numbers of magnitude at most 1e150.
+        y : array-like of shape (n_samples,), or a Dask array or series
+            Numbers; for a classifier class labels, numbers or text, at least two classes.
+        sample_weight : array-like of shape (n_samples,), or a Dask array or series, optional
+            Weights >= 0 that multiply the loss; rows of weight 0 are as good as absent.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            Before any work starts; for Dask tables, after every part was looked at.
+        ClusterError
+            When the Dask cluster that does the work is gone, or gives up.
+        """
+        self._check_parameters()
+        learner = self._cell_learner()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        cover = self._make_cover(X, Y, weights, learner, seed)
-        self.machines_: LocalizedMachines = learn_cells(
-            X,
+        if is_distributed(X, y, sample_weight):
+            return self._fit_distributed(X, y, sample_weight, learner, seed)
+        table = self._training_table(X, y, sample_weight)
+        targets = self._checked_targets(table.y)
+        summary = TableSummary.of_rows(table.X, targets, table.weights, labels=is_classifier(self))
+        encoding = self._encoding_of(summary)
+        points, Y, weights = encoding.merged(*encoding.scaled(table.X, targets, table.weights))
+        cover = self._make_cover(points, Y, weights, learner, seed)
+        machines = learn_cells(
+            points,
             Y,
             weights,
             cover,
@@ -219,13 +200,54 @@ class VoronoiEstimator(TableReader):
             max_time=self.max_time,
             progress=bool(self.verbose),
         )
-        self.cover_ = cover
-        self.n_cells_ = cover.n_cells
+        return self._learned(encoding, cover, machines)
 
-    def _values(self, X: Any) -> Array:
-        """Values at new points, shape (n_samples, n_machines), in the units of the machines."""
-        points = self._new_points(X)
-        return self.machines_.values(self.scaling_.apply(points))
+    def _fit_distributed(self, X: Any, y: Any, sample_weight: Any, learner: CellLearner, seed: int) -> Self:
+        table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
+        self._check_columns(table.example, reset=True)
+        summary = table.summarised(self.subset or LARGEST_SAMPLE, seed)
+        encoding = self._encoding_of(summary)
+        sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
+        # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
+        n_rows = round(summary.n_rows * len(sample[0]) / len(summary.X))
+        cover = self._make_cover(*sample, learner, seed, n_rows)
+        machines = learn_distributed_cells(
+            table,
+            encoding,
+            cover,
+            learner,
+            sample,
+            seed=seed,
+            gather=bool(self.gather),
+            max_time=self.max_time,
+            progress=bool(self.verbose),
+        )
+        return self._learned(encoding, cover, machines)
+
+    def _learned(self, encoding: Encoding, cover: Cover, machines: LocalizedMachines | DistributedMachines) -> Self:
+        self.machines_ = machines
+        self.cover_, self.n_cells_ = cover, cover.n_cells
+        self.scaling_ = encoding.scaling
+        self._set_encoding(encoding)
+        return self
+
+    def _check_columns(self, example: Any, *, reset: bool) -> None:
+        """Number and names of the columns of a Dask table."""
+        try:
+            validate_data(self, example, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from error
+
+    # -- predicting --------------------------------------------------------------------------------
+
+    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
+        """What `finish` makes of the values at new points; lazy for a Dask table."""
+        check_is_fitted(self)
+        if not is_distributed(X):
+            return finish(self.machines_.values(self.scaling_.apply(self._new_points(X))))
+        self._check_columns(blocks_of(X)[3], reset=False)
+        example = finish(np.zeros((1, self.machines_.n_machines)))[:0]
+        return values_of_parts(X, self.machines_, self.scaling_.apply, finish, example)
 
     @property
     def kernel_(self) -> Kernel:
@@ -238,6 +260,11 @@ class VoronoiEstimator(TableReader):
         """
         check_is_fitted(self)
         cover = self.cover_
+        if isinstance(self.machines_, DistributedMachines):
+            raise InvalidInputError(
+                "the machines of the kernel are on a Dask cluster; bring them first: model.machines_ = "
+                "model.machines_.gather()."
+            )
         machines = self.machines_.machines
         if type(cover) is not VoronoiCover or not all(isinstance(m, CellMachine) for m in machines):
             raise InvalidInputError(

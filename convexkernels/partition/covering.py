@@ -29,6 +29,7 @@ def voronoi_cover(
     max_cell_size: int | None = None,
     overlap: float = 0.0,
     subset: int | None = None,
+    n_rows: int | None = None,
     random_state: Any = None,
 ) -> VoronoiCover:
     """Voronoi cells around centres found by farthest-first traversal.
@@ -47,6 +48,9 @@ def voronoi_cover(
     subset : int, optional
         Look for centres among so many random points only; radius and size then hold for these, and for all
         points about.
+    n_rows : int, optional
+        Rows of the table that `X` is a random sample of, and that `max_cell_size` is meant for; its own when not
+        given.
     random_state : int, numpy.random.Generator or None
         Of the subset.
 
@@ -68,7 +72,7 @@ def voronoi_cover(
     if max_cell_size is not None:
         check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
     sample = _sample(points, subset, n_cells, random_state)
-    found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / m)
+    found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / (n_rows or m))
     centres = sample[found.centres]
     if overlap > 0.0:
         return OverlappingCover(centres, overlap, float(found.radii[-1]))
@@ -98,7 +102,13 @@ def _traversal(
 
 
 def tree_cover(
-    X: Any, *, max_cell_size: int, branches: int = BRANCHES, subset: int | None = None, random_state: Any = None
+    X: Any,
+    *,
+    max_cell_size: int,
+    branches: int = BRANCHES,
+    subset: int | None = None,
+    n_rows: int | None = None,
+    random_state: Any = None,
 ) -> Cover:
     """Divide cells again and again until none has more than `max_cell_size` points.
 
@@ -109,7 +119,7 @@ def tree_cover(
         Only a cell of equal points may have more.
     branches : int, >= 2
         Most parts of a cell.
-    subset, random_state
+    subset, n_rows, random_state
         As in `voronoi_cover`.
 
     Returns
@@ -120,7 +130,7 @@ def tree_cover(
     size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
     branches = check_whole_number("branches", branches, low=2)
     sample = _sample(points, subset, None, random_state)
-    root = _branch(sample, max(2, int(size * len(sample) / len(points))), branches)
+    root = _branch(sample, max(2, int(size * len(sample) / (n_rows or len(points)))), branches)
     return VoronoiCover(points.mean(axis=0)[None, :]) if root is None else root
 
 
@@ -143,6 +153,7 @@ def cell_size_within(
     seconds_of: Callable[[int], float],
     bytes_of: Callable[[int], float],
     subset: int = 10_000,
+    n_rows: int | None = None,
     random_state: Any = None,
 ) -> int:
     """The largest cell size whose partition stays within a budget.
@@ -158,12 +169,14 @@ def cell_size_within(
         Cost of a cell by its number of points.
     subset : int
         Size of the random subset on which partitions are tried.
+    n_rows : int, optional
+        Rows of the table that `X` is a random sample of; its own when not given.
     random_state : int, numpy.random.Generator or None
 
     Returns
     -------
     int
-        Among m, m/2, m/4, ...
+        Among m, m/2, m/4, ... with m rows of the table.
 
     Raises
     ------
@@ -179,8 +192,8 @@ def cell_size_within(
     for name, value in (("time_budget", time_budget), ("memory_budget", memory_budget)):
         if value is not None:
             check_number(name, value, low=0.0, open_low=True)
-    m = len(points)
-    sample = _sample(points, max(2, min(subset, m)), None, random_state)
+    m = n_rows or len(points)
+    sample = _sample(points, max(2, min(subset, len(points))), None, random_state)
     scale = m / len(sample)
     size, least = m, np.inf
     while size >= 2:

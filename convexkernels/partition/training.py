@@ -18,7 +18,7 @@ from convexkernels.partition.machines import CellLearner, CellPredictor
 from convexkernels.progress import Silent, as_progress
 from convexkernels.solution import Status
 
-__all__ = ["LocalizedMachines", "learn_cells", "seconds_by_size"]
+__all__ = ["Countdown", "LocalizedMachines", "conclude", "learn_cells", "seconds_by_size"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -105,7 +105,7 @@ def learn_cells(
     work = ((int(j), members.rows(j), streams[j]) for j in order)
     machines: list[Any] = [None] * members.n_cells
     status = Status.OPTIMAL
-    countdown = _Countdown(table, members.sizes, started)
+    countdown = Countdown(table, members.sizes, started)
     try:
         for j, machine in _results(X, Y, weights, learner, work, n_jobs):
             machines[j] = machine
@@ -120,18 +120,32 @@ def learn_cells(
         if machines[j] is None:
             rows = members.rows(j) if members.sizes[j] else np.arange(len(X))
             machines[j] = learner.constant(Y[:, rows], weights[rows])
-    if left:
+    status, seconds = conclude(len(left), members.n_cells, status, started, table)
+    return LocalizedMachines(cover, machines, members.sizes, len(Y), status, seconds)
+
+
+def conclude(n_left: int, n_cells: int, status: Status, started: float, shown: Silent) -> tuple[Status, float]:
+    """Say how the learning ended, and warn of the cells that answer with a constant because a limit came first.
+
+    Returns
+    -------
+    status : Status
+        OPTIMAL where no cell is left.
+    seconds : float
+        Since `started`, by the monotonic clock.
+    """
+    if n_left:
         warnings.warn(
-            f"{len(left)} of {members.n_cells} cells answer with a constant ({status.name}); raise max_time, or use "
-            "smaller cells.",
+            f"{n_left} of {n_cells} cells answer with a constant ({status.name}); raise max_time, or use smaller "
+            "cells.",
             ConvexKernelsWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     else:
         status = Status.OPTIMAL
     seconds = time.monotonic() - started
-    table.note(f"{status.name.lower()}: {members.n_cells - len(left)} cells learned in {seconds:.2f} s")
-    return LocalizedMachines(cover, machines, members.sizes, len(Y), status, seconds)
+    shown.note(f"{status.name.lower()}: {n_cells - n_left} cells learned in {seconds:.2f} s")
+    return status, seconds
 
 
 def _learn_one(
@@ -156,7 +170,7 @@ def _results(
             yield from pool(delayed(_learn_one)(*task) for task in batch)
 
 
-class _Countdown:
+class Countdown:
     """A line a second: cells learned, and the seconds that the rest will take at the rate so far."""
 
     def __init__(self, table: Silent, sizes: Rows, started: float) -> None:

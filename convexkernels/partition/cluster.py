@@ -1,0 +1,71 @@
+"""The Dask cluster that is connected, if one is, and what it means when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from convexkernels.exceptions import ClusterError, ConvexKernelsError
+
+__all__ = ["active_client", "cluster_errors", "computed", "is_distributed"]
+
+LOST = (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError)
+
+
+def is_distributed(*tables: Any) -> bool:
+    """Whether one of the tables is a Dask collection; Dask is not loaded to find out."""
+    return any(hasattr(table, "__dask_graph__") for table in tables)
+
+
+def active_client() -> Any:
+    """The `distributed.Client` that is connected, or None where no client was made.
+
+    Raises
+    ------
+    ClusterError
+        When the client has lost its scheduler.
+    """
+    if "distributed" not in sys.modules:
+        return None
+    from distributed import default_client
+
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    if client.status != "running":
+        raise ClusterError(
+            f"the scheduler of the active Dask client is gone ({client!r} is {client.status}); start a cluster, "
+            "connect a new distributed.Client (or close this one, to compute here), and try again."
+        )
+    return client
+
+
+@contextmanager
+def cluster_errors() -> Iterator[None]:
+    """Say what the failures of a cluster mean; errors of the work itself pass."""
+    try:
+        yield
+    except ConvexKernelsError:
+        raise
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, LOST) or type(error).__module__.partition(".")[0] == "distributed":
+            raise ClusterError(
+                f"the Dask cluster was lost, or gave up ({type(error).__name__}: {str(error)[:300]}); check that the "
+                "scheduler runs and that a worker has the memory for a few parts of the table and for its largest "
+                "cell, connect a new distributed.Client, and try again."
+            ) from error
+        raise
+
+
+def computed(*tasks: Any) -> tuple[Any, ...]:
+    """Results of lazy values, by the active client or by Dask's local scheduler."""
+    import dask
+
+    active_client()
+    with cluster_errors():
+        return tuple(dask.compute(*tasks))

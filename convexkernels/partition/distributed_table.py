@@ -1,0 +1,233 @@
+"""Tables that are Dask collections: checked, summarised and shuffled to cells part by part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.partition.cluster import computed
+from convexkernels.partition.cover import Assignment, Cover
+from convexkernels.partition.summary import TableSummary, checked_part
+
+__all__ = ["DistributedTable", "RowEncoding", "balanced_groups", "blocks_of"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Summaries of parts that are merged at once.
+FAN_IN = 8
+
+
+class RowEncoding(Protocol):
+    """How rows of a table become rows of the problems in the cells; it has to be picklable."""
+
+    def scaled(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, NDArray[Any], Array]:
+        """Scaled points, encoded targets and weights > 0."""
+
+    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, Array, Array]:
+        """Distinct scaled points with targets of shape (n_machines, m) and weights."""
+
+
+def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
+    """The parts of a Dask table of points, as delayed values.
+
+    Returns
+    -------
+    blocks : list of Delayed
+    lengths : list of float
+        Rows of each; NaN where that is not known yet.
+    n_features : int
+    example : array or dataframe without rows
+        With the names of the columns, where there are any.
+    """
+    if not hasattr(X, "to_delayed") or getattr(X, "ndim", None) != 2:
+        raise InvalidInputError(
+            f"X must be a Dask array or dataframe with rows and columns, got {type(X).__name__} of "
+            f"{getattr(X, 'ndim', 'no')} dimensions."
+        )
+    if hasattr(X, "columns"):
+        example = X._meta
+        return list(X.to_delayed()), [float("nan")] * X.npartitions, len(X.columns), example
+    if np.isnan(X.shape[1]) or X.shape[1] == 0:
+        raise InvalidInputError(f"the number of columns of X is not known, or 0: its shape is {X.shape}.")
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    return X.to_delayed().ravel().tolist(), [float(c) for c in X.chunks[0]], int(X.shape[1]), np.empty((0, X.shape[1]))
+
+
+def _aligned(values: Any, name: str, lengths: list[float]) -> list[Any]:
+    """The parts of targets or weights that belong to the parts of the points."""
+    if not hasattr(values, "__dask_graph__"):
+        if np.isnan(lengths).any():
+            raise InvalidInputError(
+                f"{name} is not a Dask collection, and X has parts of unknown lengths; pass both with the same "
+                "partitions, or X.to_dask_array(lengths=True)."
+            )
+        values = np.asarray(values)
+        if values.shape != (int(sum(lengths)),):
+            raise InvalidInputError(f"{name} has shape {values.shape}, but X has {int(sum(lengths))} rows.")
+        ends = np.cumsum(lengths).astype(int)
+        return list(np.split(values, ends[:-1]))
+    if getattr(values, "ndim", None) != 1 or not hasattr(values, "to_delayed"):
+        raise InvalidInputError(
+            f"{name} must be a Dask array or series of one dimension, got {type(values).__name__}; pass one number or "
+            "label per row."
+        )
+    known = hasattr(values, "chunks") and not np.isnan([*values.shape, *lengths]).any()
+    if known and values.shape[0] != sum(lengths):
+        raise InvalidInputError(f"{name} has {values.shape[0]} entries, but X has {int(sum(lengths))} rows.")
+    if known and list(values.chunks[0]) != lengths:
+        values = values.rechunk((tuple(int(length) for length in lengths),))
+    blocks = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
+    if len(blocks) != len(lengths):
+        raise InvalidInputError(
+            f"{name} has {len(blocks)} partitions, but X has {len(lengths)}; partition both the same way."
+        )
+    return blocks
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedTable:
+    """Points, targets and weights in parts that agree.
+
+    Attributes
+    ----------
+    parts : list of (Delayed, Delayed, Delayed or None)
+        Points, targets and weights.
+    n_features : int
+    example : array or dataframe without rows
+    labels : bool
+        Whether targets are class labels.
+    """
+
+    parts: list[tuple[Any, Any, Any]]
+    n_features: int
+    example: Any
+    labels: bool
+
+    @classmethod
+    def of_collections(cls, X: Any, y: Any, sample_weight: Any, *, labels: bool) -> DistributedTable:
+        """Take Dask arrays or dataframes apart; shapes that are known have to agree."""
+        if not hasattr(X, "__dask_graph__"):
+            raise InvalidInputError(
+                f"y or sample_weight is a Dask collection, but X is {type(X).__name__}; pass X as a Dask array or "
+                "dataframe, too, or compute the others."
+            )
+        blocks, lengths, n_features, example = blocks_of(X)
+        targets = _aligned(y, "y", lengths)
+        weights = [None] * len(blocks) if sample_weight is None else _aligned(sample_weight, "sample_weight", lengths)
+        return cls(list(zip(blocks, targets, weights, strict=True)), n_features, example, labels)
+
+    def _checked(self) -> list[Any]:
+        from dask import delayed
+
+        check = delayed(checked_part, pure=False)
+        return [
+            check(i, *part, n_features=self.n_features, labels=self.labels)  # names the part it refuses
+            for i, part in enumerate(self.parts)
+        ]
+
+    def summarised(self, size: int, seed: int) -> TableSummary:
+        """Look at every part once, and draw a random sample of at most `size` rows.
+
+        Raises
+        ------
+        InvalidInputError
+            Which names the partition that cannot be used.
+        """
+        from dask import delayed
+
+        streams = np.random.SeedSequence(seed).spawn(len(self.parts))
+        level = [
+            delayed(_summary)(part, self.labels, size, stream)
+            for part, stream in zip(self._checked(), streams, strict=True)
+        ]
+        merge = delayed(TableSummary.merged)
+        while len(level) > 1:
+            level = [merge(level[k : k + FAN_IN], labels=self.labels, size=size) for k in range(0, len(level), FAN_IN)]
+        (summary,) = computed(level[0])
+        if summary is None:
+            raise InvalidInputError(
+                f"X has no rows of positive weight in any of its {len(self.parts)} partitions; learning needs two."
+            )
+        if summary.n_rows < 2:
+            raise InvalidInputError(f"X has {summary.n_rows} row of positive weight; learning needs two rows or more.")
+        return summary
+
+    def shuffled(self, encoding: RowEncoding, cover: Cover, groups: Rows, seed: int) -> list[Any]:
+        """Take every row to the cells that learn from it, by a shuffle of Dask.
+
+        Parameters
+        ----------
+        encoding : RowEncoding
+        cover : Cover
+        groups : ndarray of int, shape (n_cells,)
+            The part of the result that a cell goes to.
+        seed : int
+            Of covers that are random.
+
+        Returns
+        -------
+        list of Delayed
+            Dataframes: scaled features, target, weight and cell of each row.
+        """
+        import dask.dataframe as dd
+        from dask import delayed
+
+        streams = np.random.SeedSequence(seed).spawn(len(self.parts))
+        rule = delayed((encoding, cover, groups), traverse=False)
+        meta = _routed(None, (encoding, cover, groups), np.random.SeedSequence(0), self.n_features)
+        routed = [
+            delayed(_routed)(part, rule, stream, self.n_features)
+            for part, stream in zip(self._checked(), streams, strict=True)
+        ]
+        n_groups = int(groups.max()) + 1
+        frame = dd.from_delayed(routed, meta=meta, verify_meta=False)
+        return list(frame.set_index("group", divisions=list(range(n_groups + 1))).to_delayed())
+
+
+def balanced_groups(sizes: Rows, n_groups: int) -> Rows:
+    """Group of every cell, shape (n_cells,): as many rows in each group as taking the largest first gives."""
+    n_groups = max(1, min(n_groups, len(sizes)))
+    filled = np.zeros(n_groups)
+    groups = np.empty(len(sizes), dtype=np.intp)
+    for j in np.argsort(-sizes, kind="stable"):
+        groups[j] = int(filled.argmin())
+        filled[groups[j]] += max(1, sizes[j])
+    return groups
+
+
+def _summary(part: Any, labels: bool, size: int, stream: np.random.SeedSequence) -> TableSummary | None:
+    return None if part is None else TableSummary.of_rows(*part, labels=labels, size=size, seed=stream)
+
+
+def _routed(part: Any, rule: Any, stream: np.random.SeedSequence, n_features: int) -> Any:
+    """The rows of a part as a dataframe, once for each cell that learns from them."""
+    import pandas as pd
+
+    encoding, cover, groups = rule
+    if part is None:
+        X, y, weights = np.empty((0, len(encoding.scaling.columns))), np.empty(0), np.empty(0)
+    else:
+        X, y, weights = encoding.scaled(*part)
+    members = _members(X, cover, stream) if len(X) else Assignment(np.empty(0, np.intp), np.zeros(2, np.intp))
+    cells = np.repeat(np.arange(members.n_cells), members.sizes)
+    frame = pd.DataFrame(X[members.order], columns=[f"x{k}" for k in range(X.shape[1])])
+    frame["y"] = np.asarray(y, dtype=np.float64)[members.order]
+    frame["weight"] = weights[members.order]
+    frame["cell"] = cells.astype(np.int64)
+    frame["group"] = groups[cells].astype(np.int64)
+    return frame
+
+
+def _members(X: Array, cover: Cover, stream: np.random.SeedSequence) -> Assignment:
+    if not cover.average:
+        return cover.members(X)
+    # Chunks of the whole table take equal shares of every part, from a random one on.
+    rng = np.random.default_rng(stream)
+    labels = (rng.permutation(len(X)) + rng.integers(cover.n_cells)) % cover.n_cells
+    return Assignment.from_labels(labels, cover.n_cells)

@@ -1,0 +1,154 @@
+"""What has to be known of a table before it is divided, gathered part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_labels_finite, check_points
+
+__all__ = ["TableSummary", "checked_part"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TableSummary:
+    """Range, targets and a random sample of the rows of positive weight.
+
+    Attributes
+    ----------
+    n_rows : int
+    low, high : ndarray of shape (n_features,)
+        Range of every feature.
+    targets : ndarray of shape (k,)
+        The classes, ascending; or the least and the largest target.
+    totals : ndarray of shape (k,)
+        Sum of the weights of every class.
+    keys : ndarray of shape (s,)
+        Random numbers of the sampled rows, ascending: they are the smallest of all rows, so that samples of parts
+        merge into a sample of the whole.
+    X, y, weights : ndarray
+        The sampled rows.
+    """
+
+    n_rows: int
+    low: Array
+    high: Array
+    targets: NDArray[Any]
+    totals: Array
+    keys: Array
+    X: Array
+    y: NDArray[Any]
+    weights: Array
+
+    @classmethod
+    def of_rows(
+        cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int = 0, seed: Any = None
+    ) -> TableSummary:
+        """Summarise one part.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, n_features), m >= 1
+        y : ndarray of shape (m,)
+        weights : ndarray of shape (m,), > 0
+        labels : bool
+            Whether targets are class labels.
+        size : int
+            Rows to sample.
+        seed : int, SeedSequence or None
+        """
+        if labels:
+            targets, codes = np.unique(y, return_inverse=True)
+            totals = np.bincount(codes, weights=weights, minlength=len(targets)).astype(np.float64)
+        else:
+            targets = np.array([y.min(), y.max()])
+            totals = np.full(2, float(weights.sum()))
+        keys = np.random.default_rng(seed).random(len(X)) if size else np.empty(0)
+        taken = np.argsort(keys, kind="stable")[:size]
+        return cls(
+            len(X), X.min(axis=0), X.max(axis=0), targets, totals, keys[taken], X[taken], y[taken], weights[taken]
+        )
+
+    @classmethod
+    def merged(cls, parts: Sequence[TableSummary | None], *, labels: bool, size: int) -> TableSummary | None:
+        """Summary of several parts together; None stands for a part without rows."""
+        found = [part for part in parts if part is not None]
+        if not found:
+            return None
+        listed = np.concatenate([part.targets for part in found])
+        totals = np.concatenate([part.totals for part in found])
+        if labels:
+            targets, codes = np.unique(listed, return_inverse=True)
+            totals = np.bincount(codes, weights=totals, minlength=len(targets)).astype(np.float64)
+        else:
+            targets, totals = np.array([listed.min(), listed.max()]), np.full(2, float(totals[::2].sum()))
+        keys = np.concatenate([part.keys for part in found])
+        taken = np.argsort(keys, kind="stable")[:size]
+        return cls(
+            sum(part.n_rows for part in found),
+            np.min([part.low for part in found], axis=0),
+            np.max([part.high for part in found], axis=0),
+            targets,
+            totals,
+            keys[taken],
+            np.concatenate([part.X for part in found])[taken],
+            np.concatenate([part.y for part in found])[taken],
+            np.concatenate([part.weights for part in found])[taken],
+        )
+
+
+def checked_part(
+    index: int, X: Any, y: Any, weights: Any, *, n_features: int, labels: bool
+) -> tuple[Array, NDArray[Any], Array] | None:
+    """The rows of positive weight of one part of a table, or a refusal that names the part.
+
+    Parameters
+    ----------
+    index : int
+        Number of the part.
+    X : array-like of shape (m, n_features)
+    y : array-like of shape (m,)
+    weights : array-like of shape (m,), >= 0, or None
+    n_features : int
+    labels : bool
+        Whether targets are class labels.
+
+    Returns
+    -------
+    (X, y, weights), or None when the part has no such rows
+    """
+    try:
+        shape = np.shape(X)
+        m = shape[0] if shape else 0
+        target = np.asarray(y)
+        w = np.ones(m) if weights is None else np.asarray(weights, dtype=np.float64)
+        if target.shape != (m,) or w.shape != (m,):
+            raise InvalidInputError(
+                f"X has shape {shape}, y {target.shape} and sample_weight {w.shape}; one target and one weight per "
+                "row are needed, in parts that agree."
+            )
+        if m == 0:
+            return None
+        points = check_points(X, n_features=n_features)
+        target = _checked_labels(target) if labels else check_labels_finite(target, m)
+        if not np.isfinite(w).all() or (w < 0.0).any():
+            raise InvalidInputError("sample_weight must be finite and >= 0.")
+    except (InvalidInputError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"partition {index}: {error}") from error
+    rows = np.flatnonzero(w)
+    return (points[rows], target[rows], w[rows]) if rows.size else None
+
+
+def _checked_labels(y: NDArray[Any]) -> NDArray[Any]:
+    if y.dtype.kind == "f" and not (np.isfinite(y).all() and (y == np.floor(y)).all()):
+        raise InvalidInputError("y must hold class labels, got numbers with fractions or missing ones.")
+    if y.dtype.kind == "O" and not all(isinstance(label, str | int | bool | np.generic) for label in y):
+        raise InvalidInputError("y must hold class labels, got missing ones or objects of other kinds.")
+    return y
