@@ -17,6 +17,7 @@ _HOME = {
     "Concatenated": "kernels",
     "Constant": "kernels",
     "Gaussian": "kernels",
+    "HierarchicalGaussian": "kernels",
     "KernelMap": "kernels",
     "Linear": "kernels",
     "Localized": "kernels",

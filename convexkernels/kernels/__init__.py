@@ -14,6 +14,7 @@ from convexkernels.kernels.algebra import Constant, OnColumns, Product, Scaled, 
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian
 from convexkernels.kernels.localized import Localized
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
@@ -30,6 +31,7 @@ __all__ = [
     "Constant",
     "Gaussian",
     "GeneralizedPolynomialKernel",
+    "HierarchicalGaussian",
     "Kernel",
     "KernelMap",
     "Linear",
@@ -81,6 +83,12 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     ),
     "matern": lambda n: Matern(order=2, length=0.5),
     "tensor_matern": lambda n: TensorMatern(order=2, length=0.5),
+    "inhomogeneous_gaussian": lambda n: HierarchicalGaussian(np.linspace(0.5, 2.0, n), gamma=0.8),
+    "hierarchical_gaussian": lambda n: HierarchicalGaussian(
+        [0.8, 0.5],
+        [HierarchicalGaussian(np.linspace(1.0, 2.0, n)), HierarchicalGaussian([1.5], features=[n - 1])],
+        gamma=0.7,
+    ),
     "concatenated": lambda n: Concatenated(
         Gaussian(0.5), [KernelMap(Polynomial(2), np.eye(3, n), [[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2]])]
     ),

@@ -1,0 +1,211 @@
+"""Simulated annealing on the weights of a fixed decision function, one node at a time.
+
+With the coefficients alpha held fixed, the objective (11) is a risk of ``K alpha`` with the matrix K between the rows
+of D2 and D1. A move changes one weight, hence one node and the sums above it: what every node passes on is kept, and a
+move evaluates one leaf (or scales a child), adds the difference to the exponents on the way up, and takes the
+exponential of the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.kernels.hierarchical_tree import TILE_ROWS, KernelTree, in_threads
+
+__all__ = ["FixedFunction", "anneal"]
+
+Array = NDArray[Any]
+
+# A move multiplies a weight by exp(MOVE N(0, 1)).
+MOVE = 0.5
+
+
+class FixedFunction:
+    """The values ``K alpha`` on rows Z as the weights change; nodes are kept.
+
+    Parameters
+    ----------
+    tree : KernelTree
+    weights : ndarray of shape (n_weights,), > 0
+    Z : ndarray of shape (k, n)
+        Where the function is evaluated.
+    X : ndarray of shape (m, n)
+        Training points.
+    alpha : ndarray of shape (m, outputs)
+    dtype : numpy dtype
+    """
+
+    def __init__(
+        self, tree: KernelTree, weights: Array, Z: Array, X: Array, alpha: Array, dtype: Any = np.float32
+    ) -> None:
+        self.tree, self.weights, self.Z, self.X = tree, weights.copy(), Z, X
+        self.alpha = alpha.astype(dtype)
+        self.dtype = dtype
+        shape = (len(Z), len(X))
+        self.passed = [np.empty(shape, dtype) for _ in tree.places[:-1]]  # what a node passes to its parent
+        self.exponent = {i: np.empty(shape, dtype) for i, place in enumerate(tree.places) if not place.is_leaf}
+        # Where a proposal writes; one array per layer of its way up is enough.
+        self.spare = [np.empty(shape, dtype) for _ in range(2 * tree.depth)]
+        self.blocks = [slice(start, min(start + TILE_ROWS, len(Z))) for start in range(0, len(Z), TILE_ROWS)]
+        self._proposal: tuple[int, float, dict[tuple[str, int], Array]] | None = None
+        self.values = self._evaluate_all()
+
+    def _shift(self, i: int, weights: Array) -> float:
+        """log(2 w^2) of the weight of a node in its parent."""
+        weight = self.tree.parents[i][1]
+        return 0.0 if weight < 0 else float(np.log(2.0 * weights[weight] ** 2))
+
+    def _base(self, i: int, weights: Array) -> float:
+        """What an inner node adds to the sum of its children."""
+        return self._shift(i, weights) - 2.0 * float(np.sum(weights[self.tree.places[i].weights] ** 2))
+
+    def _evaluate_all(self) -> Array:
+        """Every node anew: one full evaluation of the kernel."""
+        evaluation = self.tree.evaluate(self.weights**2, self.Z, self.X, self.dtype)
+        values = np.empty((len(self.Z), self.alpha.shape[1]))
+        root = len(self.tree.places) - 1
+
+        def fill(rows: slice) -> None:
+            for i, place in enumerate(self.tree.places):
+                target = (
+                    self.passed[i][rows] if i != root else np.empty((rows.stop - rows.start, len(self.X)), self.dtype)
+                )
+                if place.is_leaf:
+                    evaluation.leaf_values(i, rows, target)
+                else:
+                    total = self.exponent[i][rows]
+                    total[:] = self._base(i, self.weights)
+                    for child in place.children:
+                        total += self.passed[child][rows]
+                    np.exp(total, out=target)
+                if i == root:
+                    values[rows] = target @ self.alpha
+
+        in_threads(fill, self.blocks)
+        return values
+
+    def _child_of(self, index: int) -> int:
+        """The child that a weight belongs to, or the leaf that it is inside of."""
+        owner = next(i for i, place in enumerate(self.tree.places) if place.weights.start <= index < place.weights.stop)
+        place = self.tree.places[owner]
+        return owner if place.is_leaf else place.children[index - place.weights.start]
+
+    def propose(self, index: int, weight: float) -> Array:
+        """The values with one weight changed; nothing else changes until `accept`."""
+        new = self.weights.copy()
+        new[index] = weight
+        spare = iter(self.spare)
+        changed: dict[tuple[str, int], Array] = {}
+        # The node whose passed values change first: the leaf itself, or the child that the weight belongs to.
+        first = self._child_of(index)
+        place = self.tree.places[first]
+        inside = place.weights.start <= index < place.weights.stop
+        node, way = first, []
+        while node >= 0:
+            way.append(node)
+            node = self.tree.parents[node][0]
+        root = way[-1]
+        for i in way:
+            if i != root:
+                changed["passed", i] = next(spare)
+            if i != first:
+                changed["exponent", i] = next(spare)
+        evaluation = self.tree.evaluate(new**2, self.Z, self.X, self.dtype) if inside else None
+        ratio = (weight / self.weights[index]) ** 2
+        values = np.empty_like(self.values)
+
+        def fill(rows: slice) -> None:
+            scratch = np.empty((rows.stop - rows.start, len(self.X)), self.dtype)
+            for position, i in enumerate(way):
+                target = scratch if i == root else changed["passed", i][rows]
+                if position == 0 and evaluation is None:
+                    np.multiply(self.passed[i][rows], self.dtype(ratio), out=target)
+                elif position == 0 and evaluation is not None:
+                    evaluation.leaf_values(i, rows, target)
+                else:
+                    below, total = way[position - 1], changed["exponent", i][rows]
+                    np.subtract(changed["passed", below][rows], self.passed[below][rows], out=total)
+                    total += self.exponent[i][rows]
+                    step = self._base(i, new) - self._base(i, self.weights)
+                    if step != 0.0:
+                        total += self.dtype(step)
+                    np.exp(total, out=target)
+                if i == root:
+                    values[rows] = target @ self.alpha
+
+        in_threads(fill, self.blocks)
+        self._proposal = (index, weight, changed)
+        self._proposed_values = values
+        return values
+
+    def reset(self, weights: Array) -> None:
+        """Take other weights."""
+        self.weights = weights.copy()
+        self.values = self._evaluate_all()
+        self._proposal = None
+
+    def accept(self) -> None:
+        """Make the last proposal the current state."""
+        assert self._proposal is not None
+        index, weight, changed = self._proposal
+        child = self._child_of(index)
+        if child in self.exponent:  # the exponent of a child that is an inner node contains the logarithm of its weight
+            self.exponent[child] += self.dtype(2.0 * np.log(weight / self.weights[index]))
+        self.weights[index] = weight
+        free = [array for array in self.spare if all(array is not taken for taken in changed.values())]
+        for (kind, i), array in changed.items():
+            store: Any = self.passed if kind == "passed" else self.exponent
+            free.append(store[i])
+            store[i] = array
+        self.spare = free
+        self.values = self._proposed_values
+        self._proposal = None
+
+
+def anneal(
+    function: FixedFunction,
+    risk: Callable[[Array], float],
+    steps: int,
+    rng: np.random.Generator,
+    stop: Callable[[], bool],
+) -> float:
+    """Simulated annealing of Section 4: returns the risk of the best weights, which `function` then has.
+
+    A random weight is changed by a random factor. A better risk is kept; one that is worse by Delta in step i of N is
+    kept when a uniform number is below ``0.5 exp(-(100 i / sqrt(N)) Delta / risk)``.
+
+    Parameters
+    ----------
+    function : FixedFunction
+        Changed in place.
+    risk : callable
+        Values on the validation rows -> their risk.
+    steps : int
+        N.
+    rng : numpy.random.Generator
+    stop : callable
+        Whether the time is up.
+    """
+    here = risk(function.values)
+    best, kept = here, function.weights.copy()
+    for i in range(1, steps + 1):
+        if stop():
+            break
+        index = int(rng.integers(len(function.weights)))
+        there = risk(function.propose(index, float(function.weights[index] * np.exp(MOVE * rng.standard_normal()))))
+        delta = there - here
+        chance = (
+            0.5 * np.exp(-min(100.0 * i / np.sqrt(steps) * delta / max(here, 1e-300), 700.0)) if delta >= 0 else 1.0
+        )
+        if np.isfinite(there) and (delta < 0.0 or rng.random() < chance):
+            function.accept()
+            here = there
+            if here < best:
+                best, kept = here, function.weights.copy()
+    if here > best:
+        function.reset(kept)
+    return best
