@@ -5,6 +5,8 @@ from convexkernels.estimators.concatenated import (
     ConcatenatedKernelInterpolator,
     ConcatenatedKernelRegressor,
 )
+from convexkernels.estimators.hierarchical_classifier import HierarchicalGaussianClassifier
+from convexkernels.estimators.hierarchical_regressor import HierarchicalGaussianRegressor
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
 from convexkernels.estimators.tessellated import TessellatedSVC
 from convexkernels.estimators.tessellated_regression import TessellatedRidge, TessellatedSVR
@@ -17,6 +19,8 @@ __all__ = [
     "ConcatenatedKernelClassifier",
     "ConcatenatedKernelInterpolator",
     "ConcatenatedKernelRegressor",
+    "HierarchicalGaussianClassifier",
+    "HierarchicalGaussianRegressor",
     "MultipleKernelRidge",
     "MultipleKernelSVC",
     "MultipleKernelSVR",

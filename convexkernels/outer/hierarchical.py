@@ -55,7 +55,7 @@ class HierarchicalSolution(OuterSolution):
 
 
 class HierarchicalLearning:
-    """Find the weights w of a hierarchical Gaussian kernel, and lam, by the risk of machines on rows they have not seen.
+    """Find the weights w of a hierarchical Gaussian kernel, and lam, by the risk of machines on rows they do not know.
 
     For fixed weights the machine is convex, ``min over f of sum_i s_i loss(y_i, f(x_i)) + lam |f|^2``. Its risk on
     other rows is not convex in the weights: answers are stationary at best.
@@ -178,10 +178,14 @@ class HierarchicalLearning:
         """The kernel of a point."""
         return HierarchicalGaussian.from_tree(self.tree, np.exp(point[:-1]))
 
-    def machine(self, point: Array) -> HierarchicalMachine:
-        """The machine of a point, trained on all rows."""
+    def machine(self, point: Array, rows: Rows | None = None, Y: Array | None = None) -> HierarchicalMachine:
+        """The machine of a point, trained on all rows, or on some of them with other targets."""
         loss, squares = self.loss(float(np.exp(point[-1]))), np.exp(2.0 * point[:-1])
-        return train_machine(self.tree, squares, self.X, self.Y, self.weights, loss, self.offset, self.clip)
+        X, weights, offset = self.X, self.weights, self.offset
+        if rows is not None and Y is not None:
+            X, weights = X[rows], weights[rows]
+            offset = weights @ Y / weights.sum() if self.loss_name == "least_squares" else np.zeros(Y.shape[1])
+        return train_machine(self.tree, squares, X, self.Y if Y is None else Y, weights, loss, offset, self.clip)
 
     def decision_function(self, point: Array, X: Any) -> Array:
         """Values at new points of the machine of a point, trained on all rows."""

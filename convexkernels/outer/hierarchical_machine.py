@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from convexkernels.kernels.hierarchical_tree import KernelTree
 from convexkernels.losses.base import Loss
 
-__all__ = ["HierarchicalMachine", "train_machine"]
+__all__ = ["AveragedMachine", "HierarchicalMachine", "PairwiseMachine", "train_machine"]
 
 Array = NDArray[np.float64]
 
@@ -107,3 +107,26 @@ class AveragedMachine:
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, outputs)."""
         return np.mean([machine.values(X) for machine in self.machines], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseMachine:
+    """One machine for every pair of classes; positive values speak for the first of the two.
+
+    Attributes
+    ----------
+    pairs : dict of (int, int) to HierarchicalMachine
+    n_classes : int
+    """
+
+    pairs: Mapping[tuple[int, int], HierarchicalMachine]
+    n_classes: int
+
+    def values(self, X: Array) -> Array:
+        """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""
+        scores = np.zeros((len(X), self.n_classes))
+        for (i, j), machine in self.pairs.items():
+            value = np.clip(machine.values(X)[:, 0], -1.0, 1.0)
+            scores[:, i] += value
+            scores[:, j] -= value
+        return scores

@@ -34,9 +34,9 @@ class Parts:
 
 def three_parts(m: int, rng: np.random.Generator) -> Parts:
     """D1, D2 and D3: 44.44 %, 22.22 % and 33.33 % of the rows."""
-    if m < 9:
+    if m < 6:
         raise InvalidInputError(
-            f"{m} rows are too few for the three parts of the published search; at least 9 are needed."
+            f"{m} rows are too few for the three parts of the published search; at least 6 are needed."
         )
     order = rng.permutation(m)
     ends = np.round(np.cumsum(SHARES) * m).astype(np.intp)

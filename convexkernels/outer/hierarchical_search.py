@@ -2,8 +2,8 @@
 
 With at most `search_size` rows the objective is one function, and quasi-Newton steps minimise it. With more, every step
 draws other rows and moves by the gradient there, its entries scaled by their running size (Adam). A fixed sample of a
-thousand rows is too little to choose a hundred weights by: on `letter`, 7,000 rows, quasi-Newton steps on 1,000 to 3,000
-of them ended with a test error of 0.0436, drawing 1,500 at a time with 0.0292 in a fifth of the time.
+thousand rows is too little to choose a hundred weights by: on `letter`, 7,000 rows, quasi-Newton steps on 1,000 to
+3,000 of them ended with a test error of 0.0436, drawing 1,500 at a time with 0.0292 in a fifth of the time.
 """
 
 from __future__ import annotations

@@ -1,0 +1,229 @@
+"""Classification with a hierarchical Gaussian kernel."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from convexkernels.estimators.hierarchical_base import HierarchicalEstimator
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.outer.hierarchical import HierarchicalSolution
+from convexkernels.outer.hierarchical_machine import HierarchicalMachine, PairwiseMachine
+from convexkernels.outer.hierarchical_published import Schedule
+
+__all__ = ["HierarchicalGaussianClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class HierarchicalGaussianClassifier(ClassifierMixin, HierarchicalEstimator):
+    """Support vector or least-squares classification with a deep kernel whose weights are learned.
+
+    Steinwart, Thomann and Schmid, "Learning with hierarchical Gaussian kernels". Features are scaled to
+    [-1, 1]; weights and lam minimise the risk of machines on rows they have not seen; the final machine is trained on
+    all rows. Several classes share one kernel, whose weights are searched by the mean risk of one class against the
+    rest.
+
+    Parameters
+    ----------
+    architecture : int, nested list, tuple of those, or "paper"
+        Nodes on the first layer: 1 is an inhomogeneous Gaussian kernel (depth 1), more are trees of depth 2; or the
+        tree itself, to any depth, with features (not counting constant ones) as leaves: ``[[0, 1], [[2], [0, 2]]]``. A
+        tuple is cross-validated; "paper" is ``(1, 4, 6, 8, 10, 12, 16)``.
+    subsets : {"all", "random"} or list of lists of int
+        What the nodes of a numbered architecture see: all features, random halves, or groups in turn.
+    loss : {"least_squares", "hinge"}
+        Squares of differences from -1 and 1, in closed form, or a support vector machine.
+    multi_class : {"one-vs-all", "all-vs-all"}
+        Machines of more than two classes: each against all others, or every pair (the clipped values of a class in its
+        pairs are added up).
+    lam : float, > 0
+        Price of ``|f|^2`` against the sum of losses at the start of the search, which moves it.
+    folds : "leave-one-out", int or None
+        What the search judges weights by: every row by the machine that has not seen it, in closed form (least squares,
+        the default there); a number of folds; or 1, a random third, the default otherwise.
+    search : {"hypergradient", "published"}
+        Exact gradients of that risk, or Algorithm 1 of the paper: annealing and gradient descent on three parts.
+    search_size : int
+        With more rows, every step of the hypergradient search looks at so many of them.
+    max_iter : int
+        Steps of the hypergradient search.
+    schedule : Schedule, optional
+        Constants of the published search; those of the paper when not given.
+    n_searches : int
+        Independent searches; the functions of their machines are averaged.
+    n_folds : int
+        Folds for the choice between architectures.
+    average_folds : bool
+        Predict by the mean of the machines of these folds, as the paper does, instead of one trained on all rows.
+    clip : bool
+        Clip decision functions to [-1, 1], also where the search judges them.
+    tol : float
+        Relative gradient at which weights count as stationary.
+    max_time : float, optional
+        Seconds for all searches; the best weights so far are kept. Training the final machine comes on top.
+    warm_start : bool
+        Continue from the weights of the last fit where the tree is the same.
+    checkpoint : path, optional
+        A file with the weights so far, written every few seconds, and continued from when it is there.
+    random_state : int, RandomState or None
+    verbose : bool
+        Show where the search is and when it will be over.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    kernel_ : Kernel
+        The learned kernel, on features as they were passed.
+    tree_ : HierarchicalGaussian
+        The same on features scaled to [-1, 1].
+    solution_, solutions_ : HierarchicalSolution, list of them
+        Of the first search and of all.
+    choice_ : ArchitectureChoice or None
+    architecture_ : object
+        The architecture that was used.
+    feature_relevance_ : ndarray of shape (n_features,)
+    n_iter_, n_features_in_ : int
+
+    Notes
+    -----
+    A step of the search costs O(search_size^3); the final machine O(m^3) time
+    and three m x m matrices.
+
+    Examples
+    --------
+    >>> from convexkernels import HierarchicalGaussianClassifier
+    >>> from convexkernels.datasets import make_two_moons
+    >>> X, y = make_two_moons(200, n_noise_features=4, random_state=0)
+    >>> model = HierarchicalGaussianClassifier(architecture=4, max_iter=30, random_state=0).fit(X, y)
+    >>> bool(model.feature_relevance_[:2].sum() > 0.8)  # the other four say nothing
+    True
+    """
+
+    def __init__(
+        self,
+        architecture: Any = 8,
+        *,
+        subsets: Any = "all",
+        loss: str = "least_squares",
+        multi_class: str = "one-vs-all",
+        lam: float = 0.1,
+        folds: Any = None,
+        search: str = "hypergradient",
+        search_size: int = 1500,
+        max_iter: int = 100,
+        schedule: Schedule | None = None,
+        n_searches: int = 1,
+        n_folds: int = 5,
+        average_folds: bool = False,
+        clip: bool = True,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.architecture = architecture
+        self.subsets = subsets
+        self.loss = loss
+        self.multi_class = multi_class
+        self.lam = lam
+        self.folds = folds
+        self.search = search
+        self.search_size = search_size
+        self.max_iter = max_iter
+        self.schedule = schedule
+        self.n_searches = n_searches
+        self.n_folds = n_folds
+        self.average_folds = average_folds
+        self.clip = clip
+        self.tol = tol
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the kernel and the machines.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of two classes or more, numbers or text.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights >= 0 that multiply the losses.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError, MemoryLimitError
+            Before any work starts.
+        """
+        if self.loss not in ("least_squares", "hinge"):
+            raise InvalidInputError(f"loss must be 'least_squares' or 'hinge', got {self.loss!r}.")
+        if self.multi_class not in ("one-vs-all", "all-vs-all"):
+            raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
+        self._check_parameters()
+        table = self._training_table(X, y, sample_weight)
+        try:
+            check_classification_targets(table.y)
+        except ValueError as error:
+            raise InvalidInputError(f"y must hold class labels: {error}") from error
+        classes, codes = np.unique(table.y, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidInputError(
+                f"y holds one class only ({classes.tolist()[0]!r}, in all {len(codes)} rows of positive weight) where "
+                "two or more classes are needed; check how the rows were selected."
+            )
+        scaling, scaled = self._scaled(table, codes)
+        if len(classes) == 2:
+            Y = np.where(scaled.y == 1, 1.0, -1.0)[:, None]
+        else:
+            Y = np.where(scaled.y[:, None] == np.arange(len(classes)), 1.0, -1.0)
+        self._learn(scaled.X, Y, scaled.weights)
+        self.classes_, self.scaling_ = classes, scaling
+        return self
+
+    def _machine(self, solution: HierarchicalSolution) -> Any:
+        problem = solution.problem
+        if self.multi_class == "one-vs-all" or problem.Y.shape[1] == 1:
+            return problem.machine(solution.point)
+        codes = problem.Y.argmax(axis=1)
+        pairs: dict[tuple[int, int], HierarchicalMachine] = {}
+        for i, j in combinations(range(problem.Y.shape[1]), 2):
+            rows = np.flatnonzero((codes == i) | (codes == j))
+            target = np.where(codes[rows] == i, 1.0, -1.0)[:, None]
+            pairs[i, j] = problem.machine(solution.point, rows, target)
+        return PairwiseMachine(pairs, problem.Y.shape[1])
+
+    def decision_function(self, X: Any) -> Array:
+        """Evaluate the learned machines.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
+        """
+        values = self._outputs(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class labels of the rows of `X`, shape (n_samples,)."""
+        values = self.decision_function(X)
+        codes = (values > 0.0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[codes]
