@@ -93,7 +93,7 @@ class HierarchicalEstimator(TableReader):
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def _scaled(self, table: TrainingTable, targets: Array) -> tuple[Scaling, TrainingTable]:
+    def _scaled(self, table: TrainingTable, targets: NDArray[Any]) -> tuple[Scaling, TrainingTable]:
         """Features on [-1, 1], equal rows merged."""
         unit = Scaling.to_unit_box(table.X)
         scaling = Scaling(unit.offset + 0.5 * unit.scale, 0.5 * unit.scale, unit.columns)

@@ -352,7 +352,8 @@ def in_threads(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
 
     Inside, BLAS itself has one thread.
     """
-    count = min(_n_threads(), len(parts) // 4)
+    most = len(parts) // 4
+    count = min(_n_threads(), most) if most > 1 else 1
     if count <= 1 or _controller is None:
         return [work(part) for part in parts]
     with _controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from convexkernels.certificate import Stationarity
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
@@ -36,6 +37,8 @@ Rows = NDArray[np.intp]
 LOSS_NAMES = ("least_squares", "hinge", "epsilon_insensitive")
 SEARCHES = ("hypergradient", "published")
 
+# With fewer rows at a time, searches have one thread.
+MULTITHREADED_SIZE = 1000
 # A search has to lower the risk by more than this fraction to replace its start.
 LEAST_GAIN = 1e-9
 
@@ -264,10 +267,29 @@ class HierarchicalLearning:
         saved = None if checkpoint is None else load_checkpoint(checkpoint, len(begin))
         watch = Watch(max_time, progress, checkpoint)
         watch.show.start(f"{self!r}, {search} search")
+        # Several threads gain little on small matrices, and lose a lot where cores are shared.
+        large = min(len(self.X), search_size) >= MULTITHREADED_SIZE
+        with threadpool_limits(limits=None if large else 1):
+            return self._searched(search, begin, saved, search_size, max_iter, tol, schedule, rng, watch)
+
+    def _searched(
+        self,
+        search: str,
+        begin: Array,
+        saved: Array | None,
+        search_size: int,
+        max_iter: int,
+        tol: float,
+        schedule: Schedule,
+        rng: np.random.Generator,
+        watch: Watch,
+    ) -> HierarchicalSolution:
+        """Run a search from a checked start, or from what was saved, and conclude."""
+        start = begin if saved is None else saved
         if search == "published":
-            found, risks = search_as_published(self, begin if saved is None else saved, schedule, rng, watch)
+            found, risks = search_as_published(self, start, schedule, rng, watch)
         else:
-            found = self._hypergradient(begin if saved is None else saved, search_size, max_iter, tol, rng, watch)
+            found = self._hypergradient(start, search_size, max_iter, tol, rng, watch)
             risks = {
                 "seconds": np.array([record.seconds for record in found.history]),
                 "held out": np.array([record.upper for record in found.history]),
@@ -276,7 +298,7 @@ class HierarchicalLearning:
         watch.tell(1.0, "done", solution.point, now=True)
         watch.show.finish(f"{solution.status.value}: {solution.certificate}")
         if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.NUMERICAL_ERROR):
-            warnings.warn(f"{solution.status.value}: {solution.certificate}.", ConvexKernelsWarning, stacklevel=2)
+            warnings.warn(f"{solution.status.value}: {solution.certificate}.", ConvexKernelsWarning, stacklevel=3)
         return solution
 
     def _checked(self, start: Any) -> Array:
