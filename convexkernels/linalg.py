@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["leading_eigenpair", "project_simplex", "project_spectraplex", "smallest_eigenvalue"]
+__all__ = ["leading_eigenpair", "longest_step", "project_simplex", "project_spectraplex", "smallest_eigenvalue"]
 
 Array = NDArray[np.float64]
 
@@ -53,3 +53,9 @@ def leading_eigenpair(A: Array) -> tuple[float, Array]:
 def smallest_eigenvalue(A: Array) -> float:
     """Smallest eigenvalue of a symmetric matrix."""
     return float(np.linalg.eigvalsh(0.5 * (A + A.T))[0])
+
+
+def longest_step(value: Array, change: Array) -> float:
+    """Longest step along `change` that keeps a positive vector non-negative (inf is cut to 1e10)."""
+    falling = change < 0
+    return min(1e10, float((-value[falling] / change[falling]).min())) if falling.any() else 1e10

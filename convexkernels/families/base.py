@@ -84,10 +84,13 @@ class GramSet(ABC):
         as a conic program.
     is_simplex : bool
         Whether Theta is ``{theta >= 0, sum theta = 1}``.
+    is_spectraplex : bool
+        Whether Theta is ``{theta PSD, trace theta <= tau}``.
     """
 
     m: int
     is_simplex: bool = False
+    is_spectraplex: bool = False
     has_projection: bool = True
     has_support: bool = True
 

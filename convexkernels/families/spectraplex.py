@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 class SpectraplexGramSet(GramSet):
     """Gram matrices linear in a PSD matrix of bounded trace; ``sigma(D) = trace * lambda_max(D)``."""
 
+    is_spectraplex = True
+
     def __init__(self, size: int, trace: float) -> None:
         self.size = size
         self.trace = trace

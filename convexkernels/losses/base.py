@@ -11,9 +11,23 @@ from numpy.typing import NDArray
 
 from convexkernels.validation import check_labels_finite
 
-__all__ = ["Loss", "LossStatement", "target_rows"]
+__all__ = ["BoxDual", "Loss", "LossStatement", "target_rows"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BoxDual:
+    """``maximise lin'w - sum_i eps_i |w_i| - 1/2 sum_i diagonal_i w_i^2 - 1/2 w'Kw`` over ``lo <= w <= hi``.
+
+    All of shape (m,); `lo` <= 0 <= `hi` may be infinite together, `diagonal` is None for zeros.
+    """
+
+    lin: Array
+    eps: Array
+    lo: Array
+    hi: Array
+    diagonal: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +139,10 @@ class Loss(ABC):
         ``scale * r' A^-1 r``, ``r = (dK w)_F`` (A^-1 restricted to ``sum = 0`` with an intercept).
         """
         return np.zeros(0, dtype=np.intp), np.zeros(0)
+
+    def box_dual(self, y: Array, weights: Array) -> BoxDual | None:
+        """The dual program of one machine in its coefficients w, where it has this form."""
+        return None
 
     @abstractmethod
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from convexkernels.linalg import longest_step
+
 __all__ = ["LARGEST_INTERIOR", "interior_point"]
 
 Array = NDArray[np.float64]
@@ -127,12 +129,12 @@ def _predict_and_correct(
 
     # Predictor: aim at complementarity 0; corrector: aim at a mean that its success suggests.
     dx, dz, dt, _ = direction(-s.x * s.z, -slack * s.t)
-    reach = min(_longest(s.x, dx), _longest(slack, -dx), _longest(s.z, dz), _longest(s.t, dt))
+    reach = min(longest_step(s.x, dx), longest_step(slack, -dx), longest_step(s.z, dz), longest_step(s.t, dt))
     ahead = ((s.x + reach * dx) @ (s.z + reach * dz) + (slack - reach * dx) @ (s.t + reach * dt)) / (2 * len(s.x))
     aim = mu * (max(float(ahead), 0.0) / mu) ** 3
     dx, dz, dt, db = direction(aim - s.x * s.z - dx * dz, aim - slack * s.t + dx * dt)
-    primal = min(1.0, 0.995 * min(_longest(s.x, dx), _longest(slack, -dx)))
-    dual_step = min(1.0, 0.995 * min(_longest(s.z, dz), _longest(s.t, dt)))
+    primal = min(1.0, 0.995 * min(longest_step(s.x, dx), longest_step(slack, -dx)))
+    dual_step = min(1.0, 0.995 * min(longest_step(s.z, dz), longest_step(s.t, dt)))
     step = min(primal, dual_step)  # K couples both, so the steps must be equal
     if not step > 1e-12 or not np.isfinite(step):
         return False
@@ -142,9 +144,3 @@ def _predict_and_correct(
     s.t = s.t + step * dt
     s.b += step * db
     return True
-
-
-def _longest(value: Array, change: Array) -> float:
-    """Longest step that keeps a positive vector non-negative (inf is cut to 1e10)."""
-    falling = change < 0
-    return min(1e10, float((-value[falling] / change[falling]).min())) if falling.any() else 1e10

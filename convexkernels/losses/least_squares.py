@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from convexkernels.losses.base import Loss, LossStatement, target_rows
+from convexkernels.losses.base import BoxDual, Loss, LossStatement, target_rows
 from convexkernels.validation import check_number
 
 __all__ = ["LeastSquares"]
@@ -93,6 +93,11 @@ class LeastSquares(Loss):
     def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
         counted = np.flatnonzero(weights > 0)
         return counted, self.lam / weights[counted]
+
+    def box_dual(self, y: Array, weights: Array) -> BoxDual:
+        counted = weights > 0
+        reach = np.where(counted, np.inf, 0.0)
+        return BoxDual(y, np.zeros_like(y), -reach, reach, self.lam / np.where(counted, weights, 1.0))
 
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         counted = weights > 0

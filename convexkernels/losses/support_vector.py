@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from convexkernels.losses.base import Loss
+from convexkernels.losses.base import BoxDual, Loss
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs
 
@@ -20,16 +19,6 @@ Array = NDArray[np.float64]
 
 # Above this many free coefficients a Newton step (a Cholesky factorisation of their block) is left out.
 LARGEST_NEWTON = 3000
-
-
-@dataclass(frozen=True, eq=False)
-class BoxDual:
-    """``maximise lin'w - sum_i eps_i |w_i| - 1/2 w'Kw`` over ``lo <= w <= hi``; all of shape (m,)."""
-
-    lin: Array
-    eps: Array
-    lo: Array
-    hi: Array
 
 
 def best_intercept(residual: Array, dual: BoxDual) -> float:

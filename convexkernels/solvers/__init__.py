@@ -25,6 +25,7 @@ __all__ = ["SOLVERS", "make_solver", "solve"]
 SOLVERS: dict[str, tuple[str, str]] = {
     "envelope": ("envelope", "Envelope"),
     "spectral-gradient": ("spectral_gradient", "SpectralGradient"),
+    "interior-point": ("interior_point", "InteriorPoint"),
     "frank-wolfe": ("frank_wolfe", "FrankWolfe"),
     "reduced-gradient": ("reduced_gradient", "ReducedGradient"),
     "conic": ("conic", "Conic"),

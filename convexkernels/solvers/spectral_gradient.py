@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solvers.interior_point import InteriorPoint
 from convexkernels.solvers.witness import DualPoint, DualPoints
 
 __all__ = ["QuasiNewtonModel", "SpectralGradient"]
@@ -95,6 +96,14 @@ class _Memory:
     age: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class _HandedOver:
+    """Where the interior-point method stands, and where this one stood when it handed over."""
+
+    current: Iterate
+    before: Iterate
+
+
 class SpectralGradient(OuterSolver):
     """Projected gradient steps scaled by a limited-memory quasi-Newton matrix.
 
@@ -116,8 +125,9 @@ class SpectralGradient(OuterSolver):
     newton_below : float
         Relative gap below which the model uses second derivatives of J, where problem and family offer them.
     patience : int
-        Iterations within which the gap has to halve; where it does not, iterates keep a distance from the boundary of
-        Theta, on which J has kinks, in proportion to the gap.
+        Iterations within which the gap has to halve. Where it does not, the interior-point method takes over if it
+        accepts the problem; else iterates keep a distance from the boundary of Theta, on which J has kinks, in
+        proportion to the gap.
     """
 
     name = "spectral-gradient"
@@ -135,6 +145,7 @@ class SpectralGradient(OuterSolver):
         self.inner_fraction = inner_fraction
         self.newton_below = newton_below
         self.patience = patience
+        self.other = InteriorPoint()
 
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
@@ -161,9 +172,14 @@ class SpectralGradient(OuterSolver):
         return Iterate(found.theta, found.alpha, found.upper, lower, memory=memory, witness=witness)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        if isinstance(iterate.memory, _HandedOver):
+            return self._go_on(problem, iterate, tol, deadline)
         memory: _Memory = iterate.memory
         theta = memory.evaluation.theta
         if self._is_slow(iterate) and not memory.interior:
+            if self.other.accepts(problem) is None:
+                begun = self.other.start(problem, tol, deadline)
+                return replace(begun, memory=_HandedOver(begun, iterate))
             return self._move_inside(problem, iterate, tol, deadline)
         model, project = memory.model, self._projection(problem, iterate)
         product = self._product(problem, iterate)
@@ -177,6 +193,14 @@ class SpectralGradient(OuterSolver):
         values = [*memory.values, found.upper][-self.history :]
         memory = replace(memory, evaluation=found, gradient=gradient, values=values)
         return self._iterate(memory, lower, tol)
+
+    def _go_on(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        """A step of the other method, or back to this one where that stalls."""
+        taken: _HandedOver = iterate.memory
+        found = self.other.step(problem, taken.current, tol, deadline)
+        if found.stalled or found.failed:
+            return self._move_inside(problem, taken.before, tol, deadline)
+        return replace(found, memory=_HandedOver(found, taken.before))
 
     def _is_slow(self, iterate: Iterate) -> bool:
         """Whether the gap was not halved by the last few iterations."""

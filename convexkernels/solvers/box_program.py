@@ -1,0 +1,105 @@
+"""All machines of a problem as one box-constrained program, in units that suit an interior-point method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Program", "adjoint", "collect", "derivative", "values"]
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """All machines as one program in units in which the box is about [0, 1] and the linear term about 1.
+
+    Coefficients that may not be 0 only are stacked over the machines: `machine` and `row` say whose they are.
+    ``w = sum of sign * x`` over the one-sided variables x of a row (`point`), which lie in ``[0, cap]``; rows without
+    bounds have none.
+    """
+
+    machine: Index
+    row: Index
+    free: NDArray[np.bool_]
+    lin: Array
+    diagonal: Array
+    point: Index
+    sign: Array
+    cost: Array
+    cap: Array
+    size: float
+    gain: float
+    intercept: bool
+    n_machines: int
+
+    def unstack(self, values: Array, m: int) -> Array:
+        """One row per machine, shape (n_machines, m), zeros elsewhere."""
+        full = np.zeros((self.n_machines, m))
+        full[self.machine, self.row] = values
+        return full
+
+    @property
+    def unit(self) -> float:
+        """What K is multiplied by in the units of the program."""
+        return self.size / self.gain
+
+    def sums(self, values: Array) -> Array:
+        """Sum over the rows of every machine."""
+        return np.bincount(self.machine, values, minlength=self.n_machines).astype(np.float64, copy=False)
+
+
+def collect(problem: Any) -> Program:
+    """Collect the box duals of all machines."""
+    duals = [problem.loss.box_dual(y, problem.weights) for y in problem.Y]
+    lin, eps, lo, hi = (np.concatenate([getattr(d, name) for d in duals]) for name in ("lin", "eps", "lo", "hi"))
+    diagonal = np.concatenate([np.zeros_like(d.lin) if d.diagonal is None else d.diagonal for d in duals])
+    used = np.flatnonzero((lo < 0) | (hi > 0))
+    lin, eps, lo, hi, diagonal = lin[used], eps[used], lo[used], hi[used], diagonal[used]
+    free = np.isinf(hi)
+    gain = max(float(np.abs(lin).max(initial=0.0)), 1e-300)
+    size = gain if free.any() else max(float(hi.max()), float(-lo.min()))
+    up, down = np.flatnonzero((hi > 0) & ~free), np.flatnonzero((lo < 0) & ~free)
+    point = np.concatenate([up, down])
+    sign = np.concatenate([np.ones(up.size), -np.ones(down.size)])
+    return Program(
+        machine=used // problem.m,
+        row=used % problem.m,
+        free=free,
+        lin=lin / gain,
+        diagonal=diagonal * (size / gain),
+        point=point,
+        sign=sign,
+        cost=(eps[point] - sign * lin[point]) / gain,
+        cap=np.concatenate([hi[up], -lo[down]]) / size,
+        size=size,
+        gain=gain,
+        intercept=problem.loss.intercept,
+        n_machines=len(problem.Y),
+    )
+
+
+def adjoint(problem: Any, program: Program, w: Array) -> Array:
+    """``A*(w w')``, summed over the machines."""
+    return program.unit * problem.gram_set.adjoint(program.unstack(w, problem.m))
+
+
+def derivative(problem: Any, program: Program, w: Array) -> Array:
+    """T with ``<T_i, dP> = (K(dP) w)_i`` for every coefficient i."""
+    W = program.unstack(w, problem.m)
+    parts = [problem.gram_set.derivative(W[k], program.row[program.machine == k]) for k in range(program.n_machines)]
+    return program.unit * np.concatenate(parts)
+
+
+def values(program: Program, K: Array, w: Array) -> Array:
+    """``K w`` of every machine at its rows, in the units of the program."""
+    f = np.empty_like(w)
+    for k in range(program.n_machines):
+        mine = program.machine == k
+        rows = program.row[mine]
+        f[mine] = program.unit * (K[np.ix_(rows, rows)] @ w[mine])
+    return f

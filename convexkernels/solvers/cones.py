@@ -1,0 +1,162 @@
+"""Self-scaled cones of the interior-point method: non-negative vectors and positive semidefinite matrices."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from convexkernels.linalg import longest_step
+
+__all__ = ["Orthant", "Scaling", "SemidefiniteCone", "cone_of"]
+
+Array = NDArray[np.float64]
+
+
+class Scaling(ABC):
+    """Nesterov and Todd's scaling of a pair (P, S) of interior points: the map with ``W(S) = P``.
+
+    Todd, Toh and Tutuncu (SIAM J. Optim. 1998). In scaled coordinates P and S are the same point `spectrum`, a vector
+    or a diagonal matrix.
+    """
+
+    @abstractmethod
+    def apply(self, D: Array) -> Array:
+        """W(D)."""
+
+    @abstractmethod
+    def halves(self, T: Array) -> Array:
+        """Rows of T in scaled coordinates: ``halves(T) @ halves(T).T`` is the matrix of ``<T_i, W(T_j)>``."""
+
+    @abstractmethod
+    def target(self, mu: float, dP: Array | None = None, dS: Array | None = None) -> Array:
+        """Right-hand side R of ``dP + W(dS) = R`` that aims at ``P S = mu``.
+
+        With the directions of a predictor, its second-order error is taken off (Mehrotra).
+        """
+
+    @abstractmethod
+    def reach(self, dP: Array, dS: Array) -> float:
+        """Longest step that keeps ``P + step dP`` and ``S + step dS`` in the cone."""
+
+
+class Orthant:
+    """Non-negative vectors; with ``sum = total`` the simplex."""
+
+    def __init__(self, size: int) -> None:
+        self.rank = size
+        self.one = np.ones(size)
+
+    def largest(self, D: Array) -> float:
+        """Smallest s with ``s one - D`` in the cone."""
+        return float(D.max())
+
+    def contains(self, D: Array) -> bool:
+        """Whether D is inside the cone."""
+        return bool(D.min() > 0.0)
+
+    def scaling(self, P: Array, S: Array) -> Scaling | None:
+        """The scaling of the pair, None where it is not inside the cone."""
+        return _OrthantScaling(P, S) if min(P.min(), S.min()) > 0.0 else None
+
+
+class _OrthantScaling(Scaling):
+    def __init__(self, P: Array, S: Array) -> None:
+        self.P, self.S = P, S
+        self.spectrum = np.sqrt(P * S)
+
+    def apply(self, D: Array) -> Array:
+        return self.P / self.S * D
+
+    def halves(self, T: Array) -> Array:
+        return T * np.sqrt(self.P / self.S)
+
+    def target(self, mu: float, dP: Array | None = None, dS: Array | None = None) -> Array:
+        error = 0.0 if dP is None or dS is None else dP * dS
+        return (mu - error) / self.S - self.P
+
+    def reach(self, dP: Array, dS: Array) -> float:
+        return min(longest_step(self.P, dP), longest_step(self.S, dS))
+
+
+class SemidefiniteCone:
+    """Positive semidefinite matrices; with ``trace = total`` the spectraplex."""
+
+    def __init__(self, size: int) -> None:
+        self.rank = size
+        self.one = np.eye(size)
+
+    def largest(self, D: Array) -> float:
+        """Smallest s with ``s one - D`` in the cone."""
+        return float(np.linalg.eigvalsh(D)[-1])
+
+    def contains(self, D: Array) -> bool:
+        """Whether D is inside the cone."""
+        try:
+            np.linalg.cholesky(D)
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    def scaling(self, P: Array, S: Array) -> Scaling | None:
+        """The scaling of the pair, None where it is not inside the cone."""
+        try:
+            L: Array = np.linalg.cholesky(P)
+            R: Array = np.linalg.cholesky(S)
+            return _SemidefiniteScaling(L, R)
+        except np.linalg.LinAlgError:
+            return None
+
+
+class _SemidefiniteScaling(Scaling):
+    """``W(D) = G G' D G G'`` with ``G^-1 P G^-T = G' S G = diag(spectrum)``."""
+
+    def __init__(self, L: Array, R: Array) -> None:
+        _, self.spectrum, V = np.linalg.svd(R.T @ L)
+        self.L, self.R = L, R
+        self.G = (L @ V.T) / np.sqrt(self.spectrum)
+        self.inverse = np.sqrt(self.spectrum)[:, None] * (V @ solve_triangular(L, np.eye(len(L)), lower=True))
+
+    def apply(self, D: Array) -> Array:
+        W = self.G @ self.G.T
+        return W @ D @ W
+
+    def halves(self, T: Array) -> Array:
+        q = len(self.G)
+        low = np.tril_indices(q)
+        weight = np.where(low[0] == low[1], 1.0, np.sqrt(2.0))
+        rows = np.empty((len(T), low[0].size))
+        chunk = max(1, 4_000_000 // (q * q))
+        for start in range(0, len(T), chunk):
+            part = T[start : start + chunk] @ self.G
+            part = self.G.T @ part
+            rows[start : start + chunk] = part[:, low[0], low[1]] * weight
+        return rows
+
+    def target(self, mu: float, dP: Array | None = None, dS: Array | None = None) -> Array:
+        scaled = np.diag(mu / self.spectrum - self.spectrum)
+        if dP is not None and dS is not None:
+            product = (self.inverse @ dP @ self.inverse.T) @ (self.G.T @ dS @ self.G)
+            scaled -= (product + product.T) / np.add.outer(self.spectrum, self.spectrum)
+        return self.G @ scaled @ self.G.T
+
+    def reach(self, dP: Array, dS: Array) -> float:
+        return min(_longest_semidefinite(self.L, dP), _longest_semidefinite(self.R, dS))
+
+
+def cone_of(gram_set: Any) -> Orthant | SemidefiniteCone | None:
+    """The cone of which Theta is the part of fixed sum or trace (below which J only grows); None for other sets."""
+    if gram_set.is_simplex:
+        return Orthant(gram_set.initial().size)
+    return SemidefiniteCone(gram_set.size) if gram_set.is_spectraplex else None
+
+
+def _longest_semidefinite(factor: Array, change: Array) -> float:
+    """Longest step with ``factor factor' + step change >= 0``."""
+    half = solve_triangular(factor, change, lower=True)
+    whole = solve_triangular(factor, half.T, lower=True)
+    least = float(np.linalg.eigvalsh(0.5 * (whole + whole.T))[0])
+    return min(1e10, -1.0 / least) if least < 0.0 else 1e10

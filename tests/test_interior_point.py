@@ -1,0 +1,143 @@
+"""The interior-point method: its cones, the problems it is for, and when it is asked."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import convexkernels as ck
+from convexkernels.solvers.cones import Orthant, SemidefiniteCone
+from convexkernels.solvers.interior_point import InteriorPoint
+from convexkernels.solvers.spectral_gradient import SpectralGradient
+
+
+def inside(cone, rng):
+    if isinstance(cone, Orthant):
+        return rng.uniform(0.1, 2.0, cone.rank)
+    root = rng.standard_normal((cone.rank, cone.rank))
+    return root @ root.T + 0.1 * np.eye(cone.rank)
+
+
+def symmetric(cone, rng):
+    D = rng.standard_normal(cone.one.shape)
+    return D if D.ndim == 1 else D + D.T
+
+
+@pytest.mark.parametrize("cone", [Orthant(5), SemidefiniteCone(4)])
+def test_the_scaling_maps_one_point_to_the_other(cone):
+    rng = np.random.default_rng(0)
+    P, S = inside(cone, rng), inside(cone, rng)
+    scaling = cone.scaling(P, S)
+    np.testing.assert_allclose(scaling.apply(S), P, rtol=1e-10)
+    T = np.array([symmetric(cone, rng) for _ in range(6)])
+    half = scaling.halves(T)
+    expected = [[np.vdot(a, scaling.apply(b)) for b in T] for a in T]
+    np.testing.assert_allclose(half @ half.T, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("cone", [Orthant(5), SemidefiniteCone(4)])
+def test_the_corrected_target_is_the_linearised_product_of_scaled_points(cone):
+    """``sym((Lambda + dP~)(Lambda + dS~)) = mu`` for a direction that satisfies ``dP + W(dS) = target``."""
+    rng = np.random.default_rng(1)
+    P, S, dS = inside(cone, rng), inside(cone, rng), symmetric(cone, rng)
+    scaling, mu = cone.scaling(P, S), 0.3
+    plain = scaling.target(mu) - scaling.apply(dS)
+    if P.ndim == 1:
+        np.testing.assert_allclose(P * S + plain * S + P * dS, mu)
+        corrected = scaling.target(mu, plain, dS) - scaling.apply(dS)
+        np.testing.assert_allclose(P * S + corrected * S + P * dS + plain * dS, mu)
+        return
+    spectrum = np.diag(scaling.spectrum)
+
+    def scaled(dP):
+        return scaling.inverse @ dP @ scaling.inverse.T, scaling.G.T @ dS @ scaling.G
+
+    def sym(A):
+        return 0.5 * (A + A.T)
+
+    p, s = scaled(plain)
+    np.testing.assert_allclose(sym(spectrum @ spectrum + spectrum @ s + p @ spectrum), mu * np.eye(4), atol=1e-9)
+    q, _ = scaled(scaling.target(mu, plain, dS) - scaling.apply(dS))
+    np.testing.assert_allclose(
+        sym(spectrum @ spectrum + spectrum @ s + q @ spectrum) + sym(p @ s), mu * np.eye(4), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("cone", [Orthant(5), SemidefiniteCone(4)])
+def test_the_longest_step_ends_on_the_boundary(cone):
+    rng = np.random.default_rng(2)
+    P, S = inside(cone, rng), inside(cone, rng)
+    dP, dS = -symmetric(cone, rng) - cone.one, symmetric(cone, rng)
+    reach = cone.scaling(P, S).reach(dP, dS)
+    assert cone.scaling(P + 0.999 * reach * dP, S + 0.999 * reach * dS) is not None
+    assert cone.scaling(P + 1.001 * reach * dP, S + 1.001 * reach * dS) is None
+
+
+def kinked_problem():
+    """Nearly a hard margin with more monomials than points carry: the best kernel is singular on the data."""
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 12))
+    y = np.where(X[:, :4].sum(axis=1) + 0.2 * rng.normal(size=80) > 2.0, 1.0, -1.0)
+    return ck.KernelLearning(ck.Tessellated(degree=1, z_degree=0, box=ck.UnitBox(0.1)), ck.Hinge(1.0), X, y)
+
+
+def test_singular_best_kernels_are_certified_to_many_digits():
+    problem = kinked_problem()
+    solution = problem.solve("interior-point", tol=1e-7)
+    assert solution.status is ck.Status.OPTIMAL
+    assert solution.n_iter <= 50
+    assert np.linalg.eigvalsh(solution.theta)[0] >= 0.0
+
+
+def test_descent_hands_over_where_it_is_slow_and_takes_back_where_the_other_stalls():
+    problem = kinked_problem()
+    solver = SpectralGradient(newton_below=0.0, patience=3)
+    handed = problem.solve(solver, tol=1e-6)
+    assert handed.status is ck.Status.OPTIMAL
+
+    class Stalling(InteriorPoint):
+        def step(self, problem, iterate, tol, deadline):
+            iterate.stalled = True
+            return iterate
+
+    solver.other = Stalling()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        alone = problem.solve(solver, tol=1e-6, max_iter=40)
+    assert alone.n_iter > 5
+    assert alone.certificate.upper >= handed.certificate.lower
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+def test_bounds_far_from_the_optimum_and_many_candidates(C):
+    """Whether all, some or no coefficients are at their bounds; nearly collinear kernels."""
+    rng = np.random.default_rng(3)
+    X = rng.random((60, 3))
+    y = np.where(X[:, 0] > 0.5 + 0.1 * np.sin(9.0 * X[:, 1]), 1.0, -1.0)
+    kernels = [ck.Gaussian(gamma=g) for g in np.geomspace(0.5, 50.0, 40)]
+    problem = ck.KernelLearning(ck.Candidates(kernels), ck.Hinge(C), X, y)
+    solution = problem.solve("interior-point", tol=1e-6)
+    assert solution.status is ck.Status.OPTIMAL
+    assert solution.n_iter <= 60
+
+
+def test_rows_of_weight_zero_and_several_machines():
+    rng = np.random.default_rng(4)
+    X = rng.random((40, 2))
+    Y = np.column_stack([X[:, 0] ** 2, np.cos(4.0 * X[:, 1]), X.sum(axis=1)])
+    weights = np.where(np.arange(40) % 5 == 0, 0.0, 1.0)
+    kernels = [ck.Gaussian(gamma=g) for g in (0.1, 1.0, 10.0)]
+    for loss in (ck.LeastSquares(0.05), ck.EpsilonInsensitive(C=2.0, epsilon=0.05)):
+        whole = ck.KernelLearning(ck.Candidates(kernels, normalize="none"), loss, X, Y, sample_weight=weights)
+        fewer = ck.KernelLearning(ck.Candidates(kernels, normalize="none"), loss, X[weights > 0], Y[weights > 0])
+        a, b = whole.solve("interior-point", tol=1e-7), fewer.solve("spectral-gradient", tol=1e-7)
+        assert a.value == pytest.approx(b.value, rel=1e-6)
+        assert not a.alpha[:, weights == 0].any()
+
+
+def test_what_it_cannot_solve_is_refused():
+    X = np.random.default_rng(5).random((30, 2))
+    y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
+    problem = ck.KernelLearning(ck.GeneralizedPolynomial(degree=2), ck.Hinge(1.0), X, y)
+    with pytest.raises(ck.InvalidInputError, match="interior-point"):
+        problem.solve("interior-point")
