@@ -69,6 +69,8 @@ _HOME = {
     "MultipleKernelRidge": "estimators",
     "MultipleKernelSVC": "estimators",
     "MultipleKernelSVR": "estimators",
+    "SpectralKernelClassifier": "estimators",
+    "SpectralKernelRegressor": "estimators",
     "TessellatedRidge": "estimators",
     "TessellatedSVC": "estimators",
     "TessellatedSVR": "estimators",

@@ -8,6 +8,8 @@ from convexkernels.estimators.concatenated import (
 from convexkernels.estimators.hierarchical_classifier import HierarchicalGaussianClassifier
 from convexkernels.estimators.hierarchical_regressor import HierarchicalGaussianRegressor
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
+from convexkernels.estimators.spectral_classifier import SpectralKernelClassifier
+from convexkernels.estimators.spectral_regressor import SpectralKernelRegressor
 from convexkernels.estimators.tessellated import TessellatedSVC
 from convexkernels.estimators.tessellated_regression import TessellatedRidge, TessellatedSVR
 from convexkernels.estimators.voronoi_classification import VoronoiSVC
@@ -24,6 +26,8 @@ __all__ = [
     "MultipleKernelRidge",
     "MultipleKernelSVC",
     "MultipleKernelSVR",
+    "SpectralKernelClassifier",
+    "SpectralKernelRegressor",
     "TessellatedRidge",
     "TessellatedSVC",
     "TessellatedSVR",

@@ -1,0 +1,303 @@
+"""Automated spectral kernel learning from a table to an answer: choices, warm start, training, polish, certificate."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from convexkernels.outer.solution import OuterSolution
+from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.outer.spectral_inner import Moments, solve_inner
+from convexkernels.outer.spectral_learning import SETTINGS, Setting, SpectralLearning, SpectralPoint
+from convexkernels.outer.spectral_losses import ScoreLoss, SquaredLoss
+from convexkernels.outer.spectral_penalties import FrobeniusNorm
+from convexkernels.outer.spectral_selection import Width, choose_weights, choose_width, matched_trace_weight
+from convexkernels.outer.spectral_training import Epoch, Schedule, SpectralTraining, accuracy, negative_loss
+from convexkernels.progress import Silent
+from convexkernels.solution import Record, Status
+
+__all__ = ["Recipe", "SpectralFit", "continue_training", "learn_spectral"]
+
+# The warm start reads at most so many rows: it need not be the last word on W.
+WARM_ROWS = 20_000
+# What a loss of margins or probabilities asks of scores that were fitted to 0 and 1.
+STRETCH = {"squared": 1.0, "hinge": 2.0, "logistic": 4.0}
+# The ridge chosen for squared loss, times this, weighs about as much on the loss that is trained.
+LAM_SHARE = 0.1
+# Rows behind the choice of lam1 and lam2 from lists.
+CV_ROWS = 5000
+# Multiples of it that the final solve may choose from.
+POLISH_SHARES = tuple(10.0 ** np.arange(-2.0, 3.5, 0.5))
+DEFAULT_LAM2 = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Everything that decides how a spectral kernel is learned, validated by the parts that use it.
+
+    Attributes
+    ----------
+    setting : Setting
+    n_features : int
+        D.
+    feature_map : {"phi", "psi", "printed"}
+    sigma : float, sequence of float or None
+    lam1, lam2 : float, sequence of float or None
+    schedule : Schedule
+    polish : bool
+        Whether W is solved exactly at the end, for squared loss.
+    cv : int
+        Folds behind the choice of lam1 and lam2.
+    """
+
+    setting: Setting = field(default_factory=lambda: SETTINGS["ASKL"])
+    n_features: int = 2000
+    feature_map: str = "phi"
+    sigma: Any = None
+    lam1: Any = None
+    lam2: Any = None
+    schedule: Schedule = field(default_factory=Schedule)
+    polish: bool = True
+    cv: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralFit:
+    """What was learned and how.
+
+    Attributes
+    ----------
+    solution : OuterSolution
+    epochs : tuple of Epoch
+    initial : SpectralMap
+        Frequencies before training.
+    width : Width or None
+        The choice of sigma, where there was one.
+    scores : ndarray or None
+        Validation scores of the pairs (lam1, lam2), where there was a choice.
+    sigma, lam1, lam2 : float
+        What was used.
+    """
+
+    solution: OuterSolution
+    epochs: tuple[Epoch, ...]
+    initial: SpectralMap
+    width: Width | None
+    scores: Any
+    sigma: float
+    lam1: float
+    lam2: float
+
+
+def learn_spectral(
+    X: Any,
+    Y: Any,
+    loss: ScoreLoss,
+    recipe: Recipe,
+    *,
+    validation: Any = None,
+    codes: Any = None,
+    rng: Any,
+    backend: Backend,
+    progress: Silent | None = None,
+) -> SpectralFit:
+    """Learn frequencies and weights.
+
+    1. sigma and a ridge from closed-form leave-one-out risks on random features;
+    2. W exactly, by ridge regression, for the frequencies that were drawn: the warm start;
+    3. lam1 and lam2, where there is a choice, by successive halving from that start;
+    4. mini-batch training of everything, the best validation score being kept;
+    5. for squared loss, W exactly again, on all rows.
+
+    Parameters
+    ----------
+    X, Y : arrays of `backend`, shapes (m, n) and (m, K)
+    loss : ScoreLoss
+    recipe : Recipe
+    validation : array of int, optional
+        Rows that are not trained on (they join in step 5).
+    codes : array of int, shape (m,), optional
+        Classes: validation then counts hits instead of averaging the loss.
+    rng : Generator
+    """
+    began, progress = time.monotonic(), progress or Silent()
+    setting, schedule = recipe.setting, recipe.schedule
+    width = _width(X, Y, recipe, rng)
+    sigma, ridge = (float(recipe.sigma), 1e-5) if width is None else (width.sigma, width.lam)
+    initial = SpectralMap.draw(
+        X.shape[1],
+        recipe.n_features,
+        stationary=setting.stationary,
+        feature_map=recipe.feature_map,
+        rng=rng,
+        backend=backend,
+    ).scaled(sigma)
+    m = X.shape[0]
+    held = np.zeros(m, dtype=bool)
+    held[[] if validation is None else validation] = True
+    rows, validation = np.flatnonzero(~held), np.flatnonzero(held)
+    problem = SpectralLearning.stated(X, Y, loss, setting, lam1=0.0, lam2=0.0, backend=backend)
+    progress.note(f"sigma {sigma:.4g}, ridge {ridge:.2g}, {time.monotonic() - began:.2f} s")
+
+    start = _warm_start(problem, initial, rows, ridge, rng)
+    pairs = _pairs(recipe, ridge * (LAM_SHARE if width is not None else 1.0), start, problem)
+    scores = None
+    if len(pairs) > 1:
+        folds = _folds(problem, initial, rows, codes, ridge, recipe.cv, rng)
+        (lam1, lam2), scores = choose_weights(folds, pairs, schedule, rng=rng)
+        progress.note(f"lam1 {lam1:.3g}, lam2 {lam2:.3g} of {len(pairs)} pairs")
+    else:
+        lam1, lam2 = pairs[0]
+    problem = problem.with_weights(lam1, lam2 if setting.feature_norm else 0.0)
+
+    validate, tolerance = _validation(problem, validation, codes)
+    is_exact = isinstance(loss, SquaredLoss) and recipe.polish
+    n_epochs = 0 if is_exact and not setting.learned else schedule.max_epochs
+    training = SpectralTraining(problem.on_rows(rows), start, schedule, rng, validate, tolerance, progress)
+    first = problem.on_rows(rows).certificate(training.point)
+    training.run(n_epochs)
+    point = training.best
+    if is_exact and training.status is not Status.NUMERICAL_ERROR:
+        problem, point = _polished(problem, point, rows, validate if recipe.lam1 is None else None, ridge)
+        lam1 = problem.penalty.weight
+    solution = _solution(problem, point, training, first.residual, began)
+    return SpectralFit(solution, tuple(training.history), initial, width, scores, sigma, lam1, lam2)
+
+
+def continue_training(
+    fit: SpectralFit, training: SpectralTraining | None, X: Any, Y: Any, schedule: Schedule, rng: Any
+) -> tuple[SpectralFit, SpectralTraining]:
+    """One more pass, over new rows only; `training` carries the moments of Adam from call to call."""
+    began = time.monotonic()
+    old = fit.solution.problem
+    problem = replace(old, X=X, Y=Y)
+    if training is None:
+        training = SpectralTraining(problem, fit.solution.point.copy(), schedule, rng)
+    training.problem, training.schedule = problem, schedule
+    training.run(1)
+    solution = _solution(problem, training.best, training, 1.0, began)
+    epochs = (*fit.epochs, *training.history[-1:])
+    return replace(fit, solution=solution, epochs=epochs), training
+
+
+def _width(X: Any, Y: Any, recipe: Recipe, rng: Any) -> Width | None:
+    """Choose sigma where there is a choice."""
+    if recipe.sigma is not None and np.ndim(recipe.sigma) == 0:
+        return None
+    options: dict[str, Any] = {}
+    if not recipe.setting.learned:
+        # Frequencies that stay as they are deserve a closer look at their width.
+        options = {"n_rows": 3000, "n_frequencies": 768}
+    options["n_frequencies"] = min(options.get("n_frequencies", 384), recipe.n_features)
+    return choose_width(
+        X,
+        Y,
+        stationary=recipe.setting.stationary,
+        feature_map=recipe.feature_map,
+        rng=rng,
+        sigmas=recipe.sigma,
+        **options,
+    )
+
+
+def _warm_start(
+    problem: SpectralLearning, spectral_map: SpectralMap, rows: Any, ridge: float, rng: Any
+) -> SpectralPoint:
+    """W by ridge regression on (some of) the rows."""
+    some = rows if len(rows) <= WARM_ROWS else rng.choice(rows, WARM_ROWS, replace=False)
+    squared = replace(problem, loss=SquaredLoss(), penalty=FrobeniusNorm(ridge * LAM_SHARE)).on_rows(some)
+    found = solve_inner(squared, spectral_map).point
+    stretch = STRETCH[problem.loss.name]
+    return SpectralPoint(spectral_map, found.W * stretch, found.intercept * stretch).copy()
+
+
+def _pairs(recipe: Recipe, lam: float, start: SpectralPoint, problem: SpectralLearning) -> list[tuple[float, float]]:
+    """All pairs (lam1, lam2) to choose from; one where nothing is left open."""
+    if recipe.lam1 is None:
+        trace = recipe.setting.trace_norm
+        ones = [matched_trace_weight(lam, start.W / STRETCH[problem.loss.name]) if trace else lam]
+    else:
+        ones = [float(value) for value in np.atleast_1d(recipe.lam1)]
+    twos = [DEFAULT_LAM2 / problem.m] if recipe.lam2 is None else [float(value) for value in np.atleast_1d(recipe.lam2)]
+    if not recipe.setting.feature_norm:
+        twos = twos[:1]
+    return [(one, two) for one in ones for two in twos]
+
+
+def _validation(problem: SpectralLearning, rows: Any, codes: Any) -> tuple[Callable[..., float] | None, float]:
+    """How a point is scored on rows that are not trained on, and how much of a difference means nothing."""
+    if not len(rows):
+        return None, 0.0
+    held = problem.on_rows(rows)
+    if codes is None:
+        return negative_loss(held), 0.0
+    # The standard deviation of a share of hits of 95 %: a later point that is not worse by more is as good.
+    return accuracy(held, codes[rows]), math.sqrt(0.05 * 0.95 / len(rows))
+
+
+def _folds(
+    problem: SpectralLearning, initial: SpectralMap, rows: Any, codes: Any, ridge: float, cv: int, rng: Any
+) -> list[tuple[SpectralLearning, SpectralPoint, Callable[..., float]]]:
+    parts = np.array_split(rng.permutation(rows)[:CV_ROWS], cv)
+    folds = []
+    for part in parts:
+        train = np.setdiff1d(np.concatenate(parts), part)
+        validate, _ = _validation(problem, part, codes)
+        assert validate is not None
+        folds.append((problem.on_rows(train), _warm_start(problem, initial, train, ridge, rng), validate))
+    return folds
+
+
+def _polished(
+    problem: SpectralLearning, point: SpectralPoint, rows: Any, validate: Callable[..., float] | None, ridge: float
+) -> tuple[SpectralLearning, SpectralPoint]:
+    """The exact W for the learned frequencies, from all rows; lam1 by validation where it is open."""
+    penalty = problem.penalty
+    if validate is not None:
+        part = problem.on_rows(rows)
+        moments = Moments.of(point.map, part.X, part.Y)
+
+        def score(lam: float) -> float:
+            W = moments.ridge(lam)
+            return validate(_typed(point.map, W, moments.intercept(W), problem.backend))
+
+        lam = max((ridge * share for share in POLISH_SHARES), key=score)
+        weight = lam
+        if not isinstance(penalty, FrobeniusNorm):
+            weight = matched_trace_weight(lam, moments.ridge(lam))
+        penalty = type(penalty)(weight)
+        problem = replace(problem, penalty=penalty)
+    moments = Moments.of(point.map, problem.X, problem.Y)
+    start = None
+    if not isinstance(penalty, FrobeniusNorm):
+        W = moments.ridge(lam if validate is not None else 1e-6)
+        start = _typed(point.map, W, moments.intercept(W), problem.backend)
+    return problem, solve_inner(problem, point.map, start=start, moments=moments, max_iter=300).point
+
+
+def _typed(spectral_map: SpectralMap, W: Any, c: Any, backend: Backend) -> SpectralPoint:
+    return SpectralPoint(spectral_map, backend.xp.astype(W, backend.dtype), backend.xp.astype(c, backend.dtype))
+
+
+def _solution(
+    problem: SpectralLearning, point: SpectralPoint, training: SpectralTraining, scale: float, began: float
+) -> OuterSolution:
+    certificate = problem.certificate(point, scale=scale)
+    history = tuple(Record(int(e.epoch), e.objective, -math.inf, e.seconds) for e in training.history)
+    return OuterSolution(
+        problem,
+        point,
+        certificate,
+        training.status,
+        training.n_steps,
+        time.monotonic() - began,
+        history,
+        np.array([certificate.value]),
+        "adam",
+    )

@@ -1,0 +1,157 @@
+"""One set of formulas on two kinds of arrays: numpy's, and PyTorch tensors on any device.
+
+The formulas are written with the names of the Python array API standard, which numpy has and PyTorch nearly has:
+this module holds the difference. PyTorch is not a dependency; it is imported when tensors or a device are passed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
+
+__all__ = ["Backend", "MissingTorchError", "backend_for", "is_tensor", "to_numpy"]
+
+DTYPES = ("float32", "float64")
+
+
+class MissingTorchError(ConvexKernelsError, ImportError):
+    """A device was asked for, but PyTorch is not installed."""
+
+
+class _TorchNamespace:
+    """PyTorch under the names of the standard, where its own are different."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._torch, name)
+
+    def max(self, x: Any, *, axis: int, keepdims: bool = False) -> Any:
+        return self._torch.amax(x, dim=axis, keepdim=keepdims)
+
+    def mean(self, x: Any, *, axis: int) -> Any:
+        return self._torch.mean(x, dim=axis)
+
+    def sum(self, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
+        return self._torch.sum(x) if axis is None else self._torch.sum(x, dim=axis, keepdim=keepdims)
+
+    def argmax(self, x: Any, *, axis: int) -> Any:
+        return self._torch.argmax(x, dim=axis)
+
+    def astype(self, x: Any, dtype: Any) -> Any:
+        return x.to(dtype)
+
+
+class Backend:
+    """Where arrays live, what type they have, and the functions that work on them.
+
+    Attributes
+    ----------
+    xp : namespace
+        Functions under the names of the array API standard.
+    dtype : data type of `xp`
+    device : str or torch.device or None
+        None for numpy.
+    """
+
+    def __init__(self, dtype: str = "float32", device: Any = None) -> None:
+        if dtype not in DTYPES:
+            raise InvalidInputError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
+        self.device = None
+        self.xp: Any = np
+        if device is not None:
+            torch = _torch()
+            try:
+                self.device = torch.device(device)
+                torch.zeros(1, device=self.device)
+            except (RuntimeError, AssertionError, TypeError) as error:
+                raise InvalidInputError(
+                    f"device={device!r} cannot be used ({str(error).splitlines()[0]}); pass one that PyTorch has here, "
+                    "for example 'cpu', or None for numpy."
+                ) from error
+            self.xp = _TorchNamespace(torch)
+        self.dtype = getattr(self.xp, dtype)
+        self.double = self.xp.float64
+
+    @property
+    def is_numpy(self) -> bool:
+        """Whether arrays are numpy's."""
+        return self.device is None
+
+    def array(self, x: Any) -> Any:
+        """`x` as an array of this backend's type on its device; tensors do not pass through numpy."""
+        if self.is_numpy:
+            return np.ascontiguousarray(to_numpy(x), dtype=self.dtype)
+        return self.xp.asarray(x, dtype=self.dtype, device=self.device)
+
+    def index(self, rows: Any) -> Any:
+        """Row numbers as this backend indexes with them."""
+        return rows if self.is_numpy else self.xp.asarray(rows, device=self.device)
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        """Zeros of this backend's type on its device."""
+        return (
+            np.zeros(shape, self.dtype) if self.is_numpy else self.xp.zeros(shape, dtype=self.dtype, device=self.device)
+        )
+
+    def copy(self, x: Any) -> Any:
+        """A copy that shares no memory with `x`."""
+        return x.copy() if self.is_numpy else x.clone()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Namespaces cannot be pickled; their names can.
+        return {"dtype": str(self.dtype).split(".")[-1].strip("'>"), "device": self.device and str(self.device)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+
+def backend_for(arrays: dict[str, Any], *, dtype: str, device: Any = None) -> Backend:
+    """The backend that arrays ask for.
+
+    Parameters
+    ----------
+    arrays : dict of str to array-like
+        Arguments by name. Tensors bring their device along.
+    dtype : {"float32", "float64"}
+    device : str or torch.device, optional
+        Asked for explicitly; everything is moved there.
+
+    Raises
+    ------
+    InvalidInputError
+        For tensors on different devices where none is asked for.
+    MissingTorchError
+        When a device is asked for and PyTorch is not installed.
+    """
+    places = {name: x.device for name, x in arrays.items() if is_tensor(x)}
+    if device is None and len({str(place) for place in places.values()}) > 1:
+        found = ", ".join(f"{name} on {place}" for name, place in places.items())
+        raise InvalidInputError(f"tensors are on different devices ({found}); move them to one, or pass device=.")
+    if device is None and places:
+        device = next(iter(places.values()))
+    return Backend(dtype, device)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a PyTorch tensor (PyTorch is not imported to find out)."""
+    return any(kind.__module__.split(".")[0] == "torch" and kind.__name__ == "Tensor" for kind in type(x).__mro__)
+
+
+def to_numpy(x: Any) -> Any:
+    """`x` in numpy's memory."""
+    return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)
+
+
+def _torch() -> Any:
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise MissingTorchError(
+            "device= needs PyTorch, which is not installed: pip install torch, or leave device=None for numpy."
+        ) from error

@@ -1,0 +1,145 @@
+"""The feature maps of spectral kernels with their derivative in the frequencies, on any backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.spectral import FEATURE_MAPS, Spectral
+from convexkernels.outer.spectral_arrays import Backend, to_numpy
+from convexkernels.validation import check_whole_number
+
+__all__ = ["Features", "SpectralMap"]
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralMap:
+    """Frequencies and phases, both bands in one matrix so that one product serves them.
+
+    Attributes
+    ----------
+    omega : array of shape (n_features, D) or (n_features, 2 D)
+        Omega, beside it Omega2 when the kernel is not stationary.
+    phase : array of shape (D,) or (2 D,), or None
+        None for the exact map psi.
+    D : int
+        Number of waves, or of pairs of them.
+    backend : Backend
+    """
+
+    omega: Any
+    phase: Any
+    D: int
+    backend: Backend
+
+    @classmethod
+    def draw(
+        cls, n_features: int, n_frequencies: int, *, stationary: bool, feature_map: str, rng: Any, backend: Backend
+    ) -> SpectralMap:
+        """Frequencies from N(0, 1); multiply by sigma with :meth:`scaled`."""
+        if feature_map not in FEATURE_MAPS:
+            raise InvalidInputError(f"feature_map must be one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}.")
+        D = check_whole_number("n_features", n_frequencies, low=1)
+        bands = 1 if stationary else 2
+        omega = rng.standard_normal((n_features, bands * D))
+        phase = None
+        if feature_map != "psi":
+            first = rng.uniform(0.0, 2.0 * np.pi, D)
+            other = rng.uniform(0.0, 2.0 * np.pi, D) if feature_map == "printed" else first
+            phase = backend.array(first if stationary else np.concatenate([first, other]))
+        return cls(backend.array(omega), phase, D, backend)
+
+    @property
+    def is_stationary(self) -> bool:
+        return self.omega.shape[1] == self.D
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.D if self.phase is not None else 2 * self.D
+
+    @property
+    def scale(self) -> float:
+        """Factor of the sums of waves, (2D)^(-1/2) or (4D)^(-1/2); a single wave counts as two equal ones."""
+        factor = 2.0 if self.is_stationary else 1.0
+        return factor / float(np.sqrt((2.0 if self.phase is not None else 4.0) * self.D))
+
+    def scaled(self, sigma: float) -> SpectralMap:
+        """All frequencies times `sigma`."""
+        return replace(self, omega=self.omega * float(sigma))
+
+    def with_omega(self, omega: Any) -> SpectralMap:
+        """The same map with other frequencies."""
+        return replace(self, omega=omega)
+
+    def __call__(self, X: Any) -> Features:
+        """The features of the rows of `X`."""
+        return Features(self, X)
+
+    def kernel(self) -> Spectral:
+        """The kernel as an object of the library, in float64."""
+        omega = to_numpy(self.omega).astype(np.float64)
+        phase = None if self.phase is None else to_numpy(self.phase).astype(np.float64)
+        if self.is_stationary:
+            return Spectral(omega, None, phase)
+        first = None if phase is None else phase[: self.D]
+        second = None if phase is None or (phase[self.D :] == first).all() else phase[self.D :]
+        return Spectral(omega[:, : self.D], omega[:, self.D :], first, second)
+
+
+class Features:
+    """Features of some points, and the way back from their derivative to that of the frequencies.
+
+    Attributes
+    ----------
+    values : array of shape (m, width)
+    """
+
+    def __init__(self, spectral_map: SpectralMap, X: Any) -> None:
+        self.map = spectral_map
+        self.X = X
+        self.angles = X @ spectral_map.omega
+        if spectral_map.phase is not None:
+            self.angles += spectral_map.phase
+        xp = spectral_map.backend.xp
+        cosines = self._folded(xp.cos(self.angles))
+        if spectral_map.phase is None:
+            cosines = xp.concat([cosines, self._folded(xp.sin(self.angles))], axis=1)
+        cosines *= spectral_map.scale
+        self.values = cosines
+
+    def _folded(self, waves: Any) -> Any:
+        """The sum of both bands."""
+        if self.map.is_stationary:
+            return waves
+        D = self.map.D
+        folded = waves[:, :D]
+        folded += waves[:, D:]
+        return folded
+
+    def gradient(self, slope: Any) -> Any:
+        """Gradient in `omega` of the sum of ``slope * values``: D is diag(-scale sin(Omega'x + b)), not its inverse.
+
+        Parameters
+        ----------
+        slope : array of shape (m, width)
+
+        Returns
+        -------
+        array, same shape as ``map.omega``
+        """
+        xp, D, scale = self.map.backend.xp, self.map.D, self.map.scale
+        along = xp.sin(self.angles)
+        along *= -scale
+        bands = range(0, along.shape[1], D)
+        for start in bands:
+            along[:, start : start + D] *= slope[:, :D]
+        if self.map.phase is None:
+            cosines = xp.cos(self.angles)
+            cosines *= scale
+            for start in bands:
+                along[:, start : start + D] += cosines[:, start : start + D] * slope[:, D:]
+        return self.X.T @ along

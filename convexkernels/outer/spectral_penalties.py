@@ -1,0 +1,74 @@
+"""Penalties of the weights W, each with its proximal step; on any backend."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from convexkernels.outer.spectral_arrays import Backend
+
+__all__ = ["FrobeniusNorm", "Penalty", "TraceNorm", "shrink_singular_values"]
+
+
+@dataclass(frozen=True)
+class Penalty(ABC):
+    """A convex function of W, shape (width, K).
+
+    Attributes
+    ----------
+    weight : float, >= 0
+        lam1.
+    """
+
+    weight: float
+
+    @abstractmethod
+    def value(self, W: Any, backend: Backend) -> float:
+        """The penalty at W."""
+
+    @abstractmethod
+    def proximal(self, W: Any, step: float, backend: Backend) -> Any:
+        """The minimizer over V of ``|V - W|_F^2 / 2 + step * penalty(V)``."""
+
+
+@dataclass(frozen=True)
+class FrobeniusNorm(Penalty):
+    """``weight * |W|_F^2``."""
+
+    def value(self, W: Any, backend: Backend) -> float:
+        return self.weight * float(backend.xp.sum(W * W))
+
+    def proximal(self, W: Any, step: float, backend: Backend) -> Any:
+        return W / (1.0 + 2.0 * step * self.weight)
+
+
+@dataclass(frozen=True)
+class TraceNorm(Penalty):
+    """``weight * |W|_*``, the sum of the singular values."""
+
+    def value(self, W: Any, backend: Backend) -> float:
+        return self.weight * float(backend.xp.sum(backend.xp.linalg.svd(W, full_matrices=False)[1]))
+
+    def proximal(self, W: Any, step: float, backend: Backend) -> Any:
+        return shrink_singular_values(W, step * self.weight, backend)
+
+
+def shrink_singular_values(W: Any, threshold: float, backend: Backend) -> Any:
+    """U diag(max(sigma - threshold, 0)) V', the proximal step of ``threshold |W|_*`` (Proposition 1 of the paper).
+
+    W has few columns, so V and sigma are read from the small matrix W'W in float64: singular values are exact to
+    1e-8 of the largest one, which is less than what float32 keeps of W.
+    """
+    if threshold <= 0.0 or W.shape[1] == 0:
+        return W
+    xp = backend.xp
+    wide = W.shape[1] > W.shape[0]
+    tall = xp.astype(W.T if wide else W, backend.double)
+    squares, V = xp.linalg.eigh(tall.T @ tall)
+    sigma = xp.sqrt(xp.where(squares > 0.0, squares, 0.0 * squares))
+    kept = xp.where(
+        sigma > threshold, 1.0 - threshold / xp.where(sigma > threshold, sigma, 1.0 + 0.0 * sigma), 0.0 * sigma
+    )
+    shrunk = tall @ ((V * kept) @ V.T)
+    return xp.astype(shrunk.T if wide else shrunk, W.dtype)
