@@ -42,7 +42,8 @@ class MultipleKernelSVC(CandidateLearner, KernelClassifier):
     max_time : float, optional
         Seconds after which the best kernel so far is kept, with its certificate and a warning.
     solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"reduced-gradient"`` (SimpleMKL), ``"frank-wolfe"``, ``"conic"``.
+        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL),
+        ``"frank-wolfe"``, ``"conic"``.
     memory_limit : float, optional
         Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
     verbose : bool
@@ -142,7 +143,8 @@ class MultipleKernelSVR(CandidateLearner, KernelRegressor):
     max_time : float, optional
         Seconds after which the best kernel so far is kept, with its certificate and a warning.
     solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"reduced-gradient"`` (SimpleMKL), ``"frank-wolfe"``, ``"conic"``.
+        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL),
+        ``"frank-wolfe"``, ``"conic"``.
     memory_limit : float, optional
         Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
     verbose : bool
@@ -244,7 +246,8 @@ class MultipleKernelRidge(CandidateLearner, KernelRegressor):
     max_time : float, optional
         Seconds after which the best kernel so far is kept, with its certificate and a warning.
     solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"reduced-gradient"`` (SimpleMKL), ``"frank-wolfe"``, ``"conic"``.
+        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL),
+        ``"frank-wolfe"``, ``"conic"``.
     memory_limit : float, optional
         Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
     verbose : bool

@@ -42,7 +42,7 @@ class TessellatedSVC(KernelClassifier):
     max_time : float, optional
         Seconds after which the best kernel so far is kept, with its certificate and a warning.
     solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"frank-wolfe"`` or ``"conic"``.
+        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"`` or ``"conic"``.
     memory_limit : float, optional
         Bytes the matrices may take, checked before they are allocated; the free memory by default.
     verbose : bool

@@ -60,7 +60,7 @@ class TessellatedSVR(_TessellatedRegressor):
     max_time : float, optional
         Seconds after which the best kernel so far is kept, with its certificate and a warning.
     solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"frank-wolfe"`` or ``"conic"``.
+        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"`` or ``"conic"``.
     memory_limit : float, optional
         Bytes the matrices may take, checked before they are allocated; the free memory by default.
     verbose : bool
@@ -152,7 +152,7 @@ class TessellatedRidge(_TessellatedRegressor):
     max_time : float, optional
         Seconds after which the best kernel so far is kept, with its certificate and a warning.
     solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"frank-wolfe"`` or ``"conic"``.
+        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"`` or ``"conic"``.
     memory_limit : float, optional
         Bytes the matrices may take, checked before they are allocated; the free memory by default.
     verbose : bool

@@ -324,7 +324,7 @@ class KernelLearning:
         Parameters
         ----------
         solver : str, Program or solver object
-            ``"auto"``, ``"spectral-gradient"``, ``"frank-wolfe"``, ``"conic"`` ..., a :class:`Program` made by
+            ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"conic"`` ..., a :class:`Program` made by
             :meth:`to_cvxpy` (perhaps with constraints of your own), or a solver with settings.
         tol : float, > 0
             Relative duality gap at which to stop.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from convexkernels.linalg import longest_step
 
@@ -96,18 +96,16 @@ class SemidefiniteCone:
     def contains(self, D: Array) -> bool:
         """Whether D is inside the cone."""
         try:
-            np.linalg.cholesky(D)
-        except np.linalg.LinAlgError:
+            cholesky(D)
+        except LinAlgError:
             return False
         return True
 
     def scaling(self, P: Array, S: Array) -> Scaling | None:
         """The scaling of the pair, None where it is not inside the cone."""
         try:
-            L: Array = np.linalg.cholesky(P)
-            R: Array = np.linalg.cholesky(S)
-            return _SemidefiniteScaling(L, R)
-        except np.linalg.LinAlgError:
+            return _SemidefiniteScaling(cholesky(P, lower=True), cholesky(S, lower=True))
+        except LinAlgError:
             return None
 
 
