@@ -46,7 +46,7 @@ KNOWN_TO = {
     "dask": {"partition"},
     "distributed": {"partition"},
     "skops": {"cli"},
-    "pandas": set(),
+    "pandas": {"partition"},
     "torch": set(),
 }
 FORBIDDEN_NAMES = {"utils", "util", "misc", "common", "helpers", "helper", "core"}

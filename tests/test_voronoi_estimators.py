@@ -4,6 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
@@ -25,6 +28,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
+from convexkernels.estimators.base import sorted_rows
 from convexkernels.partition import training
 
 SMALL = {"n_lams": 3, "n_widths": 3}
@@ -180,6 +184,12 @@ def test_a_tessellated_kernel_per_cell():
     assert model.score(X, y) > 0.9
     learned = [cell.model for cell in model.machines_.machines if hasattr(cell, "model")]
     assert all(isinstance(m, TessellatedSVC) and m.solution_.certificate.relative_gap <= 1e-2 for m in learned)
+
+
+@settings(max_examples=50, deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(1, 30), st.integers(1, 3)), elements=st.integers(-2, 2).map(float)))
+def test_rows_are_sorted_by_all_columns(X):
+    assert np.array_equal(sorted_rows(X), np.lexsort(X.T[::-1]))
 
 
 # --- limits ------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ __all__ = [
     "TableReader",
     "TrainingTable",
     "class_weights",
+    "sorted_rows",
 ]
 
 Array = NDArray[np.float64]
@@ -107,7 +108,7 @@ class TrainingTable:
         """
         y = self.y.reshape(len(self.y), -1).astype(np.float64)
         keys = np.hstack([self.X, y])
-        order = np.lexsort(keys.T[::-1])
+        order = sorted_rows(keys)
         keys = keys[order]
         is_new = np.ones(len(keys), dtype=bool)
         is_new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
@@ -383,6 +384,17 @@ def _checked_weights(sample_weight: Any, m: int) -> Array:
             "sample_weight is zero everywhere (all weights are 0); rows to learn from need a weight > 0."
         )
     return weights
+
+
+def sorted_rows(table: Array) -> NDArray[np.intp]:
+    """The rows in lexicographic order: by the first column, and by the others only where it does not decide."""
+    order = np.argsort(table[:, 0], kind="stable")
+    first = table[order, 0]
+    equal = first[1:] == first[:-1]
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    rows = np.sort(order[tied])
+    order[tied] = rows[np.lexsort(table[rows].T[::-1])]
+    return order
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: Array) -> Array:

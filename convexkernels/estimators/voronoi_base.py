@@ -41,6 +41,7 @@ PARTITIONS = ("voronoi", "tree", "overlapping", "random")
 class VoronoiEstimator(TableReader, ABC):
     """Base of the estimators with one machine per cell; subclasses encode the targets."""
 
+    scale: bool
     radius: float | None
     max_cell_size: int | None
     time_budget: float | None

@@ -66,6 +66,7 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
         *,
         loss: str = "hinge",
         class_weight: Any = None,
+        scale: bool = True,
         radius: float | None = None,
         max_cell_size: int | None = None,
         time_budget: float | None = None,
@@ -87,6 +88,7 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
     ) -> None:
         self.loss = loss
         self.class_weight = class_weight
+        self.scale = scale
         self.radius = radius
         self.max_cell_size = max_cell_size
         self.time_budget = time_budget
@@ -122,7 +124,7 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
         return y
 
     def _encoding_of(self, summary: TableSummary) -> ClassEncoding:
-        return ClassEncoding.of_table(summary, self.class_weight)
+        return ClassEncoding.of_table(summary, self.class_weight, scale=bool(self.scale))
 
     def _set_encoding(self, encoding: ClassEncoding) -> None:
         self._encoding = encoding

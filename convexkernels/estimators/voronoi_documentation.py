@@ -8,7 +8,10 @@ __all__ = ["documented"]
 
 Estimator = TypeVar("Estimator", bound=type)
 
-_CELLS = """radius : float, > 0, optional
+_CELLS = """scale : bool
+        Scale every feature to [-1, 1] by its range in the table. False takes features as they are; the grid of widths
+        is meant for about that range.
+    radius : float, > 0, optional
         Of the balls that the cells lie in, on scaled features.
     max_cell_size : int, >= 2, optional
         Most training points of a cell; 2000 when neither a radius nor a budget is given.
@@ -20,7 +23,7 @@ _CELLS = """radius : float, > 0, optional
         neighbours; random chunks of the table, whose machines are averaged (the baseline).
     overlap : float, >= 0
         For "overlapping": a point teaches the cells whose centres are at most ``1 + overlap`` times as far as the
-        nearest one.
+        nearest one. A cell selects lam and the width on the points that it answers for, and trains on all.
     subset : int, optional
         Centres are sought among so many random points."""
 
@@ -64,7 +67,7 @@ _FITTED = """cover_ : Cover
     kernel_ : Kernel
         For Voronoi cells, the kernel with which one machine at price 1 is the machines of all cells.
     scaling_ : Scaling
-        How features are scaled: to [-1, 1].
+        How features are scaled.
     n_features_in_ : int"""
 
 _RANGE = """centre_, half_range_ : float

@@ -19,8 +19,10 @@ Array = NDArray[np.float64]
 Rows = tuple[Array, NDArray[Any], Array]
 
 
-def to_symmetric_box(summary: TableSummary) -> Scaling:
-    """The scaling that takes every feature onto [-1, 1] and leaves constant ones out."""
+def to_symmetric_box(summary: TableSummary, scale: bool) -> Scaling:
+    """The scaling that takes every feature onto [-1, 1] and leaves constant ones out; or none."""
+    if not scale:
+        return Scaling.none(summary.low[None, :])
     unit = Scaling.to_unit_box(np.stack([summary.low, summary.high]))
     return Scaling(unit.offset + 0.5 * unit.scale, 0.5 * unit.scale, unit.columns)
 
@@ -74,7 +76,7 @@ class ClassEncoding(Encoding):
     weights: Array
 
     @classmethod
-    def of_table(cls, summary: TableSummary, class_weight: Any) -> ClassEncoding:
+    def of_table(cls, summary: TableSummary, class_weight: Any, *, scale: bool) -> ClassEncoding:
         """The encoding of a table, or a refusal when it has one class."""
         weights = class_weights(class_weight, summary.targets, np.arange(len(summary.targets)), summary.totals)
         if not weights.any():
@@ -86,7 +88,7 @@ class ClassEncoding(Encoding):
                 f"y holds one class only ({classes.tolist()[0]!r}, in all rows of positive weight) where two or more "
                 "classes are needed; check how the rows were selected."
             )
-        return cls(to_symmetric_box(summary), classes, weights[kept])
+        return cls(to_symmetric_box(summary, scale), classes, weights[kept])
 
     @property
     def n_machines(self) -> int:
@@ -119,10 +121,10 @@ class RangeEncoding(Encoding):
     half_range: float
 
     @classmethod
-    def of_table(cls, summary: TableSummary) -> RangeEncoding:
+    def of_table(cls, summary: TableSummary, *, scale: bool) -> RangeEncoding:
         """The encoding of a table."""
         low, high = float(summary.targets[0]), float(summary.targets[1])
-        return cls(to_symmetric_box(summary), 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
+        return cls(to_symmetric_box(summary, scale), 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
     @property
     def n_machines(self) -> int:

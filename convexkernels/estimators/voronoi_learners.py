@@ -23,7 +23,7 @@ class RegressorLearner:
     estimator: Any
     fallback: GaussianLearner
 
-    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator) -> Any:
+    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Any = None) -> Any:
         """Fit a clone, or take a constant where there is nothing to learn."""
         if len(X) == 1 or (Y[:, :1] == Y).all():
             return self.constant(Y, weights)
@@ -42,7 +42,7 @@ class ClassifierLearner:
     estimator: Any
     fallback: GaussianLearner
 
-    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator) -> Any:
+    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Any = None) -> Any:
         """Fit a clone, or take a constant in a cell of one class."""
         codes = (Y[0] > 0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
         if (codes == codes[0]).all():

@@ -51,6 +51,7 @@ class VoronoiQuantile(VoronoiRegressor):
         self,
         *,
         quantile: float = 0.5,
+        scale: bool = True,
         radius: float | None = None,
         max_cell_size: int | None = None,
         time_budget: float | None = None,
@@ -70,6 +71,7 @@ class VoronoiQuantile(VoronoiRegressor):
         verbose: bool = False,
     ) -> None:
         self.quantile = quantile
+        self.scale = scale
         self.radius = radius
         self.max_cell_size = max_cell_size
         self.time_budget = time_budget

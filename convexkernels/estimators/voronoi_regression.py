@@ -32,7 +32,7 @@ class VoronoiRegressor(RegressorMixin, VoronoiEstimator):
         return check_labels_finite(y, len(y))
 
     def _encoding_of(self, summary: TableSummary) -> RangeEncoding:
-        return RangeEncoding.of_table(summary)
+        return RangeEncoding.of_table(summary, scale=bool(self.scale))
 
     def _set_encoding(self, encoding: RangeEncoding) -> None:
         self._encoding = encoding
@@ -88,6 +88,7 @@ class VoronoiRidge(VoronoiRegressor):
     def __init__(
         self,
         *,
+        scale: bool = True,
         radius: float | None = None,
         max_cell_size: int | None = None,
         time_budget: float | None = None,
@@ -107,6 +108,7 @@ class VoronoiRidge(VoronoiRegressor):
         max_time: float | None = None,
         verbose: bool = False,
     ) -> None:
+        self.scale = scale
         self.radius = radius
         self.max_cell_size = max_cell_size
         self.time_budget = time_budget

@@ -52,6 +52,7 @@ class VoronoiSVR(VoronoiRegressor):
         self,
         *,
         epsilon: float = 0.05,
+        scale: bool = True,
         radius: float | None = None,
         max_cell_size: int | None = None,
         time_budget: float | None = None,
@@ -71,6 +72,7 @@ class VoronoiSVR(VoronoiRegressor):
         verbose: bool = False,
     ) -> None:
         self.epsilon = epsilon
+        self.scale = scale
         self.radius = radius
         self.max_cell_size = max_cell_size
         self.time_budget = time_budget

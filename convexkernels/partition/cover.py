@@ -63,10 +63,13 @@ class Cover(ABC):
     n_cells : int
     average : bool
         Whether all cells answer for every point, and the answer is their mean.
+    overlaps : bool
+        Whether cells learn from points that others answer for.
     """
 
     n_cells: int
     average: bool = False
+    overlaps: bool = False
 
     @abstractmethod
     def cells(self, X: Any) -> Rows:
@@ -114,6 +117,8 @@ class OverlappingCover(VoronoiCover):
     overlap : float, >= 0
     radius : float, optional
     """
+
+    overlaps = True
 
     def __init__(self, centres: Any, overlap: float = 0.1, radius: float | None = None) -> None:
         super().__init__(centres, radius)

@@ -58,7 +58,7 @@ class DistributedMachines:
     status: Status
     seconds: float
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:  # pickle and copy ask for it
         raise InvalidInputError(
             "the machines are on a Dask cluster and cannot be copied or saved from here; bring them first: "
             "model.machines_ = model.machines_.gather()."
@@ -140,7 +140,7 @@ def learn_distributed_cells(
     groups = balanced_groups(expected, len(table.parts))
     shuffled = table.shuffled(encoding, cover, groups, seed)
     shown.note(f"{cover!r}: {len(table.parts)} parts of the table are shuffled to {len(shuffled)} groups of cells")
-    rule = delayed((encoding, learner, None if max_time is None else clock + max_time), traverse=False)
+    rule = delayed((encoding, cover, learner, None if max_time is None else clock + max_time), traverse=False)
     fallback = learner.constant(Y, weights)
     order = np.argsort(-expected, kind="stable").tolist()
     streams = np.random.SeedSequence(seed).spawn(cover.n_cells)
@@ -183,6 +183,8 @@ class _Cells:
         futures = dict(zip(client.compute(list(wanted.values())), wanted, strict=True))
         try:
             for future, report in _as_completed(futures):
+                if isinstance(report, BaseException):  # of a future that was cancelled, with its scheduler
+                    raise report
                 self.reports[futures[future]] = report
                 self.countdown.learned(futures[future])
                 future.release()
@@ -211,7 +213,7 @@ def _as_completed(futures: dict[Any, int]) -> Iterator[tuple[Any, LearnedCell]]:
 
 def _learn(part: Any, cell: int, rule: Any, fallback: Any, stream: np.random.SeedSequence) -> LearnedCell:
     """Learn in one cell of a part of the shuffled table."""
-    encoding, learner, deadline = rule
+    encoding, cover, learner, deadline = rule
     rows = np.flatnonzero(part["cell"].to_numpy() == cell)
     if not rows.size:
         return LearnedCell(fallback, 0, True)
@@ -220,7 +222,8 @@ def _learn(part: Any, cell: int, rule: Any, fallback: Any, stream: np.random.See
     X, Y, weights = encoding.merged(points, inside["y"].to_numpy(), inside["weight"].to_numpy())
     if deadline is not None and time.time() > deadline:
         return LearnedCell(learner.constant(Y, weights), len(X), False)
-    return LearnedCell(learner.learn(X, Y, weights, np.random.default_rng(stream)), len(X), True)
+    own = cover.cells(X) == cell if cover.overlaps else None
+    return LearnedCell(learner.learn(X, Y, weights, np.random.default_rng(stream), own), len(X), True)
 
 
 def _without_machine(cell: LearnedCell) -> LearnedCell:

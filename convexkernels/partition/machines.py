@@ -22,6 +22,7 @@ from convexkernels.validation import check_number, check_whole_number
 __all__ = ["CellLearner", "CellMachine", "GaussianLearner"]
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # Rows that are predicted at once.
 CHUNK = 4096
@@ -37,8 +38,13 @@ class CellPredictor(Protocol):
 class CellLearner(Protocol):
     """What learns in a cell; it has to be picklable."""
 
-    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator) -> CellPredictor:
-        """Learn from the m rows of a cell and their targets of shape (n_machines, m)."""
+    def learn(
+        self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Mask | None = None
+    ) -> CellPredictor:
+        """Learn from the m rows of a cell and their targets of shape (n_machines, m).
+
+        `own` marks the rows that the cell answers for; None stands for all.
+        """
 
     def constant(self, Y: Array, weights: Array) -> CellPredictor:
         """The best constants."""
@@ -59,7 +65,7 @@ class CellMachine:
     lam : float
         The pair that was chosen; `lam` is the price of ``|f|^2`` against the mean of the losses.
     price : float
-        That of ``|f|^2`` against their weighted sum: `lam` times the weight of the cell.
+        That of ``|f|^2`` against their weighted sum: `lam` times the weight of the rows that the cell answers for.
     clip : float
         Values are clipped to ``[-clip, clip]``.
     risks : ndarray of shape (n_widths, n_lams) or None
@@ -171,12 +177,38 @@ class GaussianLearner:
             b = np.array([_weighted_quantile(y, weights, share) for y in Y])
         return CellMachine(np.empty((0, 0)), np.empty((len(Y), 0)), b, clip=self.clip)
 
-    def learn(self, X: Array, Y: Array, weights: Array, rng: np.random.Generator) -> CellMachine:
-        """Select lam and width, and train on all rows; targets that are all the same give a constant."""
-        m, n = X.shape
-        if m == 1 or (Y[:, :1] == Y).all():
+    def learn(
+        self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Mask | None = None
+    ) -> CellMachine:
+        """Select lam and width, and train on all rows; targets that are all the same give a constant.
+
+        Where the cell answers for some rows only (`own`), the selection is made on these: held-out risks beyond the
+        border are not its business, and cost as much. The price of ``|f|^2`` is kept for the machine that learns from
+        all rows, because they are as dense beyond the border as before it.
+        """
+        if _is_constant(Y):
             return self.constant(Y, weights)
-        D = squared_distances(X, X)
+        if own is None or own.all() or not own.any() or _is_constant(Y[:, own]):
+            judged, D = (X, Y, weights), squared_distances(X, X)
+            width, lam, risks = self._selected(X, Y, weights, D, rng)
+        else:
+            judged = (X[own], np.ascontiguousarray(Y[:, own]), weights[own])
+            width, lam, risks = self._selected(*judged, squared_distances(judged[0], judged[0]), rng)
+            D = squared_distances(X, X)
+        price = lam * float(judged[2].sum())
+        D *= -1.0 / width**2
+        loss = self.make_loss(price)
+        alpha = loss.maximise_all(np.exp(D, out=D), Y, weights, tol=self.tol)
+        W = np.array([loss.coefficients(a, y) for a, y in zip(alpha, Y, strict=True)])
+        support = np.flatnonzero(W.any(axis=0))
+        clip = self.clip if len(Y) == 1 else np.inf  # between several machines, clipping would make ties
+        return CellMachine(X[support], W[:, support], np.zeros(len(Y)), width, lam, price, clip, risks)
+
+    def _selected(
+        self, X: Array, Y: Array, weights: Array, D: Array, rng: np.random.Generator
+    ) -> tuple[float, float, Array | None]:
+        """Width and lam of the least held-out risk, and the risks."""
+        m, n = X.shape
         blocks = held_out_blocks(m, self.validation, rng)
         held_out = m if blocks is None else max((len(block) for block in blocks), default=0)
         grid = Grid.of_cell(m if blocks is None else m - held_out, n, self.n_lams, self.n_widths)
@@ -185,15 +217,7 @@ class GaussianLearner:
             risks = self._risks(D, Y, weights, grid, blocks)
             # Of equal risks the most regular pair.
             i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
-        width, lam = float(grid.widths[i]), float(grid.lams[k])
-        D *= -1.0 / width**2
-        price = lam * float(weights.sum())
-        loss = self.make_loss(price)
-        alpha = loss.maximise_all(np.exp(D, out=D), Y, weights, tol=self.tol)
-        W = np.array([loss.coefficients(a, y) for a, y in zip(alpha, Y, strict=True)])
-        support = np.flatnonzero(W.any(axis=0))
-        clip = self.clip if len(Y) == 1 else np.inf  # between several machines, clipping would make ties
-        return CellMachine(X[support], W[:, support], np.zeros(len(Y)), width, lam, price, clip, risks)
+        return float(grid.widths[i]), float(grid.lams[k]), risks
 
     def _risks(self, D: Array, Y: Array, weights: Array, grid: Grid, blocks: Any) -> Array:
         if self.loss == "least_squares":
@@ -207,6 +231,10 @@ class GaussianLearner:
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""
         return 8.0 * m * (4.0 * m + 4.0 * min(m, self.rank))
+
+
+def _is_constant(Y: Array) -> bool:
+    return bool((Y[:, :1] == Y).all())
 
 
 def _weighted_quantile(y: Array, weights: Array, share: float) -> float:

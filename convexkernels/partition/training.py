@@ -102,12 +102,13 @@ def learn_cells(
     order = np.argsort(-members.sizes, kind="stable")
     order = order[members.sizes[order] > 0]
     streams = np.random.SeedSequence(seed).spawn(members.n_cells)
+    answering = cover.cells(X) if cover.overlaps else None
     work = ((int(j), members.rows(j), streams[j]) for j in order)
     machines: list[Any] = [None] * members.n_cells
     status = Status.OPTIMAL
     countdown = Countdown(table, members.sizes, started)
     try:
-        for j, machine in _results(X, Y, weights, learner, work, n_jobs):
+        for j, machine in _results(X, Y, weights, answering, learner, work, n_jobs):
             machines[j] = machine
             countdown.learned(j)
             if max_time is not None and time.monotonic() - started > max_time:
@@ -149,17 +150,34 @@ def conclude(n_left: int, n_cells: int, status: Status, started: float, shown: S
 
 
 def _learn_one(
-    learner: CellLearner, j: int, X: Array, Y: Array, weights: Array, stream: np.random.SeedSequence
+    learner: CellLearner, j: int, X: Array, Y: Array, weights: Array, stream: np.random.SeedSequence, own: Any
 ) -> tuple[int, CellPredictor]:
-    return j, learner.learn(X, Y, weights, np.random.default_rng(stream))
+    return j, learner.learn(X, Y, weights, np.random.default_rng(stream), own)
 
 
 def _results(
-    X: Array, Y: Array, weights: Array, learner: CellLearner, work: Iterator[Any], n_jobs: int | None
+    X: Array,
+    Y: Array,
+    weights: Array,
+    answering: Rows | None,
+    learner: CellLearner,
+    work: Iterator[Any],
+    n_jobs: int | None,
 ) -> Iterator[tuple[int, CellPredictor]]:
     """Learn cell after cell, or a few times as many as there are processes at once."""
     jobs = effective_n_jobs(n_jobs)
-    tasks = ((learner, j, X[rows], np.ascontiguousarray(Y[:, rows]), weights[rows], s) for j, rows, s in work)
+    tasks = (
+        (
+            learner,
+            j,
+            X[rows],
+            np.ascontiguousarray(Y[:, rows]),
+            weights[rows],
+            stream,
+            None if answering is None else answering[rows] == j,
+        )
+        for j, rows, stream in work
+    )
     if jobs == 1:
         for task in tasks:
             yield _learn_one(*task)

@@ -1,0 +1,339 @@
+"""Dask tables: the answers are those of the table in memory, on a real cluster too, and failures have a name."""
+
+import logging
+import os
+import pickle
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import Ridge
+
+from convexkernels import (
+    ClusterError,
+    ConvexKernelsWarning,
+    InvalidInputError,
+    Status,
+    VoronoiQuantile,
+    VoronoiRidge,
+    VoronoiSVC,
+    VoronoiSVR,
+)
+from convexkernels.partition.cluster import active_client
+from convexkernels.partition.distributed_cells import DistributedMachines
+from convexkernels.partition.distributed_table import balanced_groups
+from convexkernels.partition.summary import TableSummary
+from convexkernels.partition.training import LocalizedMachines
+
+SMALL = {"n_lams": 3, "n_widths": 3, "random_state": 0}
+
+# Nothing here waits for less than a slow machine may take; a small cluster needs small buffers.
+PATIENT = {
+    "distributed.comm.timeouts.connect": "300s",
+    "distributed.comm.timeouts.tcp": "300s",
+    "distributed.p2p.storage.buffer": "16 MiB",
+    "distributed.p2p.comm.buffer": "16 MiB",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+
+
+def table(m=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (m, 2))
+    return X, np.sin(4 * X[:, 0]) * X[:, 1] + 0.05 * rng.standard_normal(m)
+
+
+def labels(y):
+    return np.array(["low", "middle", "high"])[np.digitize(y, [-0.2, 0.2])]
+
+
+def parts(values, sizes):
+    return da.from_array(values, chunks=(tuple(sizes), *(-1 for _ in values.shape[1:])))
+
+
+@contextmanager
+def a_cluster(folder, **options):
+    """A scheduler here and two worker processes, reached through the loopback interface, and a client of it."""
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": 0} | options
+    with (
+        dask.config.set(PATIENT),
+        LocalCluster(
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            local_directory=str(folder),
+            **options,
+        ) as cluster,
+        Client(cluster, timeout="300s"),
+    ):
+        yield cluster
+
+
+# --- without a cluster ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        VoronoiRidge(max_cell_size=150, **SMALL),
+        VoronoiRidge(max_cell_size=150, partition="tree", **SMALL),
+        VoronoiRidge(max_cell_size=150, partition="overlapping", **SMALL),
+        VoronoiRidge(radius=0.7, scale=False, **SMALL),
+        VoronoiRidge(memory_budget=64.0 * 200**2, **SMALL),
+        VoronoiSVR(max_cell_size=150, validation=2, **SMALL),
+        VoronoiQuantile(max_cell_size=150, validation="split", **SMALL),
+        VoronoiSVC(max_cell_size=300, loss="least_squares", class_weight="balanced", **SMALL),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.partition}-{estimator.radius}",
+)
+def test_the_answer_is_that_of_the_table_in_memory(estimator):
+    X, y = table()
+    y = labels(y) if isinstance(estimator, VoronoiSVC) else y
+    weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    here = estimator.fit(X, y, sample_weight=weights)
+    expected = here.predict(X)
+    sizes = here.machines_.sizes.tolist()
+    there = estimator.fit(parts(X, [250, 0, 350]), parts(y, [250, 0, 350]), sample_weight=parts(weights, [250, 0, 350]))
+    predicted = there.predict(parts(X, [10, 590]))
+    assert isinstance(predicted, da.Array)
+    assert there.machines_.sizes.tolist() == sizes
+    if isinstance(estimator, VoronoiSVC):
+        assert np.mean(predicted.compute() == expected) > 0.99
+    else:
+        np.testing.assert_allclose(predicted.compute(), expected, atol=1e-3 * np.ptp(y))
+
+
+def test_random_chunks_and_dataframes():
+    X, y = table()
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["east", "north"]), npartitions=3)
+    target = dd.from_pandas(pd.Series(y), npartitions=3)
+    model = VoronoiRidge(partition="random", max_cell_size=200, **SMALL).fit(frame, target)
+    assert model.feature_names_in_.tolist() == ["east", "north"]
+    assert model.n_cells_ == 3
+    assert model.machines_.sizes.sum() == 600
+    predicted = model.predict(frame).compute()
+    assert np.corrcoef(predicted, y)[0, 1] > 0.97
+    np.testing.assert_allclose(predicted, model.predict(pd.DataFrame(X, columns=["east", "north"])))
+    with pytest.raises(InvalidInputError, match="feature names"):
+        model.predict(frame.rename(columns={"east": "west"}))
+
+
+def test_classes_are_lazy_arrays_of_labels_and_of_values():
+    X, y = table()
+    model = VoronoiSVC(max_cell_size=300, loss="least_squares", **SMALL).fit(
+        parts(X, [300, 300]), parts(labels(y), [300, 300])
+    )
+    query = parts(X, [600])
+    predicted, values = model.predict(query), model.decision_function(query)
+    assert predicted.dtype == model.classes_.dtype
+    assert values.shape == (600, 3)
+    assert np.array_equal(predicted.compute(), model.predict(X))
+    np.testing.assert_allclose(values.compute(), model.decision_function(X))
+    unknown = query[query[:, 0] > 0]
+    assert model.predict(unknown).compute().shape == (np.sum(X[:, 0] > 0),)
+
+
+def test_targets_in_memory_follow_the_parts_of_the_points():
+    X, y = table()
+    model = VoronoiRidge(max_cell_size=200, **SMALL)
+    here = model.fit(X, y).predict(X)
+    np.testing.assert_allclose(model.fit(parts(X, [100, 500]), y).predict(X), here, atol=1e-8)
+    apart = da.from_array(X, chunks=(200, 1))
+    np.testing.assert_allclose(model.fit(apart, parts(y, [450, 150])).predict(X), here, atol=1e-8)
+
+
+def test_a_sample_finds_cells_of_about_the_size():
+    X, y = table(2000)
+    model = VoronoiRidge(estimator=Ridge(), max_cell_size=200, subset=500, random_state=0)
+    model.fit(parts(X, [500] * 4), parts(y, [500] * 4))
+    assert model.n_cells_ >= 10
+    assert model.machines_.sizes.sum() == 2000
+    assert model.machines_.sizes.max() < 400
+
+
+def test_samples_of_parts_are_a_sample_of_the_whole(rng):
+    X, y, weights = rng.standard_normal((100, 2)), np.arange(100.0), np.ones(100)
+    found = [TableSummary.of_rows(X[i::4], y[i::4], weights[i::4], labels=False, size=10, seed=i) for i in range(4)]
+    whole = TableSummary.merged([*found, None], labels=False, size=10)
+    keys = np.sort(np.concatenate([np.random.default_rng(i).random(25) for i in range(4)]))[:10]
+    assert whole.n_rows == 100
+    assert np.array_equal(whole.keys, keys)
+    assert np.array_equal(whole.X, X[whole.y.astype(int)])
+    assert whole.targets.tolist() == [0.0, 99.0]
+    assert np.array_equal(whole.low, X.min(axis=0))
+    assert TableSummary.merged([None, None], labels=True, size=3) is None
+
+
+def test_groups_of_cells_are_balanced():
+    groups = balanced_groups(np.array([100, 10, 20, 60, 30]), 2)
+    assert sorted(np.bincount(groups, weights=[100, 10, 20, 60, 30]).tolist()) == [110, 110]
+    assert balanced_groups(np.array([5, 5]), 7).max() == 1
+
+
+def test_time_limit_answers_with_constants_and_warns():
+    X, y = table(400)
+    with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(TIME_LIMIT\)"):
+        model = VoronoiRidge(max_cell_size=50, max_time=1e-9, random_state=0).fit(parts(X, [400]), parts(y, [400]))
+    assert model.machines_.status is Status.TIME_LIMIT
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (da.ones((4, 2)), np.ones(3), r"y has shape \(3,\), but X has 4 rows"),
+        (da.ones((4, 2)), da.ones(3), "y has 3 entries, but X has 4 rows"),
+        (da.ones((4, 2)), da.ones((4, 1)), "y must be a Dask array or series of one dimension"),
+        (da.ones(4), da.ones(4), "X must be a Dask array or dataframe with rows and columns"),
+        (np.ones((4, 2)), da.ones(4), "y or sample_weight is a Dask collection, but X is ndarray"),
+        (da.ones((4, 2))[da.arange(4) > 0], np.ones(3), "X has parts of unknown lengths"),
+        (da.ones((4, 2), chunks=2)[da.arange(4, chunks=2) > 0], da.ones(3), "y has 1 partitions, but X has 2"),
+        (da.ones((4, 2))[da.arange(4) > 0], da.ones(2), r"partition 0: X has shape \(3, 2\), y \(2,\)"),
+        (da.ones((4, 2))[da.arange(4) > 9], da.ones(4)[da.arange(4) > 9], "X has no rows of positive weight in any"),
+        (da.ones((4, 2))[da.arange(4) > 2], da.ones(4)[da.arange(4) > 2], "X has 1 row of positive weight"),
+        (parts(np.array([[0.0], [1.0], [np.nan]]), [2, 1]), np.ones(3), "partition 1: X has a missing or infinite"),
+        (parts(np.ones((3, 1)), [2, 1]), np.array([0.0, 1.0, np.inf]), "partition 1: y has a missing or infinite"),
+    ],
+)
+def test_tables_that_cannot_be_used_are_refused(X, y, message):
+    with pytest.raises(InvalidInputError, match=message):
+        VoronoiRidge(**SMALL).fit(X, y)
+
+
+def test_parts_of_the_wrong_width_are_refused_by_number():
+    good, bad = np.random.default_rng(0).uniform(size=(5, 3)), np.zeros((5, 2))
+    blocks = [da.from_delayed(dask.delayed(block), (5, 3), float) for block in (good, bad)]
+    X = da.concatenate(blocks)
+    with pytest.raises(InvalidInputError, match="partition 1: X has 2 features, but 3 are expected"):
+        VoronoiRidge(**SMALL).fit(X, da.arange(10.0, chunks=5))
+    model = VoronoiRidge(**SMALL).fit(good, np.arange(5.0))
+    assert model.predict(blocks[0]).compute().shape == (5,)
+    with pytest.raises(InvalidInputError, match="partition 1: X has 2 features, but 3 are expected"):
+        model.predict(X).compute()
+    with pytest.raises(InvalidInputError, match="X has 4 features, but VoronoiRidge is expecting 3"):
+        model.predict(da.ones((5, 4)))
+    assert model.predict(X[:0]).compute().shape == (0,)
+
+
+def test_weights_and_labels_that_cannot_be_used_are_refused():
+    X, y = da.ones((4, 2), chunks=2), da.from_array(np.array(["a", "b", "a", "b"]), chunks=2)
+    with pytest.raises(InvalidInputError, match="partition 1: sample_weight must be finite and >= 0"):
+        VoronoiSVC(**SMALL).fit(X, y, sample_weight=da.from_array(np.array([1.0, 1.0, 1.0, -1.0]), chunks=2))
+    with pytest.raises(InvalidInputError, match="partition 0: y must hold class labels, got numbers with fractions"):
+        VoronoiSVC(**SMALL).fit(X, da.from_array(np.array([0.5, 1.0, 0.0, 1.0]), chunks=2))
+    with pytest.raises(InvalidInputError, match="partition 1: y must hold class labels, got missing ones"):
+        VoronoiSVC(**SMALL).fit(X, da.from_array(np.array(["a", "b", None, "a"], dtype=object), chunks=2))
+    with pytest.raises(InvalidInputError, match="y holds one class only"):
+        VoronoiSVC(**SMALL).fit(X, da.ones(4, chunks=2, dtype=int))
+    with pytest.raises(InvalidInputError, match="y holds one class only"):
+        VoronoiSVC(class_weight={"b": 0}, **SMALL).fit(X, y)
+
+
+# --- on a cluster of two processes ---------------------------------------------------------------
+
+
+class DiesOnce(RegressorMixin, BaseEstimator):
+    """A mean; the first worker that is asked for one is killed by it."""
+
+    def __init__(self, mark=""):
+        self.mark = mark
+
+    def fit(self, X, y):
+        try:
+            Path(self.mark).touch(exist_ok=False)
+        except FileExistsError:
+            self.mean_ = float(np.mean(y))
+            return self
+        os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+class Waits(DiesOnce):
+    """A mean that says when it was asked for, and takes its time."""
+
+    def fit(self, X, y):
+        Path(self.mark).touch()
+        time.sleep(600)
+        return self
+
+
+def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path):
+    X, y = table()
+    model = VoronoiRidge(max_cell_size=150, **SMALL)
+    expected = model.fit(X, y).predict(X)
+    points, targets = parts(X, [250, 0, 350]), parts(y, [250, 0, 350])
+    with a_cluster(tmp_path):
+        model.fit(points, targets)
+        assert isinstance(model.machines_, LocalizedMachines)
+        np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
+
+        # Machines that stay there answer for tables there and here, and can be brought.
+        model.set_params(gather=False).fit(points, targets)
+        assert isinstance(model.machines_, DistributedMachines)
+        np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-8)
+        with pytest.raises(InvalidInputError, match="the machines of the kernel are on a Dask cluster"):
+            model.kernel_  # noqa: B018
+        with pytest.raises(InvalidInputError, match="bring them first"):
+            pickle.dumps(model)
+
+        # A worker dies while it learns: what it had is done again, and nothing is missing.
+        dying = VoronoiRidge(estimator=DiesOnce(str(tmp_path / "mark")), max_cell_size=150, random_state=0)
+        dying.fit(points, targets)
+        assert (tmp_path / "mark").exists()
+        assert dying.machines_.status is Status.OPTIMAL
+        assert dying.machines_.sizes.sum() == 600
+        cells = dying.cover_.cells(dying.scaling_.apply(X))
+        means = np.array([y[cells == j].mean() for j in range(dying.n_cells_)])
+        np.testing.assert_allclose(dying.predict(X), means[cells], atol=1e-12)
+
+        # The machines that stayed on the dead worker are learned again.
+        model.machines_ = model.machines_.gather()
+        np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).predict(X), expected, atol=1e-8)
+
+
+def test_a_table_larger_than_the_memory_of_a_worker(tmp_path):
+    limit, m = 640 * 2**20, 2_200_000
+    X = da.random.default_rng(0).uniform(-1, 1, (m, 40), chunks=(m // 80, 40))
+    y = X[:, 0] * X[:, 1]
+    assert X.nbytes > limit
+    with a_cluster(tmp_path, memory_limit=limit):
+        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 64, subset=2000, random_state=0).fit(X, y)
+        assert model.machines_.sizes.sum() == m
+        assert float(((model.predict(X[: m // 8]) - y[: m // 8]) ** 2).mean().compute()) < 1.0 / 9.0
+
+
+def test_a_scheduler_that_is_gone_has_a_name(tmp_path):
+    X, y = table(200)
+    points, targets = parts(X, [100, 100]), parts(y, [100, 100])
+    mark = tmp_path / "mark"
+    with a_cluster(tmp_path) as cluster:
+
+        def close():
+            while not mark.exists():
+                time.sleep(0.05)
+            cluster.close(timeout=60)
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        with pytest.raises(ClusterError, match="the Dask cluster was lost, or gave up"):
+            VoronoiRidge(estimator=Waits(str(mark)), max_cell_size=50, random_state=0).fit(points, targets)
+        closing.join()
+        with pytest.raises(ClusterError, match="the scheduler of the active Dask client is gone"):
+            VoronoiRidge(**SMALL).fit(points, targets)
+    assert active_client() is None
