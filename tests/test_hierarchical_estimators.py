@@ -179,6 +179,6 @@ def test_bad_targets_are_refused():
         HierarchicalGaussianClassifier(multi_class="some").fit(X30, Y30)
     with pytest.raises(InvalidInputError, match="class labels"):
         HierarchicalGaussianClassifier().fit(X30, X30[:, 0])
+    rare = np.where(np.arange(30) == 4, "rare", "often")
     with pytest.raises(InvalidInputError, match="rarer class is too small"):
-        rare = np.where(np.arange(30) == 4, "rare", "often")
         HierarchicalGaussianClassifier(search="published").fit(X30, rare)

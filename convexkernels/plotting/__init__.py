@@ -4,6 +4,7 @@ from convexkernels.plotting.certificate import CertificateDisplay
 from convexkernels.plotting.concatenated import ErrorMapDisplay, GridTransformationDisplay, SurfaceDisplay
 from convexkernels.plotting.cover import CoverDisplay
 from convexkernels.plotting.decision_surface import DecisionSurfaceDisplay
+from convexkernels.plotting.hierarchical import FeatureRelevanceDisplay, KernelTreeDisplay, RiskHistoryDisplay
 from convexkernels.plotting.kernel_slice import KernelSliceDisplay
 from convexkernels.plotting.kernel_weights import (
     KernelMatricesDisplay,
@@ -17,11 +18,14 @@ __all__ = [
     "CoverDisplay",
     "DecisionSurfaceDisplay",
     "ErrorMapDisplay",
+    "FeatureRelevanceDisplay",
     "GridTransformationDisplay",
     "KernelMatricesDisplay",
     "KernelSliceDisplay",
+    "KernelTreeDisplay",
     "KernelWeightsDisplay",
     "ParameterMatrixDisplay",
     "RegularizationPathDisplay",
+    "RiskHistoryDisplay",
     "SurfaceDisplay",
 ]
