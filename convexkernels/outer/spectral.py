@@ -156,10 +156,12 @@ def learn_spectral(
         lam1, lam2 = pairs[0]
     problem = problem.with_weights(lam1, lam2 if setting.feature_norm else 0.0)
 
-    validate, tolerance = _validation(problem, validation, codes)
+    validate = _validation(problem, validation, codes)
     is_exact = isinstance(loss, SquaredLoss) and recipe.polish
     n_epochs = 0 if is_exact and not setting.learned else schedule.max_epochs
-    training = SpectralTraining(problem.on_rows(rows), start, schedule, rng, validate, tolerance, progress)
+    training = SpectralTraining(
+        problem.on_rows(rows), start, schedule, rng, validate, 0 if codes is None else len(validation), progress
+    )
     first = problem.on_rows(rows).certificate(training.point)
     training.run(n_epochs)
     point = training.best
@@ -230,15 +232,12 @@ def _pairs(recipe: Recipe, lam: float, start: SpectralPoint, problem: SpectralLe
     return [(one, two) for one in ones for two in twos]
 
 
-def _validation(problem: SpectralLearning, rows: Any, codes: Any) -> tuple[Callable[..., float] | None, float]:
-    """How a point is scored on rows that are not trained on, and how much of a difference means nothing."""
+def _validation(problem: SpectralLearning, rows: Any, codes: Any) -> Callable[..., float] | None:
+    """How a point is scored on rows that are not trained on."""
     if not len(rows):
-        return None, 0.0
+        return None
     held = problem.on_rows(rows)
-    if codes is None:
-        return negative_loss(held), 0.0
-    # The standard deviation of a share of hits of 95 %: a later point that is not worse by more is as good.
-    return accuracy(held, codes[rows]), math.sqrt(0.05 * 0.95 / len(rows))
+    return negative_loss(held) if codes is None else accuracy(held, codes[rows])
 
 
 def _folds(
@@ -248,7 +247,7 @@ def _folds(
     folds = []
     for part in parts:
         train = np.setdiff1d(np.concatenate(parts), part)
-        validate, _ = _validation(problem, part, codes)
+        validate = _validation(problem, part, codes)
         assert validate is not None
         folds.append((problem.on_rows(train), _warm_start(problem, initial, train, ridge, rng), validate))
     return folds

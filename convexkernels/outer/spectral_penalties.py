@@ -65,7 +65,10 @@ def shrink_singular_values(W: Any, threshold: float, backend: Backend) -> Any:
     xp = backend.xp
     wide = W.shape[1] > W.shape[0]
     tall = xp.astype(W.T if wide else W, backend.double)
-    squares, V = xp.linalg.eigh(tall.T @ tall)
+    products = tall.T @ tall
+    if not bool(xp.all(xp.isfinite(products))):
+        return W  # nothing has singular values any more; whoever trains sees that W is not finite
+    squares, V = xp.linalg.eigh(products)
     sigma = xp.sqrt(xp.where(squares > 0.0, squares, 0.0 * squares))
     kept = xp.where(
         sigma > threshold, 1.0 - threshold / xp.where(sigma > threshold, sigma, 1.0 + 0.0 * sigma), 0.0 * sigma

@@ -100,8 +100,9 @@ class SpectralTraining:
         Shuffles the rows.
     validate : callable, optional
         Point -> score, larger being better.
-    tolerance : float
-        The last point is kept when its score is worse than the best one by no more than this.
+    n_hits : int
+        Number of points behind a score that is a share of hits. The last point is then kept unless its score is worse
+        than the best one by more than the standard deviation of such a share; 0: the best one is kept.
     best : SpectralPoint
         The point of the best validation score, or the last one where nothing validates.
     history : list of Epoch
@@ -113,7 +114,7 @@ class SpectralTraining:
     schedule: Schedule
     rng: Any
     validate: Callable[[SpectralPoint], float] | None = None
-    tolerance: float = 0.0
+    n_hits: int = 0
     progress: Silent = field(default_factory=Silent)
     history: list[Epoch] = field(default_factory=list, init=False)
     status: Status = field(default=Status.ITERATION_LIMIT, init=False)
@@ -163,9 +164,13 @@ class SpectralTraining:
             if self.schedule.patience is not None and without_better >= self.schedule.patience:
                 self.status = Status.EARLY_STOPPED
                 break
-        if self.history and self.history[-1].validation >= self.best_score - self.tolerance:
+        if self.history and self.history[-1].validation >= self.best_score - self._noise():
             self.best = self.point.copy()
         return self.status
+
+    def _noise(self) -> float:
+        p = self.best_score
+        return math.sqrt(max(p * (1.0 - p), 0.0) / self.n_hits) if self.n_hits else 0.0
 
     def one_epoch(self) -> float:
         """One pass over the data in a new order; returns the mean objective on the way."""

@@ -1,0 +1,113 @@
+"""Spectral kernels: exact features, shared phases, the printed map, refusals."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from convexkernels import Gaussian, InvalidInputError, Spectral
+from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_features import SpectralMap
+
+
+def four_cosines(kernel, x, z):
+    """(1 / 4D) sum of the four cosines, pair by pair."""
+    total = 0.0
+    for w, v in zip(np.asarray(kernel.omega).T, np.asarray(kernel.omega2).T, strict=True):
+        total += np.cos(w @ x - v @ z) + np.cos(v @ x - w @ z) + np.cos(w @ (x - z)) + np.cos(v @ (x - z))
+    return total / (4 * np.asarray(kernel.omega).shape[1])
+
+
+def test_exact_features_realise_the_four_cosines(rng):
+    kernel = Spectral(rng.normal(0.5, 1.0, (3, 7)), rng.normal(-0.3, 1.5, (3, 7)))
+    X, Z = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    expected = [[four_cosines(kernel, x, z) for z in Z] for x in X]
+    np.testing.assert_allclose(kernel(X, Z), expected, atol=1e-13)
+    np.testing.assert_allclose(kernel.transform(X) @ kernel.transform(Z).T, expected, atol=1e-13)
+    assert kernel.transform(X).shape == (5, 14)
+
+
+def mean_over_phases(kernel, x, z):
+    """E <phi(x), phi(z)> over uniform phases, by quadrature: shared, or independent where there are two."""
+    w, v = np.asarray(kernel.omega), np.asarray(kernel.omega2)
+
+    def feature(point, b, c):
+        return (np.cos(point @ w + b) + np.cos(point @ v + c)) / np.sqrt(2 * w.shape[1])
+
+    def shared(b):
+        return float(feature(x, b, b) @ feature(z, b, b)) / (2 * np.pi)
+
+    def independent(b):
+        inner = np.linspace(0, 2 * np.pi, 64, endpoint=False)  # exact for trigonometric polynomials
+        return np.mean([float(feature(x, b, c) @ feature(z, b, c)) for c in inner]) / (2 * np.pi)
+
+    return quad(shared, 0, 2 * np.pi)[0], quad(independent, 0, 2 * np.pi)[0]
+
+
+def test_one_shared_phase_has_the_kernel_in_expectation_and_two_have_its_stationary_part(rng):
+    kernel = Spectral.random(2, 3, sigma=1.0, random_state=1)
+    x, z = rng.normal(size=(2, 2))
+    shared, independent = mean_over_phases(kernel, x, z)
+    assert shared == pytest.approx(kernel([x], [z])[0, 0], abs=1e-10)
+    stationary = 0.25 * np.mean(np.cos((x - z) @ kernel.omega) + np.cos((x - z) @ kernel.omega2))
+    assert independent == pytest.approx(stationary, abs=1e-10)
+    assert abs(shared - stationary) > 1e-3
+
+
+def test_stationary_kernels_depend_on_differences_and_approach_the_gaussian(rng):
+    kernel = Spectral.random(2, 40_000, sigma=1.5, stationary=True, random_state=0)
+    X, shift = rng.normal(size=(6, 2)), rng.normal(size=2)
+    assert kernel.is_stationary
+    np.testing.assert_allclose(kernel(X + shift), kernel(X), atol=1e-12)
+    np.testing.assert_allclose(kernel(X), Gaussian(0.5 * 1.5**2)(X), atol=0.02)
+    moving = Spectral.random(2, 400, sigma=1.5, random_state=0)
+    assert np.abs(moving(X + shift) - moving(X)).max() > 0.01
+
+
+def test_diagonal_is_at_most_one_and_one_when_stationary(rng):
+    X = rng.normal(size=(50, 3))
+    kernel = Spectral.random(3, 30, sigma=1.0, random_state=0)
+    expected = 0.5 * (1.0 + np.cos(X @ (kernel.omega - kernel.omega2))).mean(axis=1)
+    np.testing.assert_allclose(kernel.diag(X), expected, atol=1e-13)
+    np.testing.assert_allclose(Spectral.random(3, 30, stationary=True, random_state=0).diag(X), 1.0, atol=1e-13)
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+@pytest.mark.parametrize("feature_map", ["psi", "phi", "printed"])
+def test_features_for_training_are_those_of_the_kernel(rng, feature_map, stationary):
+    drawn = SpectralMap.draw(
+        3, 11, stationary=stationary, feature_map=feature_map, rng=rng, backend=Backend("float64")
+    ).scaled(0.7)
+    X = rng.normal(size=(8, 3))
+    kernel = drawn.kernel()
+    np.testing.assert_allclose(drawn(X).values, kernel.transform(X), atol=1e-14)
+    assert drawn.width == kernel.transform(X).shape[1]
+    assert kernel.is_stationary == stationary
+    assert (kernel.phase2 is not None) == (feature_map == "printed" and not stationary)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_frequencies": 0}, "n_frequencies must be a whole number >= 1, got 0"),
+        ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
+        ({"sigma": -1.0}, "sigma must be a finite number > 0, got -1"),
+        ({"feature_map": "rff"}, "feature_map must be one of psi, phi, printed, got 'rff'"),
+        ({"n_features": 0}, "n_features must be a whole number >= 1"),
+    ],
+)
+def test_bad_draws_are_refused(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Spectral.random(**{"n_features": 2, "n_frequencies": 5, **options})
+
+
+def test_parts_that_do_not_fit_are_refused(rng):
+    omega, X = rng.normal(size=(2, 5)), rng.normal(size=(4, 2))
+    for kernel, message in [
+        (Spectral(omega, omega[:, :4]), r"omega2 has shape \(2, 4\)"),
+        (Spectral(omega, None, np.zeros(4)), r"phase has shape \(4,\)"),
+        (Spectral(omega, omega, None, np.zeros(5)), "phase2 belongs to phase"),
+        (Spectral(omega * np.nan), "omega has a missing or infinite value"),
+        (Spectral(omega[:1]), "X has 2 features, but omega has 1 rows"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            kernel(X)

@@ -1,0 +1,341 @@
+"""Objective, gradients, proximal steps, the inner problem and training, against independent answers."""
+
+import dataclasses
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from convexkernels import ConvexKernelsWarning, InvalidInputError, Status
+from convexkernels.outer.spectral_adam import Adam
+from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.outer.spectral_inner import Moments, solve_inner
+from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
+from convexkernels.outer.spectral_losses import SCORE_LOSSES, score_loss
+from convexkernels.outer.spectral_penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
+from convexkernels.outer.spectral_selection import choose_weights, choose_width, matched_trace_weight
+from convexkernels.outer.spectral_training import Schedule, SpectralTraining, accuracy, negative_loss
+
+BACKEND = Backend("float64")
+
+
+def stated(rng, *, loss="squared", setting="ASKL", classes=3, m=40, n=3, D=6, feature_map="phi", lam1=1e-2, lam2=1e-3):
+    X = rng.normal(size=(m, n))
+    codes = rng.integers(classes, size=m)
+    codes[:classes] = np.arange(classes)
+    Y = score_loss(loss).targets_of(codes, classes)
+    setting = setting_of(setting)
+    problem = SpectralLearning.stated(X, Y, score_loss(loss), setting, lam1=lam1, lam2=lam2, backend=BACKEND)
+    drawn = SpectralMap.draw(
+        n, D, stationary=setting.stationary, feature_map=feature_map, rng=rng, backend=BACKEND
+    ).scaled(0.8)
+    K = Y.shape[1]
+    return problem, SpectralPoint(drawn, rng.normal(size=(drawn.width, K)), rng.normal(size=K)), codes
+
+
+# ---- gradients
+
+
+@pytest.mark.parametrize("feature_map", ["phi", "psi", "printed"])
+@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+@pytest.mark.parametrize("loss", SCORE_LOSSES)
+@pytest.mark.parametrize("classes", [2, 4])
+def test_gradients_agree_with_differences(rng, loss, setting, classes, feature_map):
+    problem, point, _ = stated(rng, loss=loss, setting=setting, classes=classes, feature_map=feature_map)
+    sizes = [point.map.omega.size, point.W.size, point.intercept.size]
+    cuts = np.cumsum(sizes)[:-1]
+
+    def unpacked(v):
+        omega, W, c = np.split(v, cuts)
+        return SpectralPoint(point.map.with_omega(omega.reshape(point.map.omega.shape)), W.reshape(point.W.shape), c)
+
+    def value(v):
+        return problem.objective(unpacked(v)) - problem.penalty.value(unpacked(v).W, BACKEND)
+
+    def slope(v):
+        _, slope_W, slope_c, slope_omega = problem.evaluate(unpacked(v))
+        return np.concatenate([slope_omega.ravel(), slope_W.ravel(), slope_c])
+
+    start = np.concatenate([point.map.omega.ravel(), point.W.ravel(), point.intercept])
+    error = check_grad(value, slope, start, seed=0, epsilon=1e-7)
+    assert error < 2e-5 * max(1.0, np.linalg.norm(slope(start)))
+
+
+def test_blocks_and_batches_add_up_to_the_objective(rng, monkeypatch):
+    problem, point, _ = stated(rng, m=50)
+    whole = problem.evaluate(point)
+    monkeypatch.setattr("convexkernels.outer.spectral_learning.BLOCK_ROWS", 7)
+    monkeypatch.setattr("convexkernels.outer.spectral_learning.blocks.__defaults__", (7,))
+    pieces = problem.evaluate(point)
+    for a, b in zip(whole, pieces, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    np.testing.assert_allclose(problem.decision_function(point, problem.X), point.scores(problem.X))
+    # Estimates on batches of equal size average to the value on all points, feature norm included.
+    means = [problem.smooth(point, problem.X[i : i + 10], problem.Y[i : i + 10])[0] for i in range(0, 50, 10)]
+    assert np.mean(means) == pytest.approx(problem.smooth(point, problem.X, problem.Y)[0])
+    features = point.map.kernel().transform(problem.X)
+    loss = np.mean(((features @ point.W + point.intercept - problem.Y) ** 2).sum(axis=1))
+    expected = loss + 1e-2 * np.linalg.norm(point.W, "nuc") + 1e-3 * np.sum(features**2)
+    assert problem.objective(point) == pytest.approx(expected)
+
+
+def test_losses_are_what_they_are_called(rng):
+    F, codes = rng.normal(size=(30, 4)), rng.integers(4, size=30)
+    own = F[np.arange(30), codes]
+    rival = np.where(np.eye(4)[codes] > 0, -np.inf, F).max(axis=1)
+    values = {name: score_loss(name).value(F, score_loss(name).targets_of(codes, 4), np) for name in SCORE_LOSSES}
+    assert values["hinge"] == pytest.approx(np.maximum(0, 1 - own + rival).mean())
+    assert values["logistic"] == pytest.approx((np.log(np.exp(F).sum(axis=1)) - own).mean())
+    assert values["squared"] == pytest.approx(((F - np.eye(4)[codes]) ** 2).sum(axis=1).mean())
+    f, signs = F[:, :1], np.where(codes % 2 == 1, 1.0, -1.0)[:, None]
+    assert score_loss("hinge").value(f, signs, np) == pytest.approx(np.maximum(0, 1 - signs * f).mean())
+    assert score_loss("logistic").value(f, signs, np) == pytest.approx(np.log1p(np.exp(-signs * f)).mean())
+    assert np.isfinite(score_loss("logistic").value(1e4 * f, signs, np))
+    with pytest.raises(InvalidInputError, match="loss must be one of 'squared', 'hinge', 'logistic', got 'log'"):
+        score_loss("log")
+
+
+def test_hinge_subgradient_lies_below(rng):
+    for classes in (2, 5):
+        loss = score_loss("hinge")
+        K = 1 if classes == 2 else classes
+        Y = loss.targets_of(rng.integers(classes, size=12), classes)
+        for _ in range(50):
+            F, G = rng.normal(size=(2, 12, K))
+            value, slope = loss.value_and_slope(F, Y, np)
+            assert loss.value(G, Y, np) >= value + np.sum(slope * (G - F)) - 1e-12
+
+
+# ---- penalties
+
+
+@pytest.mark.parametrize("shape", [(12, 4), (12, 1), (3, 8), (5, 5)])
+def test_singular_value_thresholding_solves_its_problem(rng, shape):
+    Q, threshold = rng.normal(size=shape), 0.7
+    W = shrink_singular_values(Q, threshold, BACKEND)
+    U, sigma, Vt = np.linalg.svd(Q, full_matrices=False)
+    np.testing.assert_allclose(W, (U * np.maximum(sigma - threshold, 0.0)) @ Vt, atol=1e-8 * sigma[0])
+    V = cp.Variable(shape)
+    cp.Problem(cp.Minimize(0.5 * cp.sum_squares(V - Q) + threshold * cp.normNuc(V))).solve(solver="CLARABEL")
+    np.testing.assert_allclose(W, V.value, atol=1e-4)
+    low = shrink_singular_values(np.outer(rng.normal(size=9), rng.normal(size=3)) + 1e-3, 0.1, BACKEND)
+    assert np.linalg.matrix_rank(low, tol=1e-7) == 1
+    assert not shrink_singular_values(Q, 2.0 * sigma[0], BACKEND).any()
+
+
+@pytest.mark.parametrize("penalty", [FrobeniusNorm(0.3), TraceNorm(0.3)])
+def test_proximal_steps_do_not_get_better_elsewhere(rng, penalty):
+    Q = rng.normal(size=(6, 3))
+
+    def value(V):
+        return 0.5 * np.sum((V - Q) ** 2) + 0.9 * penalty.value(V, BACKEND)
+
+    W = penalty.proximal(Q, 0.9, BACKEND)
+    for _ in range(50):
+        assert value(W) <= value(W + 0.1 * rng.normal(size=W.shape)) + 1e-12
+
+
+# ---- the convex inner problem
+
+
+def test_ridge_agrees_with_scikit_learn(rng):
+    problem, point, _ = stated(rng, setting="NSKL", lam1=0.05, lam2=0.0)
+    found = solve_inner(problem, point.map).point
+    peer = Ridge(alpha=0.05 * problem.m).fit(point.map(problem.X).values, problem.Y)
+    np.testing.assert_allclose(found.W, peer.coef_.T, atol=1e-8)
+    np.testing.assert_allclose(found.intercept, peer.intercept_, atol=1e-8)
+    certificate = dataclasses.replace(problem, learned=False).certificate(found)
+    # The proximal step of the certificate sees the penalty, the gradient of |W|^2 being 2 lam W.
+    assert certificate.residual < 1e-8
+
+
+def test_trace_norm_problem_agrees_with_cvxpy(rng):
+    problem, point, _ = stated(rng, setting="ASKL", lam1=0.1, lam2=0.0)
+    fit = solve_inner(problem, point.map, tol=1e-10, max_iter=20_000)
+    features = point.map(problem.X).values
+    W, c = cp.Variable(fit.point.W.shape), cp.Variable(fit.point.intercept.shape)
+    residual = features @ W + np.ones((problem.m, 1)) @ cp.reshape(c, (1, 3), order="C") - problem.Y
+    program = cp.Problem(cp.Minimize(cp.sum_squares(residual) / problem.m + 0.1 * cp.normNuc(W)))
+    program.solve(solver="CLARABEL")
+    assert problem.objective(fit.point) == pytest.approx(program.value, rel=1e-6)
+    assert dataclasses.replace(problem, learned=False).certificate(fit.point).residual < 1e-5
+
+
+def test_logistic_problem_agrees_with_scikit_learn(rng):
+    problem, point, codes = stated(rng, loss="logistic", setting="NSKL", lam1=0.01, lam2=0.0, m=80)
+    fit = solve_inner(problem, point.map, tol=1e-10, max_iter=20_000)
+    peer = LogisticRegression(C=1.0 / (2 * 0.01 * problem.m), tol=1e-10, max_iter=5000)
+    peer.fit(point.map(problem.X).values, codes)
+    np.testing.assert_allclose(fit.point.W, peer.coef_.T, atol=1e-4)
+
+
+def test_moments_of_blocks_are_those_of_the_whole(rng):
+    problem, point, _ = stated(rng, m=60)
+    moments = Moments.of(point.map, problem.X, problem.Y)
+    P, Y = point.map(problem.X).values, problem.Y
+    np.testing.assert_allclose(moments.A, np.cov(P.T, bias=True), atol=1e-12)
+    np.testing.assert_allclose(moments.B, (P - P.mean(axis=0)).T @ (Y - Y.mean(axis=0)) / 60, atol=1e-12)
+    assert moments.steepness() >= 2.0 * np.linalg.eigvalsh(moments.A)[-1] * 0.999
+
+
+# ---- training
+
+
+def test_fused_adam_is_adam(rng):
+    block, gradients = rng.normal(size=(70, 130)), rng.normal(size=(5, 70, 130))
+    mean, square, expected = 0.0, 0.0, block.copy()
+    adam = Adam(block, BACKEND)
+    for t, g in enumerate(gradients, start=1):
+        mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g * g
+        expected -= 0.01 * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+        adam.step(block, g, 0.01)
+    np.testing.assert_allclose(block, expected, rtol=1e-10)
+
+
+def test_training_with_proximal_steps_ends_at_the_minimizer_of_the_inner_problem(rng):
+    """With fixed frequencies the problem is convex; Adam with one step length for all of W solves it."""
+    problem, point, _ = stated(rng, setting="ASKL", lam1=0.1, lam2=0.0)
+    problem = dataclasses.replace(problem, learned=False)
+    start = SpectralPoint(point.map, np.zeros_like(point.W), np.zeros_like(point.intercept))
+    training = SpectralTraining(problem, start, Schedule(40, 0.01, 0.3, 1500), rng)
+    training.run(1500)
+    best = problem.objective(solve_inner(problem, point.map, tol=1e-10, max_iter=20_000).point)
+    assert problem.objective(training.point) == pytest.approx(best, rel=1e-4)
+    assert np.linalg.matrix_rank(training.point.W, tol=1e-6) < 3
+
+
+@pytest.mark.parametrize("loss", SCORE_LOSSES)
+@pytest.mark.parametrize("setting", ["SKL", "NSKL", "ASKL"])
+def test_training_lowers_the_objective_and_moves_the_frequencies(rng, loss, setting):
+    problem, point, codes = stated(rng, loss=loss, setting=setting, m=200, D=20, lam1=1e-4, lam2=1e-6)
+    codes = (problem.X[:, 0] > 0).astype(int) + (problem.X[:, 1] > 0)
+    problem = dataclasses.replace(problem, Y=problem.loss.targets_of(codes, 3))
+    before, omega = problem.objective(point), point.map.omega.copy()
+    training = SpectralTraining(problem, point.copy(), Schedule(20, 0.03, 1.0, 15), rng, accuracy(problem, codes))
+    assert training.run(15) is Status.ITERATION_LIMIT
+    assert problem.objective(training.best) < 0.3 * before
+    assert training.best_score > 0.85
+    assert np.abs(training.point.map.omega - omega).max() > 0.01
+    np.testing.assert_array_equal(point.map.omega, omega)
+    assert [epoch.epoch for epoch in training.history] == list(range(1, 16))
+
+
+def test_fixed_settings_leave_the_frequencies_alone(rng):
+    problem, point, _ = stated(rng, loss="logistic", setting="NSK")
+    omega = point.map.omega.copy()
+    training = SpectralTraining(problem, point, Schedule(10, 0.03, 1.0, 3), rng)
+    training.run(3)
+    np.testing.assert_array_equal(training.point.map.omega, omega)
+
+
+def test_numbers_that_are_not_finite_stop_training_with_the_last_good_weights(rng):
+    problem, point, _ = stated(rng, m=40)
+    training = SpectralTraining(problem, point.copy(), Schedule(10, 0.01, 1.0, 5), rng)
+    training.run(2)
+    good = training.best.copy()
+    broken = problem.X.copy()
+    broken[3] = np.nan
+    training.problem = dataclasses.replace(problem, X=broken)
+    with pytest.warns(ConvexKernelsWarning, match=r"epoch 3.*NUMERICAL_ERROR.*last good weights"):
+        assert training.run(3) is Status.NUMERICAL_ERROR
+    np.testing.assert_array_equal(training.best.W, good.W)
+    assert training.point.is_finite
+
+
+def test_patience_time_and_interrupts_end_training(rng, monkeypatch):
+    problem, point, _ = stated(rng, m=40)
+    scores = iter([0.5, 0.6, 0.5, 0.4, 0.3])
+    training = SpectralTraining(
+        problem, point.copy(), Schedule(10, 0.01, 1.0, 20, patience=2), rng, lambda p: next(scores)
+    )
+    assert training.run(20) is Status.EARLY_STOPPED
+    assert len(training.history) == 3
+    assert training.best_score == 0.6
+    late = SpectralTraining(problem, point.copy(), Schedule(1, 0.01, 1.0, 20, deadline=0.0), rng)
+    assert late.run(20) is Status.TIME_LIMIT
+    assert len(late.history) == 1
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    stopped = SpectralTraining(problem, point.copy(), Schedule(10, 0.01, 1.0, 20), rng)
+    monkeypatch.setattr(stopped, "one_epoch", interrupt)
+    assert stopped.run(20) is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (Schedule(batch_size=0), "batch_size must be a whole number >= 1"),
+        (Schedule(batch_size=41), "batch_size is 41, but there are only 40 rows"),
+        (Schedule(10, learning_rate=0.0), "learning_rate must be a finite number > 0"),
+        (Schedule(10, max_epochs=-1), "max_epochs must be a whole number >= 0"),
+        (Schedule(10, kind="linear"), "schedule must be 'cosine' or 'constant', got 'linear'"),
+        (Schedule(10, patience=0), "patience must be a whole number >= 1"),
+    ],
+)
+def test_bad_schedules_are_refused(schedule, message):
+    with pytest.raises(InvalidInputError, match=message):
+        schedule.checked(40)
+
+
+# ---- choices
+
+
+def test_leave_one_out_risks_are_those_of_refitting(rng):
+    X, y = rng.normal(size=(25, 2)), rng.normal(size=(25, 1))
+    width = choose_width(
+        X, y, stationary=True, feature_map="psi", rng=np.random.default_rng(5), sigmas=[0.5, 1.0], lams=[1e-3, 1e-1],
+        n_frequencies=10,
+    )  # fmt: skip
+    again = np.random.default_rng(5)
+    rows = again.permutation(25)
+    drawn = SpectralMap.draw(2, 10, stationary=True, feature_map="psi", rng=again, backend=BACKEND)
+    for i, sigma in enumerate([0.5, 1.0]):
+        P, t = drawn.scaled(sigma)(X[rows]).values, y[rows]
+        for j, lam in enumerate([1e-3, 1e-1]):
+            errors = []
+            for k in range(25):
+                left = np.arange(25) != k
+                peer = Ridge(alpha=25 * lam).fit(P[left], t[left])
+                errors.append((peer.predict(P[k : k + 1]).item() - t[k, 0]) ** 2)
+            # 25 lam instead of 24 lam: the closed form keeps the ridge of the whole table.
+            assert width.risks[i, j] == pytest.approx(np.mean(errors) / y.var(), rel=1e-8)
+
+
+def test_sigma_is_chosen_by_the_scale_of_the_data(rng):
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.sin(6 * X[:, :1])
+    a = choose_width(X, y, stationary=True, feature_map="phi", rng=np.random.default_rng(0))
+    b = choose_width(100 * X, y, stationary=True, feature_map="phi", rng=np.random.default_rng(0))
+    assert a.sigma == pytest.approx(100 * b.sigma)
+    assert a.risks.min() < 0.01
+    assert 1.0 < a.sigma < 12.0
+
+
+def test_matched_trace_weight_pulls_as_hard(rng):
+    W, lam = rng.normal(size=(9, 3)), 0.2
+    weight, h = matched_trace_weight(lam, W), 1e-6
+    pull = (lam * np.sum(((1 + h) * W) ** 2) - lam * np.sum(W**2)) / h
+    assert weight * (np.linalg.norm((1 + h) * W, "nuc") - np.linalg.norm(W, "nuc")) / h == pytest.approx(pull, rel=1e-4)
+
+
+def test_halving_finds_the_weight_that_validates_best(rng):
+    X = rng.uniform(-1, 1, (120, 2))
+    y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(120, 1))
+    problem = SpectralLearning.stated(
+        X, y, score_loss("squared"), SETTINGS["NSKL"], lam1=0.0, lam2=0.0, backend=BACKEND
+    )
+    drawn = SpectralMap.draw(2, 30, stationary=False, feature_map="phi", rng=rng, backend=BACKEND)
+    rows = np.arange(80)
+    start = SpectralPoint(drawn, np.zeros((30, 1)), np.zeros(1))
+    folds = [(problem.on_rows(rows), start, negative_loss(problem.on_rows(np.arange(80, 120))))]
+    pairs = [(1e-5, 0.0), (10.0, 0.0), (100.0, 0.0)]
+    best, scores = choose_weights(folds, pairs, Schedule(20, 0.03, 1.0, 8), rng=rng)
+    assert best == pairs[0]
+    assert scores.shape == (3,)
+    assert scores[0] == scores.max()
+    assert not start.W.any()
