@@ -27,9 +27,9 @@ from convexkernels.outer.hierarchical_architecture import make_tree
 NODES = (4, 8, 16)
 
 
-def timed(work):
+def timed(work, *arguments, **options):
     began = time.process_time()
-    work()
+    work(*arguments, **options)
     return time.process_time() - began
 
 
@@ -48,8 +48,8 @@ def gradient(options):
             M = rng.standard_normal((m, m)).astype(dtype)
             pairs = []
             for _ in range(repeats):
-                evaluate = timed(lambda: tree.evaluate(w**2, X, dtype=dtype).gram(lower=True))
-                slopes = timed(lambda: tree.evaluate(w**2, X, dtype=dtype).gradient(M, lower=True))
+                evaluate = timed(tree.evaluate(w**2, X, dtype=dtype).gram, lower=True)
+                slopes = timed(tree.evaluate(w**2, X, dtype=dtype).gradient, M, lower=True)
                 pairs.append((evaluate, slopes))
             matrix, slopes = np.median(pairs, axis=0)
             ratio = np.median([b / a for a, b in pairs])
@@ -72,9 +72,9 @@ def move(options):
             function = FixedFunction(tree, w, Z, X, rng.standard_normal((m, 1)), dtype)
             times = []
             for _ in range(repeats):
-                full = timed(lambda: function.reset(function.weights))
-                lower = timed(lambda: function.propose(3, function.weights[3] * 1.1))
-                upper = timed(lambda: function.propose(tree.n_weights - 1, function.weights[-1] * 1.1))
+                full = timed(function.reset, function.weights)
+                lower = timed(function.propose, 3, function.weights[3] * 1.1)
+                upper = timed(function.propose, tree.n_weights - 1, function.weights[-1] * 1.1)
                 times.append((full, lower, upper))
             full, lower, upper = np.median(times, axis=0)
             ratios = np.median([(b / a * nodes, c / a * nodes) for a, b, c in times], axis=0)

@@ -162,7 +162,8 @@ class HierarchicalEstimator(TableReader):
         for candidate in candidates:  # all of them are checked before the first is searched
             self._problem(candidate, X, Y, weights, seed)
         earlier = self._earlier_points() if self.warm_start else []
-        self.choice_, fold_machines = None, []
+        self.choice_ = None
+        fold_machines: list[Any] = []
         seconds = self.max_time
         if len(candidates) > 1 or self.average_folds:
             share = None if seconds is None else CHOICE_SHARE * seconds

@@ -9,17 +9,22 @@ exponential of the root.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.kernels.hierarchical_tree import TILE_ROWS, KernelTree, in_threads
+from convexkernels.kernels.hierarchical_tree import KernelTree, in_threads
 
 __all__ = ["FixedFunction", "anneal"]
 
 Array = NDArray[Any]
 
+# Rows are worked on in blocks of so many bytes: a few of them fit the second-level cache.
+BLOCK_BYTES = 2**18
+# Rounding adds up in what is updated: everything is evaluated anew after so many accepted moves.
+REFRESH = 100
 # A move multiplies a weight by exp(MOVE N(0, 1)).
 MOVE = 0.5
 
@@ -48,10 +53,12 @@ class FixedFunction:
         shape = (len(Z), len(X))
         self.passed = [np.empty(shape, dtype) for _ in tree.places[:-1]]  # what a node passes to its parent
         self.exponent = {i: np.empty(shape, dtype) for i, place in enumerate(tree.places) if not place.is_leaf}
-        # Where a proposal writes; one array per layer of its way up is enough.
-        self.spare = [np.empty(shape, dtype) for _ in range(2 * tree.depth)]
-        self.blocks = [slice(start, min(start + TILE_ROWS, len(Z))) for start in range(0, len(Z), TILE_ROWS)]
-        self._proposal: tuple[int, float, dict[tuple[str, int], Array]] | None = None
+        # Where a proposal writes what nodes would pass on: one array per layer of its way up is enough.
+        self.spare = [np.empty(shape, dtype) for _ in range(tree.depth - 1)]
+        size = max(1, BLOCK_BYTES // (len(X) * np.dtype(dtype).itemsize))
+        self.blocks = [slice(start, min(start + size, len(Z))) for start in range(0, len(Z), size)]
+        self.n_accepted = 0
+        self._proposal: tuple[int, float, list[int], dict[int, Array], dict[int, Any]] | None = None
         self.values = self._evaluate_all()
 
     def _shift(self, i: int, weights: Array) -> float:
@@ -98,47 +105,39 @@ class FixedFunction:
         """The values with one weight changed; nothing else changes until `accept`."""
         new = self.weights.copy()
         new[index] = weight
-        spare = iter(self.spare)
-        changed: dict[tuple[str, int], Array] = {}
         # The node whose passed values change first: the leaf itself, or the child that the weight belongs to.
         first = self._child_of(index)
         place = self.tree.places[first]
         inside = place.weights.start <= index < place.weights.stop
-        node, way = first, []
-        while node >= 0:
-            way.append(node)
-            node = self.tree.parents[node][0]
-        root = way[-1]
-        for i in way:
-            if i != root:
-                changed["passed", i] = next(spare)
-            if i != first:
-                changed["exponent", i] = next(spare)
+        way = [first]
+        while self.tree.parents[way[-1]][0] >= 0:
+            way.append(self.tree.parents[way[-1]][0])
+        spare = iter(self.spare)
+        changed = {i: next(spare) for i in way[:-1]}
         evaluation = self.tree.evaluate(new**2, self.Z, self.X, self.dtype) if inside else None
-        ratio = (weight / self.weights[index]) ** 2
+        ratio = self.dtype((weight / self.weights[index]) ** 2)
+        steps = {i: self.dtype(self._base(i, new) - self._base(i, self.weights)) for i in way[1:]}
         values = np.empty_like(self.values)
 
         def fill(rows: slice) -> None:
             scratch = np.empty((rows.stop - rows.start, len(self.X)), self.dtype)
             for position, i in enumerate(way):
-                target = scratch if i == root else changed["passed", i][rows]
+                target = changed[i][rows] if i in changed else scratch
                 if position == 0 and evaluation is None:
-                    np.multiply(self.passed[i][rows], self.dtype(ratio), out=target)
+                    np.multiply(self.passed[i][rows], ratio, out=target)
                 elif position == 0 and evaluation is not None:
                     evaluation.leaf_values(i, rows, target)
                 else:
-                    below, total = way[position - 1], changed["exponent", i][rows]
-                    np.subtract(changed["passed", below][rows], self.passed[below][rows], out=total)
-                    total += self.exponent[i][rows]
-                    step = self._base(i, new) - self._base(i, self.weights)
-                    if step != 0.0:
-                        total += self.dtype(step)
-                    np.exp(total, out=target)
-                if i == root:
-                    values[rows] = target @ self.alpha
+                    below = way[position - 1]
+                    np.subtract(changed[below][rows], self.passed[below][rows], out=target)
+                    target += self.exponent[i][rows]
+                    if steps[i] != 0.0:
+                        target += steps[i]
+                    np.exp(target, out=target)
+            values[rows] = target @ self.alpha
 
         in_threads(fill, self.blocks)
-        self._proposal = (index, weight, changed)
+        self._proposal = (index, weight, way, changed, steps)
         self._proposed_values = values
         return values
 
@@ -151,19 +150,23 @@ class FixedFunction:
     def accept(self) -> None:
         """Make the last proposal the current state."""
         assert self._proposal is not None
-        index, weight, changed = self._proposal
-        child = self._child_of(index)
-        if child in self.exponent:  # the exponent of a child that is an inner node contains the logarithm of its weight
-            self.exponent[child] += self.dtype(2.0 * np.log(weight / self.weights[index]))
+        index, weight, way, changed, steps = self._proposal
+        ratio = weight / self.weights[index]
         self.weights[index] = weight
-        free = [array for array in self.spare if all(array is not taken for taken in changed.values())]
-        for (kind, i), array in changed.items():
-            store: Any = self.passed if kind == "passed" else self.exponent
-            free.append(store[i])
-            store[i] = array
-        self.spare = free
-        self.values = self._proposed_values
-        self._proposal = None
+        self.values, self._proposal = self._proposed_values, None
+        self.n_accepted += 1
+        if self.n_accepted % REFRESH == 0:
+            self.reset(self.weights)
+            return
+        if self._child_of(index) in self.exponent:  # that of a child contains the logarithm of its weight
+            self.exponent[self._child_of(index)] += self.dtype(2.0 * np.log(ratio))
+        for below, i in pairwise(way):
+            old, self.passed[below] = self.passed[below], changed[below]
+            np.subtract(changed[below], old, out=old)
+            self.exponent[i] += old
+            if steps[i] != 0.0:
+                self.exponent[i] += steps[i]
+            self.spare = [array for array in self.spare if array is not changed[below]] + [old]
 
 
 def anneal(

@@ -217,7 +217,7 @@ def _anneal(
     watch: Watch,
 ) -> Array:
     """Steps 4 and 7."""
-    function = FixedFunction(problem.tree, weights, problem.X[parts.move], problem.X[parts.train], alpha, np.float64)
+    function = FixedFunction(problem.tree, weights, problem.X[parts.move], problem.X[parts.train], alpha)
     anneal(
         function,
         lambda values: risks.of_values(parts.move, values)[0],
