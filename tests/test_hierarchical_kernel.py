@@ -133,6 +133,7 @@ REFUSED = [
     (lambda: HierarchicalGaussian([1.0, -0.5]), "position 1"),
     (lambda: HierarchicalGaussian([np.nan, 1.0]), "nan at position 0"),
     (lambda: HierarchicalGaussian("ab"), "numbers"),
+    (lambda: HierarchicalGaussian([1.0, 1.0], gamma=1e-300), "at most 1e\\+100 over gamma"),
     (lambda: HierarchicalGaussian([1.0], gamma=0.0), "gamma"),
     (lambda: HierarchicalGaussian([1.0], features=[]), "features is empty"),
     (lambda: HierarchicalGaussian([1.0], features=[2]), "unknown feature 2; features are columns 0, ..., 1"),
@@ -148,6 +149,11 @@ REFUSED = [
 def test_what_is_no_kernel_is_refused(make, phrase):
     with pytest.raises(InvalidInputError, match=phrase):
         make()(np.zeros((3, 2)))
+
+
+def test_features_that_overflow_with_their_weights_are_refused():
+    with pytest.raises(InvalidInputError, match="rescale the features"):
+        HierarchicalGaussian([1e90])(np.array([[1e100], [2e100]]))
 
 
 def test_gradients_of_the_wrong_shape_are_refused():

@@ -17,6 +17,9 @@ __all__ = ["HierarchicalGaussian"]
 
 Array = NDArray[np.float64]
 
+# Squares of larger weights, times squares of features, come close to the largest float.
+LARGEST_WEIGHT = 1e100
+
 
 class HierarchicalGaussian(Kernel):
     """k(x, x') = exp(-gamma^-2 |Phi(x) - Phi(x')|^2), Phi the feature map of a weighted sum of kernels.
@@ -164,14 +167,16 @@ class HierarchicalGaussian(Kernel):
             raise InvalidInputError(f"weights must hold numbers ({error}).") from error
         if weights.ndim != 1 or not weights.size:
             raise InvalidInputError(f"weights must be a vector of at least one number, got shape {weights.shape}.")
-        bad = ~(np.isfinite(weights) & (weights >= 0.0) & (weights <= 1e100))
+        with np.errstate(over="ignore"):
+            scaled = weights / gamma
+        bad = ~((weights >= 0.0) & (scaled <= LARGEST_WEIGHT))
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             raise InvalidInputError(
-                f"weights must be >= 0, finite and at most 1e100, got {weights[i]} at position {i}; only their squares "
-                "count, so take absolute values."
+                f"weights must be >= 0, and at most {LARGEST_WEIGHT:g} over gamma, got {weights[i]} at position {i}; "
+                "only their squares count, so negative ones can be replaced by their absolute values."
             )
-        return weights / gamma
+        return scaled
 
     def _described(self, n_features: int) -> list[Any]:
         """The nested description that makes a tree."""

@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from convexkernels.exceptions import InvalidInputError
+
 __all__ = ["TILE_ROWS", "KernelTree", "Place", "TreeEvaluation", "in_threads"]
 
 Array = NDArray[Any]
@@ -182,7 +184,13 @@ class TreeEvaluation:
         place = self.tree.places[i]
         columns, root = list(place.features), np.sqrt(self.squares[place.weights])
         A, B = self._left[:, columns] * root, self._right[:, columns] * root
-        a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+        with np.errstate(over="ignore"):
+            a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+        if not max(a.max(), b.max()) < np.finfo(self.dtype).max / 8.0:
+            raise InvalidInputError(
+                f"X has features that overflow {np.dtype(self.dtype).name} when they are multiplied by their weights "
+                "and squared; rescale the features, or pass smaller weights."
+            )
         left = np.column_stack([2.0 * A, self._shift(i) - a, -np.ones(len(A))])
         right = np.column_stack([B, np.ones(len(B)), b])
         return _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)))
