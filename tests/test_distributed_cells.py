@@ -34,15 +34,24 @@ from convexkernels.partition.distributed_table import balanced_groups
 from convexkernels.partition.summary import TableSummary
 from convexkernels.partition.training import LocalizedMachines
 
+# A loaded machine is slow to make folders, and two test processes may want the same port for their status pages.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Creating scratch directories"),
+    pytest.mark.filterwarnings("ignore:Port .* is already in use"),
+]
+
 SMALL = {"n_lams": 3, "n_widths": 3, "random_state": 0}
 
-# Nothing here waits for less than a slow machine may take; a small cluster needs small buffers.
-PATIENT = {
+# Nothing here waits for less than a slow machine may take. Workers of little memory need small buffers, allocators
+# that give memory back, and no pauses: one that has nothing left to spill would never end.
+SETTINGS = {
     "distributed.comm.timeouts.connect": "300s",
     "distributed.comm.timeouts.tcp": "300s",
     "distributed.p2p.storage.buffer": "16 MiB",
     "distributed.p2p.comm.buffer": "16 MiB",
-    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.nanny.pre-spawn-environ.ARROW_DEFAULT_MEMORY_POOL": "system",
+    "distributed.nanny.pre-spawn-environ.MALLOC_ARENA_MAX": "2",
+    "distributed.worker.memory.pause": False,
 }
 
 
@@ -67,7 +76,7 @@ def a_cluster(folder, **options):
 
     options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": 0} | options
     with (
-        dask.config.set(PATIENT),
+        dask.config.set(SETTINGS),
         LocalCluster(
             processes=True,
             host="127.0.0.1",
@@ -308,14 +317,14 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path):
 
 
 def test_a_table_larger_than_the_memory_of_a_worker(tmp_path):
-    limit, m = 640 * 2**20, 2_200_000
-    X = da.random.default_rng(0).uniform(-1, 1, (m, 40), chunks=(m // 80, 40))
+    limit, m = 600 * 2**20, 2_000_000
+    X = da.random.default_rng(0).uniform(-1, 1, (m, 40), chunks=(m // 64, 40))
     y = X[:, 0] * X[:, 1]
     assert X.nbytes > limit
     with a_cluster(tmp_path, memory_limit=limit):
-        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 64, subset=2000, random_state=0).fit(X, y)
+        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 16, subset=2000, random_state=0).fit(X, y)
         assert model.machines_.sizes.sum() == m
-        assert float(((model.predict(X[: m // 8]) - y[: m // 8]) ** 2).mean().compute()) < 1.0 / 9.0
+        assert float(((model.predict(X[: m // 64]) - y[: m // 64]) ** 2).mean().compute()) < 1.0 / 9.0
 
 
 def test_a_scheduler_that_is_gone_has_a_name(tmp_path):
