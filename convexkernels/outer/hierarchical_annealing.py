@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.kernels.hierarchical_tree import KernelTree, in_threads
+from convexkernels.kernels.hierarchical_evaluation import in_threads
+from convexkernels.kernels.hierarchical_tree import KernelTree
 
 __all__ = ["FixedFunction", "anneal"]
 

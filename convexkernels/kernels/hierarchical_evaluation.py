@@ -1,0 +1,280 @@
+"""Evaluation of trees of Gaussian kernels, and all derivatives with respect to the weights in one backward pass.
+
+With ``q = w^2`` (top weights divided by gamma), every node is ``k = exp(-S)``,
+
+    leaves   S = sum_j q_j (x_j - x'_j)^2        above   S = 2 sum_i q_i (1 - k_i),
+
+equations (4) and (7) of Steinwart, Thomann and Schmid. A child passes ``e_i = 2 q_i k_i = exp(log(2 q_i) - S_i)`` on,
+and its parent is ``exp(sum e_i - 2 sum q_i)``: one GEMM, one exponential and one addition for each leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from convexkernels.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from convexkernels.kernels.hierarchical_tree import KernelTree, Place
+
+__all__ = ["TreeEvaluation", "in_threads"]
+
+Array = NDArray[Any]
+Rows = slice
+
+# Entries of a tile: what all nodes of a tile need at a time should stay in the second-level cache.
+TILE_ROWS, TILE_COLUMNS = 64, 512
+
+
+@dataclass(eq=False)
+class _Leaf:
+    """A leaf on given points: one product of `left` and `right` is ``log(2 q) - S``."""
+
+    left: Array
+    right: Array
+
+
+@dataclass(eq=False)
+class TreeEvaluation:
+    """The kernel of a tree with weights on given points; nothing of the size of the matrix is kept.
+
+    Parameters
+    ----------
+    tree : KernelTree
+    squares : ndarray of shape (n_weights,)
+        Squared weights, >= 0.
+    X : ndarray of shape (m, n)
+    Z : ndarray of shape (k, n) or None
+    dtype : numpy dtype
+        Precision of the matrix: float64, or float32 for searches.
+    """
+
+    tree: KernelTree
+    squares: Array
+    X: Array
+    Z: Array | None
+    dtype: Any
+    _leaves: dict[int, _Leaf] = field(init=False, repr=False)
+    _live: list[int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        other = self.X if self.Z is None else self.Z
+        # Differences do not change, and squared lengths cancel less, around the mean.
+        centre = other.mean(axis=0)
+        self._left, self._right = self.X - centre, other - centre
+        self._live = self._reachable()
+        self._leaves = {}
+
+    def _reachable(self) -> list[int]:
+        """Places that the root depends on: a child of weight 0 is cut off with all below it."""
+        live = {len(self.tree.places) - 1}
+        for i in range(len(self.tree.places) - 2, -1, -1):
+            parent, weight = self.tree.parents[i]
+            if parent in live and self.squares[weight] > 0.0:
+                live.add(i)
+        return sorted(live)
+
+    def _shift(self, i: int) -> float:
+        """log(2 q) of the weight of a node in its parent; 0 for the root."""
+        weight = self.tree.parents[i][1]
+        return 0.0 if weight < 0 else float(np.log(2.0 * self.squares[weight]))
+
+    def _leaf(self, i: int) -> _Leaf:
+        """A leaf, prepared when it is first needed: a move of one node needs one."""
+        if i not in self._leaves:
+            self._leaves[i] = self._prepare(i)
+        return self._leaves[i]
+
+    def _prepare(self, i: int) -> _Leaf:
+        place = self.tree.places[i]
+        columns, root = list(place.features), np.sqrt(self.squares[place.weights])
+        A, B = self._left[:, columns] * root, self._right[:, columns] * root
+        with np.errstate(over="ignore"):
+            a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+        if not max(a.max(), b.max()) < np.finfo(self.dtype).max / 8.0:
+            raise InvalidInputError(
+                f"X has features that overflow {np.dtype(self.dtype).name} when they are multiplied by their weights "
+                "and squared; rescale the features, or pass smaller weights."
+            )
+        left = np.column_stack([2.0 * A, self._shift(i) - a, -np.ones(len(A))])
+        right = np.column_stack([B, np.ones(len(B)), b])
+        return _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return len(self._left), len(self._right)
+
+    # -- forward -----------------------------------------------------------------------------------
+
+    def gram(self, *, lower: bool = False, out: Array | None = None) -> Array:
+        """The kernel matrix; with `lower`, only its lower triangle when there is one table (the rest undefined)."""
+        K = np.empty(self.shape, dtype=self.dtype) if out is None else out
+        symmetric = self.Z is None
+
+        def fill(rows: Rows) -> None:
+            for columns in self._columns(rows):
+                self._values(rows, columns, K[rows, columns])
+            if symmetric:
+                corner = K[rows, rows]
+                np.fill_diagonal(corner, 1.0)
+                if not lower:
+                    corner[:] = np.tril(corner) + np.tril(corner, -1).T
+                    K[: rows.start, rows] = K[rows, : rows.start].T
+
+        in_threads(fill, self._rows())
+        return K
+
+    def _rows(self) -> list[Rows]:
+        m = self.shape[0]
+        return [slice(start, min(start + TILE_ROWS, m)) for start in range(0, m, TILE_ROWS)][::-1]
+
+    def _columns(self, rows: Rows) -> Iterator[slice]:
+        """Tiles of a block of rows: the lower triangle of one table, everything of two."""
+        end = rows.stop if self.Z is None else self.shape[1]
+        return (slice(start, min(start + TILE_COLUMNS, end)) for start in range(0, end, TILE_COLUMNS))
+
+    def leaf_values(self, i: int, rows: Rows, out: Array) -> None:
+        """What leaf `i` passes on, ``2 q k`` (k itself where it is the root), for a block of rows of two tables."""
+        leaf = self._leaf(i)
+        np.matmul(leaf.left[rows], leaf.right, out=out)
+        np.minimum(out, self._shift(i), out=out)
+        np.exp(out, out=out)
+
+    def _values(self, rows: Rows, columns: slice, out: Array | None = None) -> dict[int, Array]:
+        """What every node passes on, on one tile; the root's is k and goes into `out`."""
+        kept: dict[int, Array] = {}
+        root = self._live[-1]
+        for i in self._live:
+            place = self.tree.places[i]
+            target = out if i == root and out is not None else None
+            if place.is_leaf:
+                leaf = self._leaf(i)
+                value = np.matmul(leaf.left[rows], leaf.right[:, columns], out=target)
+            else:
+                total = 2.0 * float(self.squares[place.weights].sum()) - self._shift(i)
+                parts = [kept[child] for child in place.children if child in kept]
+                shape = (rows.stop - rows.start, columns.stop - columns.start)
+                value = np.empty(shape, dtype=self.dtype) if target is None else target
+                value[:] = -total
+                for part in parts:
+                    value += part
+            # Distances are not negative; where rounding says so, the exponential must not amplify it.
+            np.minimum(value, self._shift(i), out=value)
+            np.exp(value, out=value)
+            kept[i] = value
+        return kept
+
+    # -- backward ----------------------------------------------------------------------------------
+
+    def gradient(self, M: Array, *, lower: bool = False) -> Array:
+        """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to log w, shape (n_weights,).
+
+        Parameters
+        ----------
+        M : ndarray of the shape of the matrix
+            For one table its symmetric part counts; with `lower` it is symmetric and its upper triangle is not read.
+
+        Notes
+        -----
+        Lemma 4.1 (with the factor k that its second formula lacks) by reverse accumulation: the derivative of the sum
+        with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's.
+        """
+        symmetric = self.Z is None
+        if symmetric and not lower:
+            M = 0.5 * (M + M.T)
+        total = np.zeros(self.tree.n_weights)
+        rows = self._rows()
+        for part in in_threads(lambda block: self._block_gradient(M, block, symmetric), rows):
+            total += part
+        return total
+
+    def _block_gradient(self, M: Array, rows: Rows, symmetric: bool) -> Array:
+        """The part of the gradient that a block of rows contributes."""
+        total = np.zeros(self.tree.n_weights)
+        for columns in self._columns(rows):
+            kept = self._values(rows, columns)
+            sensitivity = M[rows, columns].astype(self.dtype, copy=True)
+            if symmetric:  # every pair below the diagonal stands for two, those above for none
+                if columns.stop > rows.start:
+                    sensitivity = np.tril(sensitivity, rows.start - columns.start - 1)
+                sensitivity *= 2.0
+            for i, E in self._descend(kept, sensitivity, total):
+                place = self.tree.places[i]
+                total[place.weights] -= 2.0 * self.squares[place.weights] * self._moments(place, rows, columns, E)
+        return total
+
+    def _descend(self, kept: dict[int, Array], M: Array, total: Array) -> Iterator[tuple[int, Array]]:
+        """Walk down from the root; yields the derivatives with respect to -S of the leaves and adds up all others.
+
+        Overwrites M and what is kept.
+        """
+        root = self._live[-1]
+        M *= kept[root]
+        slopes = {root: M}
+        for i in reversed(self._live):
+            place, E = self.tree.places[i], slopes.pop(i)
+            if place.is_leaf:
+                yield i, E
+                continue
+            mass = float(E.sum(dtype=np.float64))
+            for position, child in enumerate(place.children):
+                if child in kept:
+                    slopes[child] = np.multiply(kept[child], E, out=kept[child])
+                    weight = place.weights.start + position
+                    inner = float(slopes[child].sum(dtype=np.float64))
+                    total[weight] += 2.0 * inner - 4.0 * float(self.squares[weight]) * mass
+
+    def pullback(self, M: Array) -> Array:
+        """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to the rows of the first of two tables."""
+        result = np.zeros(self.X.shape)
+        unused = np.zeros(self.tree.n_weights)
+        for rows in self._rows():
+            for columns in self._columns(rows):
+                kept = self._values(rows, columns)
+                for i, E in self._descend(kept, M[rows, columns].astype(self.dtype, copy=True), unused):
+                    features = list(self.tree.places[i].features)
+                    x, z = self._left[rows][:, features], self._right[columns][:, features]
+                    slope = E.sum(axis=1)[:, None] * x - E @ z
+                    result[rows, features] -= 2.0 * self.squares[self.tree.places[i].weights] * slope
+        return result
+
+    def _moments(self, place: Place, rows: Rows, columns: slice, E: Array) -> Array:
+        """``sum_ab E_ab (x_aj - z_bj)^2`` for the features j of a leaf."""
+        features = list(place.features)
+        x, z = self._left[rows][:, features], self._right[columns][:, features]
+        joined = E @ np.column_stack([z, np.ones(len(z))]).astype(self.dtype)
+        below = np.ones(len(x), dtype=self.dtype) @ E
+        cross = np.einsum("ij,ij->j", x, joined[:, :-1], dtype=np.float64)
+        return np.asarray(joined[:, -1].astype(np.float64) @ x**2 + below.astype(np.float64) @ z**2 - 2.0 * cross)
+
+
+_controller: ThreadpoolController | None = None
+
+
+def _n_threads() -> int:
+    """Threads that BLAS may use: the one number by which users and callers limit all work."""
+    global _controller
+    if _controller is None:
+        _controller = ThreadpoolController()
+    return max((info["num_threads"] for info in _controller.info() if info["user_api"] == "blas"), default=1)
+
+
+def in_threads(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    """Apply `work` to every part, in as many threads as BLAS may use, and return the results in order.
+
+    Inside, BLAS itself has one thread.
+    """
+    most = len(parts) // 4
+    count = min(_n_threads(), most) if most > 1 else 1
+    if count <= 1 or _controller is None:
+        return [work(part) for part in parts]
+    with _controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, parts))
