@@ -10,17 +10,23 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from convexkernels import (
+    ConcatenatedKernelRegressor,
     ConvexKernelsWarning,
     InvalidInputError,
+    MultipleKernelRidge,
+    MultipleKernelSVC,
+    MultipleKernelSVR,
     OverlappingCover,
     RandomChunks,
     Status,
+    TessellatedRidge,
     TessellatedSVC,
+    TessellatedSVR,
     TreeCover,
     VoronoiCover,
     VoronoiQuantile,
@@ -148,6 +154,83 @@ def test_weights_are_repetitions_and_zero_is_absence():
     np.testing.assert_allclose(weighted.predict(X), absent.predict(X), atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        VoronoiRidge(partition="overlapping"),
+        VoronoiSVR(validation=2),
+        VoronoiQuantile(validation=2),
+        VoronoiSVC(validation=2),
+        VoronoiSVC(loss="least_squares"),
+        VoronoiSVC(estimator=SVC()),
+        VoronoiRidge(estimator=Ridge()),
+    ],
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.partition}-{estimator.estimator}",
+)
+def test_weights_are_repetitions_for_every_loss_and_learner(estimator):
+    X, y = table(90)
+    y = y > 0 if isinstance(estimator, VoronoiSVC) else y
+    weights = np.random.default_rng(0).integers(1, 4, 90)
+    model = clone(estimator).set_params(max_cell_size=50, random_state=0, **SMALL)
+    weighted = model.fit(X, y, sample_weight=weights).predict(X)
+    repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).predict(X)
+    assert np.array_equal(weighted, repeated)
+    assert not np.array_equal(weighted, model.fit(X, y, sample_weight=weights**3).predict(X)) or y.dtype == bool
+
+
+@pytest.mark.parametrize("loss", ["hinge", "least_squares"])
+def test_class_weights_multiply_the_weights_of_rows(loss):
+    X, y = three_classes(150)
+    options = {"loss": loss, "max_cell_size": 80, "validation": 2, "random_state": 0, **SMALL}
+    rows = {"low": 5.0, "middle": 1.0, "high": 2.0}
+    by_class = VoronoiSVC(class_weight={"low": 5.0, "high": 2.0}, **options).fit(X, y)
+    by_row = VoronoiSVC(**options).fit(X, y, sample_weight=np.array([rows[label] for label in y]))
+    assert np.array_equal(by_class.decision_function(X), by_row.decision_function(X))
+    counts = dict(zip(*np.unique(y, return_counts=True), strict=True))
+    balanced = VoronoiSVC(class_weight="balanced", **options).fit(X, y)
+    by_hand = VoronoiSVC(**options).fit(X, y, sample_weight=np.array([150 / (3 * counts[label]) for label in y]))
+    np.testing.assert_allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-8)
+    assert np.mean(by_class.predict(X) == "low") > np.mean(VoronoiSVC(**options).fit(X, y).predict(X) == "low") - 0.01
+
+
+def test_classes_of_weight_zero_are_absent_and_strange_ones_refused():
+    X, y = three_classes(150)
+    options = {"loss": "least_squares", "max_cell_size": 80, "random_state": 0, **SMALL}
+    model = VoronoiSVC(class_weight={"middle": 0.0}, **options).fit(X, y)
+    kept = y != "middle"
+    assert model.classes_.tolist() == ["high", "low"]
+    assert np.array_equal(model.predict(X), VoronoiSVC(**options).fit(X[kept], y[kept]).predict(X))
+    with pytest.raises(InvalidInputError, match="class_weight names the class 'tall'"):
+        VoronoiSVC(class_weight={"tall": 2.0}, **options).fit(X, y)
+    with pytest.raises(InvalidInputError, match="class_weight must be None, 'balanced' or a dict"):
+        VoronoiSVC(class_weight="heavy", **options).fit(X, y)
+    with pytest.raises(InvalidInputError, match="class_weight is 0 for every class"):
+        VoronoiSVC(class_weight=dict.fromkeys(("low", "middle", "high"), 0.0), **options).fit(X, y)
+
+
+def test_features_may_be_taken_as_they_are():
+    X, y = table(200)
+    options = {"max_cell_size": 100, "random_state": 0, **SMALL}
+    plain = VoronoiRidge(scale=False, **options).fit(X, y)
+    assert np.array_equal(plain.scaling_.apply(X), X)
+    stretched = VoronoiRidge(**options).fit(X * [1.0, 50.0] + 3.0, y).predict(X * [1.0, 50.0] + 3.0)
+    np.testing.assert_allclose(VoronoiRidge(**options).fit(X, y).predict(X), stretched, atol=1e-6)
+    assert (
+        abs(VoronoiRidge(scale=False, **options).fit(X * [1.0, 50.0], y).predict(X * [1.0, 50.0]) - stretched).max()
+        > 1e-3
+    )
+
+
+def test_overlapping_cells_select_on_their_own_points():
+    X, y = table(300)
+    options = {"max_cell_size": 80, "random_state": 0, **SMALL}
+    apart = VoronoiRidge(**options).fit(X, y)
+    over = VoronoiRidge(partition="overlapping", overlap=0.3, **options).fit(X, y)
+    for own, wide in zip(apart.machines_.machines, over.machines_.machines, strict=True):
+        assert (own.lam, own.width, own.price) == (wide.lam, wide.width, wide.price)
+        assert len(wide.points) > len(own.points)
+
+
 def test_processes_and_seeds_change_nothing():
     X, y = table(300)
     options = {"max_cell_size": 80, "validation": 3, "random_state": 3, **SMALL}
@@ -190,6 +273,38 @@ def test_a_tessellated_kernel_per_cell():
 @given(arrays(np.float64, st.tuples(st.integers(1, 30), st.integers(1, 3)), elements=st.integers(-2, 2).map(float)))
 def test_rows_are_sorted_by_all_columns(X):
     assert np.array_equal(sorted_rows(X), np.lexsort(X.T[::-1]))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        TessellatedRidge(tol=1e-2),
+        TessellatedSVR(tol=1e-2),
+        MultipleKernelRidge(tol=1e-2),
+        MultipleKernelSVR(tol=1e-2),
+        ConcatenatedKernelRegressor(n_restarts=1, lam=0.1, mu=0.1, max_iter=30),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_every_kernel_may_be_learned_in_a_cell(learner):
+    X, y = table(120)
+    model = VoronoiRidge(estimator=learner, max_cell_size=70, random_state=0).fit(X, y)
+    assert model.n_cells_ > 1
+    assert all(isinstance(cell.model, type(learner)) for cell in model.machines_.machines)
+    assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("learner", [KNeighborsClassifier(), NearestCentroid(), MultipleKernelSVC(tol=1e-2)], ids=repr)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classifiers_may_decide_by_values_probabilities_or_labels(learner, n_classes):
+    X, y = three_classes(150)
+    y = y if n_classes == 3 else np.where(y == "low", "low", "other")
+    model = VoronoiSVC(estimator=learner, max_cell_size=80, random_state=0).fit(X, y)
+    cells = model.cover_.cells(model.scaling_.apply(X))
+    for j, cell in enumerate(model.machines_.machines):
+        rows = np.flatnonzero(cells == j)
+        codes = cell.model.predict(model.scaling_.apply(X[rows]))
+        assert np.array_equal(model.predict(X[rows]), model.classes_[codes])
 
 
 # --- limits ------------------------------------------------------------------------------------

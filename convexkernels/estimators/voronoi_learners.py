@@ -69,7 +69,7 @@ class _ClassifierCell:
     n_machines: int
 
     def values(self, X: Array) -> Array:
-        F = np.asarray(self.model.decision_function(X), dtype=np.float64)
+        F = self._decisions(X)
         if self.n_machines == 1:
             return F.reshape(-1, 1)
         if F.ndim == 1:
@@ -78,6 +78,16 @@ class _ClassifierCell:
         values = np.repeat(np.minimum(-1.0, F.min(axis=1, keepdims=True) - 1.0), self.n_machines, axis=1)
         values[:, self.model.classes_] = F
         return values
+
+    def _decisions(self, X: Array) -> Array:
+        """What the model decides by: its own values, or votes between -1 and 1 for its classes."""
+        if hasattr(self.model, "decision_function"):
+            return np.asarray(self.model.decision_function(X), dtype=np.float64)
+        if hasattr(self.model, "predict_proba"):
+            votes = 2.0 * np.asarray(self.model.predict_proba(X), dtype=np.float64) - 1.0
+        else:
+            votes = np.where(np.asarray(self.model.predict(X))[:, None] == self.model.classes_, 1.0, -1.0)
+        return votes[:, 1] if votes.shape[1] == 2 else votes
 
 
 def _fitted(model: Any, X: Array, y: NDArray[Any], weights: Array) -> Any:
