@@ -16,7 +16,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.outer.spectral import Recipe, SpectralFit, continue_training, learn_spectral
 from convexkernels.outer.spectral_arrays import Backend, backend_for, is_tensor, to_numpy
-from convexkernels.outer.spectral_learning import setting_of
+from convexkernels.outer.spectral_learning import SpectralPoint, blocks, setting_of
 from convexkernels.outer.spectral_losses import ScoreLoss
 from convexkernels.outer.spectral_training import Schedule, SpectralTraining
 from convexkernels.progress import as_progress
@@ -38,6 +38,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
     sigma: Any
     lam1: Any
     lam2: Any
+    loss: str
     batch_size: int | None
     learning_rate: float | None
     max_epochs: int
@@ -52,8 +53,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
     max_time: float | None
     random_state: Any
     verbose: bool
-
-    _default_rate = 0.03
 
     # -- parameters --------------------------------------------------------------------------------
 
@@ -73,7 +72,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
             deadline = time.monotonic() + check_number("max_time", self.max_time, low=0.0, open_low=True)
         schedule = Schedule(
             batch_size=min(DEFAULT_BATCH, m) if self.batch_size is None else self.batch_size,
-            learning_rate=self._default_rate if self.learning_rate is None else self.learning_rate,
+            learning_rate=self._rate(),
             max_epochs=self.max_epochs,
             kind=self.schedule,
             patience=self.patience if self.early_stopping else None,
@@ -90,6 +89,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
             self.polish,
             self.cv,
         )
+
+    def _rate(self) -> float:
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 0.1 if self.loss == "squared" else 0.03
 
     def _held_out(self, m: int, codes: Any, rng: Any) -> Any:
         """Rows that are not trained on; none where there are too few."""
@@ -135,9 +139,20 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         return points
 
     def _scores(self, X: Any) -> Any:
-        """Scores at new points: a tensor where tensors came in, else an array of float64."""
-        scores = self.solution_.point.scores(self._points(X)) if hasattr(self, "solution_") else self._points(X)
-        return scores if is_tensor(X) else np.asarray(to_numpy(scores), dtype=np.float64)
+        """Scores at new points: tensors where tensors come in, else float64, one block of rows at a time.
+
+        In float64 the answer for a row does not depend on the rows beside it.
+        """
+        point = self._learned()
+        if is_tensor(X):
+            return point.scores(self._points(X))
+        points, kernel = self._new_points(X), self.kernel_
+        W, c = to_numpy(point.W).astype(np.float64), to_numpy(point.intercept).astype(np.float64)
+        return np.concatenate([kernel.transform(points[at]) @ W + c for at in blocks(len(points))])
+
+    def _learned(self) -> SpectralPoint:
+        check_is_fitted(self)
+        return self.solution_.point
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -167,7 +182,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         m = X.shape[0]
         schedule = Schedule(
             batch_size=min(DEFAULT_BATCH if self.batch_size is None else self.batch_size, m),
-            learning_rate=0.3 * (self._default_rate if self.learning_rate is None else self.learning_rate),
+            learning_rate=0.3 * self._rate(),
             weight_rate=0.3,
             max_epochs=1,
             kind="constant",
@@ -216,9 +231,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         array of shape (n_samples, n_features_out)
             All at once: for long tables transform parts of them.
         """
-        points = self._points(X)
-        values = self.solution_.point.map(points).values
-        return values if is_tensor(X) else np.asarray(to_numpy(values), dtype=np.float64)
+        point = self._learned()
+        return point.map(self._points(X)).values if is_tensor(X) else self.kernel_.transform(self._new_points(X))
 
 
 def _checked_tensor(X: Any, backend: Backend) -> Any:

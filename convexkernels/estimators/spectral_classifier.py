@@ -50,7 +50,7 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     batch_size : int or None
         Rows per step; None: 64, or all where there are fewer. The paper has 32. Larger ones are faster per epoch.
     learning_rate : float or None
-        First step of the frequencies relative to their size. None: 0.03.
+        First step of the frequencies relative to their size. None: 0.03, for the squared loss 0.1.
     max_epochs : int, >= 0
         Passes over the data.
     schedule : {"cosine", "constant"}

@@ -44,7 +44,7 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     batch_size : int or None
         Rows per step; None: 64, or all where there are fewer. The paper has 32. Larger ones are faster per epoch.
     learning_rate : float or None
-        First step of the frequencies relative to their size. None: 0.01.
+        First step of the frequencies relative to their size. None: 0.1.
     max_epochs : int, >= 0
         Passes over the data.
     schedule : {"cosine", "constant"}
@@ -106,7 +106,6 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     """
 
     _multi_output = True
-    _default_rate = 0.01
 
     def __init__(
         self,

@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 REACHES = tuple(2.0 ** np.arange(-1.0, 6.0))
 RIDGES = tuple(10.0 ** np.arange(-7.0, 1.0, 0.5))
 SELECTION_ROWS = 1500
+# With a risk above this share of the variance no sigma has said anything: a wave within a median distance is taken.
+SILENT = 0.97
 SELECTION_WAVES = 384
 
 
@@ -115,7 +117,9 @@ def choose_width(
     ascending = sorted(risks)
     table = np.array([risks[sigma] for sigma in ascending])
     at = np.unravel_index(int(np.argmin(table)), table.shape)
-    return Width(ascending[at[0]], float(lams[at[1]]), np.array(ascending), np.asarray(lams, dtype=float), table)
+    if sigmas is None and table[at] > SILENT:
+        at = (int(np.searchsorted(ascending, 1.5 * unit)), int(at[1]))
+    return Width(float(ascending[at[0]]), float(lams[at[1]]), np.array(ascending), np.asarray(lams, dtype=float), table)
 
 
 def _leave_one_out(P: Array, Y: Array, lams: Array) -> Array:

@@ -1,0 +1,331 @@
+"""The spectral estimators: scikit-learn's checks, what they learn, passes over new rows, limits, refusals."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, make_moons
+from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from convexkernels import (
+    ConvexKernelsWarning,
+    InvalidInputError,
+    Spectral,
+    SpectralKernelClassifier,
+    SpectralKernelRegressor,
+    Status,
+)
+from convexkernels.outer import spectral_selection
+from convexkernels.outer.spectral_arrays import Backend, MissingTorchError, backend_for
+
+SMALL = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "batch_size": None, "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        SpectralKernelClassifier(**SMALL),
+        SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", dtype="float64", **SMALL),
+        SpectralKernelClassifier("SK", loss="squared", **SMALL),
+        SpectralKernelRegressor(**SMALL),
+        SpectralKernelRegressor("NSK", early_stopping=False, **SMALL),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X / 16.0, y, test_size=0.4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    X, _, y, _ = digits
+    return SpectralKernelClassifier(n_features=300, random_state=0).fit(X, y)
+
+
+def wave(m=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (m, 2))
+    return X, np.sin(5 * X[:, 0]) * X[:, 1] + 0.02 * rng.standard_normal(m)
+
+
+# ---- what is learned
+
+
+def test_defaults_come_close_to_a_tuned_machine(digits, fitted):
+    X, T, y, t = digits
+    assert fitted.score(T, t) > SVC(C=10.0).fit(X, y).score(T, t) - 0.01
+    assert fitted.sigma_ > 0.0
+    assert fitted.predict_proba(T).sum(axis=1) == pytest.approx(1.0)
+    np.testing.assert_array_equal(fitted.predict_proba(T).argmax(axis=1), fitted.predict(T))
+
+
+def test_scores_are_the_features_of_the_kernel_times_the_weights(digits, fitted):
+    T = digits[1][:50]
+    kernel, point = fitted.kernel_, fitted.solution_.point
+    assert isinstance(kernel, Spectral)
+    expected = kernel.transform(T) @ point.W + point.intercept
+    np.testing.assert_allclose(fitted.decision_function(T), expected, atol=1e-9)
+    np.testing.assert_allclose(fitted.transform(T), kernel.transform(T), atol=1e-12)
+    np.testing.assert_allclose(fitted.solution_.decision_function(T), fitted.decision_function(T), atol=2e-3)  # float32
+    assert fitted.initial_kernel_.omega.shape == kernel.omega.shape
+    assert np.abs(fitted.initial_kernel_.omega - kernel.omega).max() > 0.05
+    verified = fitted.solution_.verify()
+    assert verified.value == pytest.approx(fitted.solution_.value)
+
+
+def test_learned_features_serve_other_machines(digits, fitted):
+    X, T, y, t = digits
+    machine = RidgeClassifier(alpha=1e-3).fit(fitted.transform(X), y)
+    assert machine.score(fitted.transform(T), t) > 0.96
+    assert SVC(kernel=fitted.kernel_, C=100.0).fit(X[:300], y[:300]).score(T, t) > 0.9
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+@pytest.mark.parametrize("setting", ["SK", "NSK", "SKL", "NSKL", "ASKL"])
+def test_every_setting_and_loss_learns_two_classes(setting, loss):
+    X, y = make_moons(300, noise=0.1, random_state=0)
+    T, t = make_moons(300, noise=0.1, random_state=1)
+    labels = np.array(["left", "right"])
+    model = SpectralKernelClassifier(setting, loss=loss, n_features=100, max_epochs=10, random_state=0)
+    model.fit(X, labels[y])
+    assert model.score(T, labels[t]) > 0.96
+    assert model.decision_function(T).shape == (300,)
+    assert hasattr(model, "predict_proba") == (loss == "logistic")
+    assert model.kernel_.is_stationary == (setting in ("SK", "SKL"))
+    moved = np.abs(model.kernel_.omega - model.initial_kernel_.omega).max() > 0.0
+    assert moved == setting.endswith("L")
+
+
+def test_fixed_stationary_features_are_those_of_the_gaussian_kernel():
+    X, y = wave(200)
+    model = SpectralKernelRegressor("SK", n_features=2000, sigma=2.0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.kernel_(X), rbf_kernel(X, gamma=2.0), atol=0.15)
+    assert model.score(*wave(seed=1)) > 0.98
+
+
+def test_learning_frequencies_helps_where_most_features_say_nothing():
+    rng = np.random.default_rng(0)
+    X, T = rng.uniform(-1, 1, (2, 800, 8))
+    y, t = np.sin(3 * X[:, 0]), np.sin(3 * T[:, 0])
+    scores = {}
+    for setting in ("SK", "SKL", "ASKL"):
+        scores[setting] = SpectralKernelRegressor(setting, n_features=200, random_state=0).fit(X, y).score(T, t)
+    assert scores["SKL"] > scores["SK"] + 0.05
+    assert scores["ASKL"] > scores["SK"] + 0.05
+
+
+def test_several_outputs_share_the_kernel():
+    X, y = wave()
+    Y = np.column_stack([y, X[:, 0] ** 2, 100.0 * X[:, 1] + 7.0])
+    T, t = wave(seed=1)
+    model = SpectralKernelRegressor(n_features=200, random_state=0).fit(X, Y)
+    truth = np.column_stack([t, T[:, 0] ** 2, 100.0 * T[:, 1] + 7.0])
+    assert model.predict(T).shape == (400, 3)
+    assert model.score(T, truth) > 0.97
+
+
+def test_precision_and_seeds():
+    X, y = wave()
+    a, b, c = (
+        SpectralKernelRegressor(n_features=80, max_epochs=5, dtype=dtype, random_state=seed).fit(X, y)
+        for dtype, seed in [("float32", 0), ("float32", 0), ("float64", 0)]
+    )
+    np.testing.assert_array_equal(a.predict(X), b.predict(X))
+    assert a.solution_.point.W.dtype == np.float32
+    assert c.solution_.point.W.dtype == np.float64
+    assert np.abs(a.predict(X) - c.predict(X)).max() < 0.05
+    other = SpectralKernelRegressor(n_features=80, max_epochs=5, random_state=1).fit(X, y)
+    assert np.abs(a.predict(X) - other.predict(X)).max() > 1e-6
+
+
+def test_pickled_estimators_answer_the_same():
+    X, y = make_moons(100, noise=0.1, random_state=0)
+    model = SpectralKernelClassifier(n_features=50, max_epochs=3, random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    again.partial_fit(X, y)
+
+
+# ---- choices
+
+
+def test_lists_are_choices_made_without_training_again_from_zero(monkeypatch):
+    X, y = wave(200)
+    epochs = []
+    original = spectral_selection.SpectralTraining.one_epoch
+    monkeypatch.setattr(
+        spectral_selection.SpectralTraining, "one_epoch", lambda self: epochs.append(1) or original(self)
+    )
+    model = SpectralKernelRegressor(
+        sigma=[0.01, 2.0], lam1=[1e-5, 10.0], lam2=[1e-7, 1e-6], n_features=60, max_epochs=8, cv=2, random_state=0
+    ).fit(X, y)
+    assert model.sigma_ == 2.0
+    assert model.lam1_ == 1e-5
+    assert model.lam2_ in (1e-7, 1e-6)
+    assert model.selection_.shape == (4,)
+    # Four pairs on two folds take 4 epochs each, the better two 4 more; the last fit 8. From zero: 4 * 2 * 8 + 8.
+    assert len(epochs) == 2 * (4 * 4 + 2 * 4) + 8
+    assert model.score(*wave(seed=1)) > 0.97
+
+
+# ---- passes over new rows
+
+
+def test_partial_fit_gets_better_with_more_rows(digits):
+    X, T, y, t = digits
+    model = SpectralKernelClassifier(n_features=200, max_epochs=5, random_state=0)
+    model.partial_fit(X[:200], y[:200], classes=np.arange(10))
+    first = model.score(T, t)
+    for _ in range(3):
+        for start in range(200, len(X), 200):
+            model.partial_fit(X[start : start + 200], y[start : start + 200])
+    assert model.score(T, t) > max(first + 0.02, 0.93)
+    assert model.solution_.problem.m <= 200
+
+
+def test_classes_that_come_later_have_to_be_announced(digits):
+    X, T, y, _ = digits
+    with pytest.raises(InvalidInputError, match=r"class 7, which is not among the classes"):
+        SpectralKernelClassifier(**SMALL).partial_fit(X, y, classes=np.arange(7))
+    model = SpectralKernelClassifier(**SMALL).partial_fit(X[y < 5], y[y < 5], classes=np.arange(10))
+    for _ in range(8):
+        model.partial_fit(X, y)
+    assert (model.predict(T) > 4).any()
+    with pytest.raises(InvalidInputError, match=r"holds the class 11, which is not among the classes"):
+        model.partial_fit(X[:1], [11])
+    with pytest.raises(InvalidInputError, match="the first call had"):
+        model.partial_fit(X, y, classes=[1, 2])
+    with pytest.raises(InvalidInputError, match="one class only"):
+        SpectralKernelClassifier(**SMALL).partial_fit(X[:5], np.ones(5))
+
+
+def test_regression_continues_after_fit():
+    X, y = wave()
+    model = SpectralKernelRegressor(n_features=100, random_state=0).fit(X[:100], y[:100])
+    before = model.score(*wave(seed=1))
+    for _ in range(20):
+        model.partial_fit(X, y)
+    assert model.score(*wave(seed=1)) > before - 0.005
+    with pytest.raises(InvalidInputError, match=r"y must hold finite numbers"):
+        model.partial_fit(X, np.full(len(X), np.nan))
+
+
+# ---- limits
+
+
+def test_validation_keeps_the_best_epoch_and_patience_ends(capsys):
+    X, y = wave(300)
+    noisy = y + np.random.default_rng(1).normal(size=300)
+    model = SpectralKernelRegressor(n_features=200, max_epochs=200, patience=3, verbose=True, random_state=0)
+    model.fit(X, noisy)
+    assert model.solution_.status is Status.EARLY_STOPPED
+    assert 3 <= len(model.history_) < 200
+    shown = capsys.readouterr().err
+    assert "sigma" in shown
+    assert "epoch    1: objective" in shown
+    assert "validation" in shown
+
+
+def test_time_runs_out_politely(digits):
+    X, T, y, t = digits
+    model = SpectralKernelClassifier(n_features=300, max_epochs=10_000, max_time=0.5, random_state=0).fit(X, y)
+    assert model.solution_.status is Status.TIME_LIMIT
+    assert model.solution_.seconds < 20.0
+    assert model.score(T, t) > 0.9
+
+
+def test_divergence_ends_with_a_status_and_finite_weights():
+    X, y = wave()
+    model = SpectralKernelRegressor(n_features=30, learning_rate=1e38, sigma=1.0, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="NUMERICAL_ERROR"), np.errstate(all="ignore"):
+        model.fit(X, y)
+    assert model.solution_.status is Status.NUMERICAL_ERROR
+    assert np.isfinite(model.predict(X)).all()
+    assert model.score(X, y) > 0.5  # the warm start was the last good point
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"setting": "TSK"}, "setting must be one of SK, NSK, SKL, NSKL, ASKL, got 'TSK'"),
+        ({"n_features": 0}, "n_features must be a whole number >= 1, got 0"),
+        ({"feature_map": "rff"}, "feature_map must be one of psi, phi, printed"),
+        ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
+        ({"sigma": [1.0, -1.0]}, "every sigma must be a finite number > 0"),
+        ({"sigma": []}, "sigma is an empty list"),
+        ({"lam1": -1e-3}, "lam1 must be a finite number >= 0, got -0.001"),
+        ({"lam2": float("nan")}, "lam2 must be a finite number >= 0"),
+        ({"batch_size": 31}, "batch_size is 31, but there are only 30 rows"),
+        ({"batch_size": 0}, "batch_size must be a whole number >= 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0"),
+        ({"max_epochs": 1.5}, "max_epochs must be a whole number >= 0"),
+        ({"schedule": "step"}, "schedule must be 'cosine' or 'constant'"),
+        ({"validation_fraction": 1.0}, "validation_fraction is 1"),
+        ({"patience": 0}, "patience must be a whole number >= 1"),
+        ({"cv": 1}, "cv must be a whole number >= 2"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
+        ({"max_time": 0.0}, "max_time must be a finite number > 0"),
+        ({"loss": "absolute"}, "loss must be one of"),
+    ],
+)
+@pytest.mark.parametrize("kind", [SpectralKernelClassifier, SpectralKernelRegressor])
+def test_bad_parameters_are_refused_by_name(kind, options, message):
+    X, y = wave(30)
+    with pytest.raises(InvalidInputError, match=message):
+        kind(**options).fit(X, y > 0 if kind is SpectralKernelClassifier else y)
+
+
+def test_bad_tables_are_refused():
+    X, y = wave(30)
+    with pytest.raises(InvalidInputError, match="one class only"):
+        SpectralKernelClassifier().fit(X, np.ones(30))
+    with pytest.raises(InvalidInputError, match="y has 29 entries"):
+        SpectralKernelRegressor().fit(X, y[:-1])
+    with pytest.raises(InvalidInputError, match="missing or infinite"):
+        SpectralKernelRegressor().fit(np.where(X > 0.9, np.nan, X), y)
+
+
+def test_a_device_needs_torch(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("convexkernels.outer.spectral_arrays.import_module", missing)
+    X, y = wave(30)
+    with pytest.raises(MissingTorchError, match="pip install torch"):
+        SpectralKernelRegressor(device="cpu").fit(X, y)
+
+
+def test_tensors_on_two_devices_are_refused():
+    """Devices are compared by name, so two kinds of tensors stand in for a machine with two devices."""
+    kind = type("Tensor", (), {"__module__": "torch"})
+    here, there = kind(), kind()
+    here.device, there.device = "cpu", "cuda:0"
+    with pytest.raises(InvalidInputError, match=r"different devices \(X on cpu, y on cuda:0\)"):
+        backend_for({"X": here, "y": there}, dtype="float32")
+    assert backend_for({"X": np.zeros(2), "y": [1]}, dtype="float64").is_numpy
+
+
+def test_backends_survive_pickling():
+    for dtype in ("float32", "float64"):
+        again = pickle.loads(pickle.dumps(Backend(dtype)))
+        assert again.dtype == getattr(np, dtype)
+        assert again.is_numpy
+
+
+def test_in_a_pipeline_after_scaling(digits):
+    X, T, y, t = digits
+    model = make_pipeline(StandardScaler(), SpectralKernelClassifier(n_features=200, max_epochs=8, random_state=0))
+    assert model.fit(X, y).score(T, t) > 0.95

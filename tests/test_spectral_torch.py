@@ -1,0 +1,134 @@
+"""The same formulas on PyTorch tensors give the same numbers; skipped where PyTorch is not installed."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from convexkernels import InvalidInputError, SpectralKernelClassifier, SpectralKernelRegressor
+from convexkernels.outer.spectral_adam import Adam
+from convexkernels.outer.spectral_arrays import Backend, backend_for, to_numpy
+from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.outer.spectral_inner import solve_inner
+from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint
+from convexkernels.outer.spectral_losses import SCORE_LOSSES, score_loss
+from convexkernels.outer.spectral_penalties import shrink_singular_values
+
+torch = pytest.importorskip("torch")
+
+HERE, THERE = Backend("float64"), Backend("float64", "cpu")
+
+
+def pair(rng, loss, setting, feature_map="phi", classes=3):
+    """The same problem and point on both backends."""
+    X, codes = rng.normal(size=(30, 3)), rng.integers(classes, size=30)
+    Y, seed = score_loss(loss).targets_of(codes, classes), int(rng.integers(1000))
+    W, c = rng.normal(size=(14 if feature_map == "psi" else 7, Y.shape[1])), rng.normal(size=Y.shape[1])
+    for backend in (HERE, THERE):
+        problem = SpectralLearning.stated(
+            X, Y, score_loss(loss), SETTINGS[setting], lam1=0.05, lam2=1e-3, backend=backend
+        )
+        drawn = SpectralMap.draw(
+            3,
+            7,
+            stationary=SETTINGS[setting].stationary,
+            feature_map=feature_map,
+            rng=np.random.default_rng(seed),
+            backend=backend,
+        )
+        yield problem, SpectralPoint(drawn, backend.array(W), backend.array(c))
+
+
+@pytest.mark.parametrize("feature_map", ["phi", "psi"])
+@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+@pytest.mark.parametrize("loss", SCORE_LOSSES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_objective_and_gradients_are_the_same(rng, loss, setting, feature_map, classes):
+    (ours, here), (theirs, there) = pair(rng, loss, setting, feature_map, classes)
+    for a, b in zip(ours.evaluate(here), theirs.evaluate(there), strict=True):
+        np.testing.assert_allclose(a, to_numpy(b), atol=1e-12)
+    assert ours.certificate(here).residual == pytest.approx(theirs.certificate(there).residual)
+    np.testing.assert_allclose(here.map.kernel()(to_numpy(ours.X)), there.map.kernel()(to_numpy(ours.X)))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_gradients_agree_with_automatic_differentiation(rng, classes):
+    """PyTorch's own derivative of the objective, written down once more."""
+    _, (problem, point) = pair(rng, "logistic", "ASKL", classes=classes)
+    omega, W, c = (part.clone().requires_grad_() for part in (point.map.omega, point.W, point.intercept))
+    features = point.map.scale * torch.cos(problem.X @ omega + point.map.phase).reshape(30, 2, 7).sum(dim=1)
+    F = features @ W + c
+    if classes == 2:
+        loss = torch.nn.functional.softplus(-problem.Y * F).mean()
+    else:
+        loss = torch.nn.functional.cross_entropy(F, problem.Y.argmax(dim=1))
+    value = loss + 1e-3 * (features**2).sum()
+    value.backward()
+    _, slope_W, slope_c, slope_omega = problem.evaluate(point)
+    for ours, theirs in ((slope_omega, omega.grad), (slope_W, W.grad), (slope_c, c.grad)):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("setting", ["NSKL", "ASKL"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_inner_solutions_are_the_same(rng, loss, setting):
+    (ours, here), (theirs, there) = pair(rng, loss, setting)
+    a, b = (solve_inner(p, q.map, max_iter=50).point for p, q in ((ours, here), (theirs, there)))
+    np.testing.assert_allclose(a.W, to_numpy(b.W), atol=1e-8)
+
+
+def test_adam_and_thresholding_are_the_same(rng):
+    block, gradient = rng.normal(size=(2, 20, 5))
+    for common in (False, True):
+        blocks = []
+        for backend in (HERE, THERE):
+            moving = backend.array(block.copy())
+            adam = Adam(moving, backend, common=common)
+            for _ in range(3):
+                adam.step(moving, backend.array(gradient), 0.01)
+            blocks.append(to_numpy(moving))
+        np.testing.assert_allclose(*blocks, rtol=1e-12)
+    a, b = (to_numpy(shrink_singular_values(backend.array(block), 0.5, backend)) for backend in (HERE, THERE))
+    np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_estimators_take_tensors_and_return_tensors():
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    model = SpectralKernelClassifier(n_features=80, max_epochs=8, random_state=0)
+    X_there, y_there = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
+    model.fit(X_there, y_there)
+    predicted = model.predict(X_there)
+    assert isinstance(predicted, torch.Tensor)
+    assert float((predicted == y_there).double().mean()) > 0.97
+    assert isinstance(model.transform(X_there), torch.Tensor)
+    assert isinstance(model.predict(X), np.ndarray)
+    np.testing.assert_array_equal(model.predict(X), predicted.numpy())
+    numpy_model = SpectralKernelClassifier(n_features=80, max_epochs=8, random_state=0).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(numpy_model.decision_function(X), model.decision_function(X), atol=0.05)
+    model.partial_fit(X_there, y_there)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_regression_on_a_device_by_name():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.sin(4 * X[:, 0]) * X[:, 1]
+    model = SpectralKernelRegressor(n_features=100, max_epochs=8, device="cpu", random_state=0).fit(X, y)
+    assert isinstance(model.solution_.point.W, torch.Tensor)
+    assert model.score(X, y) > 0.98
+    assert isinstance(model.predict(torch.tensor(X)), torch.Tensor)
+    model.partial_fit(torch.tensor(X), torch.tensor(y))
+
+
+def test_bad_tensors_and_devices_are_refused():
+    X, y = torch.rand(30, 2), torch.arange(30) % 2
+    with pytest.raises(InvalidInputError, match="X has a missing or infinite value"):
+        SpectralKernelClassifier().fit(torch.where(X > 0.9, torch.nan, X), y)
+    with pytest.raises(InvalidInputError, match="device='no-such' cannot be used"):
+        SpectralKernelClassifier(device="no-such").fit(X, y)
+    with pytest.raises(InvalidInputError, match=r"y has shape \(29,\), but X has 30 rows"):
+        SpectralKernelClassifier().fit(X, y[:-1])
+    with pytest.raises(InvalidInputError, match="different devices"):
+        backend_for({"X": X, "y": y.to("meta")}, dtype="float32")
