@@ -63,6 +63,13 @@ def test_stationary_kernels_depend_on_differences_and_approach_the_gaussian(rng)
     assert np.abs(moving(X + shift) - moving(X)).max() > 0.01
 
 
+def test_without_phases_is_the_kernel_of_psi(rng):
+    kernel, X = Spectral.random(2, 9, feature_map="phi", random_state=0), rng.normal(size=(5, 2))
+    exact = kernel.without_phases()
+    np.testing.assert_array_equal(exact(X), Spectral(kernel.omega, kernel.omega2)(X))
+    assert np.abs(exact(X) - kernel(X)).max() > 1e-3
+
+
 def test_diagonal_is_at_most_one_and_one_when_stationary(rng):
     X = rng.normal(size=(50, 3))
     kernel = Spectral.random(3, 30, sigma=1.0, random_state=0)

@@ -149,6 +149,10 @@ class Spectral(Kernel):
         """Whether k(x, y) depends on x - y only (there are no second frequencies)."""
         return self.omega2 is None
 
+    def without_phases(self) -> Spectral:
+        """The kernel of psi with the same frequencies: the mean of this one over phases that both waves share."""
+        return Spectral(self.omega, self.omega2)
+
     def transform(self, X: Any) -> Array:
         """Explicit features, whose inner products are the kernel.
 

@@ -170,7 +170,8 @@ def learn_spectral(
     training.run(n_epochs)
     point = training.best
     if is_exact:
-        problem, point = _polished(problem, point, rows, validate if recipe.lam1 is None else None, ridge)
+        points = [training.point, point] if training.history else [point]
+        problem, point = _polished(problem, points, rows, validate, ridge if recipe.lam1 is None else None)
         lam1 = problem.penalty.weight
     solution = _solution(problem, point, training, first.residual, began)
     return SpectralFit(solution, tuple(training.history), initial, width, scores, sigma, lam1, lam2)
@@ -266,30 +267,36 @@ def _folds(
 
 
 def _polished(
-    problem: SpectralLearning, point: SpectralPoint, rows: Any, validate: Callable[..., float] | None, ridge: float
+    problem: SpectralLearning,
+    points: list[SpectralPoint],
+    rows: Any,
+    validate: Callable[..., float] | None,
+    ridge: float | None,
 ) -> tuple[SpectralLearning, SpectralPoint]:
-    """The exact W for the learned frequencies, from all rows; lam1 by validation where it is open."""
-    penalty = problem.penalty
+    """The exact W for learned frequencies, from all rows.
+
+    Validation chooses between the frequencies of `points`, each with the W that is exact for it, and the weight where
+    `ridge` leaves it open. Scores of the W that was trained on the way say little about that.
+    """
+    penalty, best = problem.penalty, points[0]
+    lam = penalty.weight if isinstance(penalty, FrobeniusNorm) else 1e-6
     if validate is not None:
-        part = problem.on_rows(rows)
-        moments = Moments.of(point.map, part.X, part.Y)
-
-        def score(lam: float) -> float:
-            W = moments.ridge(lam)
-            return validate(_typed(point.map, W, moments.intercept(W), problem.backend))
-
-        lam = max((ridge * share for share in POLISH_SHARES), key=score)
-        weight = lam
-        if not isinstance(penalty, FrobeniusNorm):
-            weight = matched_trace_weight(lam, moments.ridge(lam))
-        penalty = type(penalty)(weight)
-        problem = replace(problem, penalty=penalty)
-    moments = Moments.of(point.map, problem.X, problem.Y)
-    start = None
-    if not isinstance(penalty, FrobeniusNorm):
-        W = moments.ridge(lam if validate is not None else 1e-6)
-        start = _typed(point.map, W, moments.intercept(W), problem.backend)
-    return problem, solve_inner(problem, point.map, start=start, moments=moments, max_iter=300).point
+        part, top = problem.on_rows(rows), -math.inf
+        for point in points:
+            moments = Moments.of(point.map, part.X, part.Y)
+            for candidate in [lam] if ridge is None else [ridge * share for share in POLISH_SHARES]:
+                W = moments.ridge(candidate)
+                score = validate(_typed(point.map, W, moments.intercept(W), problem.backend))
+                if score > top:
+                    top, best, lam = score, point, candidate
+                    pull = matched_trace_weight(candidate, W)
+        if ridge is not None:
+            penalty = replace(penalty, weight=lam if isinstance(penalty, FrobeniusNorm) else pull)
+            problem = replace(problem, penalty=penalty)
+    moments = Moments.of(best.map, problem.X, problem.Y)
+    W = moments.ridge(lam)
+    start = _typed(best.map, W, moments.intercept(W), problem.backend)
+    return problem, solve_inner(problem, best.map, start=start, moments=moments, max_iter=300).point
 
 
 def _typed(spectral_map: SpectralMap, W: Any, c: Any, backend: Backend) -> SpectralPoint:

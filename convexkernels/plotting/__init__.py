@@ -12,6 +12,7 @@ from convexkernels.plotting.kernel_weights import (
     RegularizationPathDisplay,
 )
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
+from convexkernels.plotting.spectral import LearningCurvesDisplay, NonStationarityDisplay, SpectralDensityDisplay
 
 __all__ = [
     "CertificateDisplay",
@@ -24,8 +25,11 @@ __all__ = [
     "KernelSliceDisplay",
     "KernelTreeDisplay",
     "KernelWeightsDisplay",
+    "LearningCurvesDisplay",
+    "NonStationarityDisplay",
     "ParameterMatrixDisplay",
     "RegularizationPathDisplay",
     "RiskHistoryDisplay",
+    "SpectralDensityDisplay",
     "SurfaceDisplay",
 ]
