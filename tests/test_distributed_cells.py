@@ -28,6 +28,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
+from convexkernels.partition import distributed_cells
 from convexkernels.partition.cluster import active_client
 from convexkernels.partition.distributed_cells import DistributedMachines
 from convexkernels.partition.distributed_table import balanced_groups
@@ -185,6 +186,22 @@ def test_samples_of_parts_are_a_sample_of_the_whole(rng):
     assert TableSummary.merged([None, None], labels=True, size=3) is None
 
 
+def test_one_cell_and_one_part_are_enough():
+    X, y = table(60)
+    for partition in ("voronoi", "tree", "random"):
+        model = VoronoiRidge(max_cell_size=100, partition=partition, **SMALL)
+        expected = model.fit(X, y).predict(X)
+        model.fit(parts(X, [60]), parts(y, [60]))
+        assert model.n_cells_ == 1
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-8)
+
+
+def test_parts_that_hold_text_are_refused():
+    frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]}), npartitions=1)
+    with pytest.raises(InvalidInputError, match="partition 0: X must hold numbers only"):
+        VoronoiRidge(**SMALL).fit(frame, dd.from_pandas(pd.Series([1.0, 2.0, 3.0]), npartitions=1))
+
+
 def test_groups_of_cells_are_balanced():
     groups = balanced_groups(np.array([100, 10, 20, 60, 30]), 2)
     assert sorted(np.bincount(groups, weights=[100, 10, 20, 60, 30]).tolist()) == [110, 110]
@@ -281,7 +298,17 @@ class Waits(DiesOnce):
         return self
 
 
-def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path):
+def interrupt_after(n, original):
+    def until(futures):
+        for k, found in enumerate(original(futures)):
+            if k == n:
+                raise KeyboardInterrupt
+            yield found
+
+    return until
+
+
+def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, monkeypatch):
     X, y = table()
     model = VoronoiRidge(max_cell_size=150, **SMALL)
     expected = model.fit(X, y).predict(X)
@@ -310,6 +337,18 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path):
         cells = dying.cover_.cells(dying.scaling_.apply(X))
         means = np.array([y[cells == j].mean() for j in range(dying.n_cells_)])
         np.testing.assert_allclose(dying.predict(X), means[cells], atol=1e-12)
+
+        # An interrupt keeps the cells that are learned, here or there.
+        original = distributed_cells._as_completed
+        for gather in (True, False):
+            monkeypatch.setattr(distributed_cells, "_as_completed", interrupt_after(3, original))
+            with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(INTERRUPTED\)"):
+                stopped = VoronoiRidge(max_cell_size=100, gather=gather, **SMALL).fit(points, targets)
+            assert stopped.machines_.status is Status.INTERRUPTED
+            found = stopped.machines_ if gather else stopped.machines_.gather()
+            assert sum(len(machine.points) > 0 for machine in found.machines) == 3
+            assert np.isfinite(stopped.predict(X)).all()
+        monkeypatch.undo()
 
         # The machines that stayed on the dead worker are learned again.
         model.machines_ = model.machines_.gather()

@@ -51,7 +51,7 @@ _LEARNING = """tol : float, > 0
         ``sample_weight`` where there are weights or repeated rows.
     gather : bool
         What becomes of machines that a Dask cluster learned: they are brought here, or stay there until
-        ``machines_.gather()``.
+        ``machines_.gather()``. Many and large ones should stay: predictions for Dask tables take them along.
     random_state : int, RandomState or None
     n_jobs : int, optional
         Processes that share the cells. With 1, the linear algebra may use all cores. A Dask cluster has its own.
