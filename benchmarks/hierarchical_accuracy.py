@@ -164,7 +164,7 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
     parser.add_argument("--time-per-fit", type=float, default=None, help="seconds of the search, no limit by default")
     parser.add_argument("--architecture", type=int, default=8, help="nodes on the first layer")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--search-size", type=int, default=1500)
+    parser.add_argument("--search-size", type=int, default=None, help="rows of a step (a third, at most 1,500)")
     parser.add_argument("--searches", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="300 rows to learn from and to test on")
     options = parser.parse_args(argv)

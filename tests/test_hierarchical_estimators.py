@@ -109,7 +109,7 @@ def test_averages_of_folds_and_of_searches_are_means_of_machines():
 
 def test_warm_start_goes_on_where_the_last_fit_ended():
     X, y = make_friedman1(150, random_state=0)
-    model = HierarchicalGaussianRegressor(2, max_iter=10, warm_start=True, random_state=0).fit(X, y)
+    model = HierarchicalGaussianRegressor(2, search_size=150, max_iter=10, warm_start=True, random_state=0).fit(X, y)
     first = model.solution_.value
     model.fit(X, y)
     assert model.solution_.history[0].upper == pytest.approx(first, rel=1e-9)

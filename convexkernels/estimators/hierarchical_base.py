@@ -63,7 +63,7 @@ class HierarchicalEstimator(TableReader):
     lam: float
     folds: Any
     search: str
-    search_size: int
+    search_size: int | None
     max_iter: int
     schedule: Schedule | None
     n_searches: int
@@ -82,7 +82,8 @@ class HierarchicalEstimator(TableReader):
         check_whole_number("n_searches", self.n_searches, low=1)
         check_whole_number("n_folds", self.n_folds, low=2)
         check_number("lam", self.lam, low=0.0, open_low=True)
-        check_whole_number("search_size", self.search_size, low=4)
+        if self.search_size is not None:
+            check_whole_number("search_size", self.search_size, low=4)
         check_whole_number("max_iter", self.max_iter, low=1)
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise InvalidInputError(f"schedule must be a Schedule or None, got {self.schedule!r}.")

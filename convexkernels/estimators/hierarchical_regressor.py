@@ -42,8 +42,9 @@ class HierarchicalGaussianRegressor(RegressorMixin, HierarchicalEstimator):
         the default there); a number of folds; or 1, a random third, the default otherwise.
     search : {"hypergradient", "published"}
         Exact gradients of that risk, or Algorithm 1 of the paper: annealing and gradient descent on three parts.
-    search_size : int
-        With more rows, every step of the hypergradient search looks at so many of them.
+    search_size : int, optional
+        Rows that every step of the hypergradient search draws: a third of them, at least 50 and at most 1,500, when not
+        given. With no more rows than that, quasi-Newton steps on all of them.
     max_iter : int
         Steps of the hypergradient search.
     schedule : Schedule, optional
@@ -107,7 +108,7 @@ class HierarchicalGaussianRegressor(RegressorMixin, HierarchicalEstimator):
         lam: float = 0.1,
         folds: Any = None,
         search: str = "hypergradient",
-        search_size: int = 1500,
+        search_size: int | None = None,
         max_iter: int = 100,
         schedule: Schedule | None = None,
         n_searches: int = 1,

@@ -37,6 +37,9 @@ Rows = NDArray[np.intp]
 LOSS_NAMES = ("least_squares", "hinge", "epsilon_insensitive")
 SEARCHES = ("hypergradient", "published")
 
+# Rows of a step. On few rows, too, drawing a third of them anew for every step does better than descending on all
+# (`outer.hierarchical_search` has numbers).
+SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
 # With fewer rows at a time, searches have one thread.
 MULTITHREADED_SIZE = 1000
 # A search has to lower the risk by more than this fraction to replace its start.
@@ -195,17 +198,19 @@ class HierarchicalLearning:
         F = self.machine(point).values(check_points(X, n_features=self.X.shape[1]))
         return F[:, 0] if self.single else F
 
-    def certificate(self, point: Array, search_size: int = 1500) -> Stationarity:
-        """Risk and gradient norm at a point, on all rows or on a fixed sample of `search_size`."""
-        there = self.risk(self._sample(search_size))(point)
+    def certificate(self, point: Array) -> Stationarity:
+        """Risk and gradient norm at a point, on all rows or on a fixed sample of 1,500."""
+        there = self.risk(self._certificate_rows())(point)
         if not np.isfinite(there.value):
             return Stationarity(float("inf"), float("inf"))
         return Stationarity(there.value, float(np.linalg.norm(there.gradient())), max(there.value, 1e-300))
 
-    def _sample(self, size: int) -> Rows:
+    def _certificate_rows(self) -> Rows:
         """The rows that certificates look at: the same ones at every call."""
         m = len(self.X)
-        return np.arange(m) if m <= size else np.sort(np.random.default_rng(0).permutation(m)[:size])
+        return (
+            np.arange(m) if m <= LARGEST_SAMPLE else np.sort(np.random.default_rng(0).permutation(m)[:LARGEST_SAMPLE])
+        )
 
     def solve(
         self,
@@ -213,7 +218,7 @@ class HierarchicalLearning:
         *,
         start: Array | None = None,
         lam: float = 0.1,
-        search_size: int = 1500,
+        search_size: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-4,
         max_time: float | None = None,
@@ -232,8 +237,9 @@ class HierarchicalLearning:
             A point to continue from, for example ``solution.point``.
         lam : float, > 0
             At the start.
-        search_size : int
-            With more rows than this, every step of the hypergradient search looks at so many of them.
+        search_size : int, optional
+            Rows that every step of the hypergradient search looks at: a third of them, but 50 at least and 1,500 at
+            most, when not given. With no more rows than that, quasi-Newton steps on all of them.
         max_iter : int
             Steps of the hypergradient search.
         tol : float
@@ -257,6 +263,8 @@ class HierarchicalLearning:
         if search not in SEARCHES:
             raise InvalidInputError(f"search must be one of {SEARCHES}, got {search!r}.")
         lam = check_number("lam", lam, low=0.0, open_low=True)
+        if search_size is None:
+            search_size = min(max(len(self.X) // 3, SMALLEST_SAMPLE), LARGEST_SAMPLE)
         search_size = check_whole_number("search_size", search_size, low=4)
         max_iter = check_whole_number("max_iter", max_iter, low=1)
         tol = check_number("tol", tol, low=0.0, open_low=True)
@@ -294,7 +302,7 @@ class HierarchicalLearning:
                 "seconds": np.array([record.seconds for record in found.history]),
                 "held out": np.array([record.upper for record in found.history]),
             }
-        solution = self._concluded(begin, found, search_size, tol, search, watch, risks)
+        solution = self._concluded(begin, found, tol, search, watch, risks)
         watch.tell(1.0, "done", solution.point, now=True)
         watch.show.finish(f"{solution.status.value}: {solution.certificate}")
         if solution.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.NUMERICAL_ERROR):
@@ -323,13 +331,13 @@ class HierarchicalLearning:
         return descend_on_samples(risk_on, m, size, start, max_iter, rng, watch)
 
     def _concluded(
-        self, start: Array, found: Found, size: int, tol: float, search: str, watch: Watch, risks: dict[str, Array]
+        self, start: Array, found: Found, tol: float, search: str, watch: Watch, risks: dict[str, Array]
     ) -> HierarchicalSolution:
         """Compare with the start on the rows of the certificate; what the search believes does not count."""
         point, status = found.point, found.status
-        certificate = self.certificate(point, size)
+        certificate = self.certificate(point)
         if not np.array_equal(point, start):
-            first = self.certificate(start, size)
+            first = self.certificate(start)
             if not certificate.value <= first.value * (1.0 - LEAST_GAIN):
                 point, certificate, status = start, first, Status.STALLED
         if certificate.holds(tol) and status is not Status.INTERRUPTED:

@@ -3,7 +3,9 @@
 With at most `search_size` rows the objective is one function, and quasi-Newton steps minimise it. With more, every step
 draws other rows and moves by the gradient there, its entries scaled by their running size (Adam). A fixed sample of a
 thousand rows is too little to choose a hundred weights by: on `letter`, 7,000 rows, quasi-Newton steps on 1,000 to
-3,000 of them ended with a test error of 0.0436, drawing 1,500 at a time with 0.0292 in a fifth of the time.
+3,000 of them ended with a test error of 0.0436, drawing 1,500 at a time with 0.0292 in a fifth of the time. With 900
+rows (mean of two splits, 8 nodes) 60 quasi-Newton steps on all ended at 0.446 on `magic`, 0.051 on `updrs` and 0.047 on
+`cadata`, 100 steps on 300 rows at a time at 0.414, 0.0049 and 0.038, in a sixth of the time.
 """
 
 from __future__ import annotations
