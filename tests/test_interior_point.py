@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
-from convexkernels.solvers.cones import Orthant, SemidefiniteCone
+from convexkernels.cones import Orthant, SemidefiniteCone
 from convexkernels.solvers.interior_point import InteriorPoint
 from convexkernels.solvers.spectral_gradient import SpectralGradient
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cones import Cone
 from convexkernels.kernels.base import Kernel
 
 __all__ = ["Columns", "Crossing", "Family", "FamilyStatement", "GramSet"]
@@ -84,13 +85,10 @@ class GramSet(ABC):
         as a conic program.
     is_simplex : bool
         Whether Theta is ``{theta >= 0, sum theta = 1}``.
-    is_spectraplex : bool
-        Whether Theta is ``{theta PSD, trace theta <= tau}``.
     """
 
     m: int
     is_simplex: bool = False
-    is_spectraplex: bool = False
     has_projection: bool = True
     has_support: bool = True
 
@@ -133,6 +131,13 @@ class GramSet(ABC):
         """``out`` with ``<out[r], dtheta> = (K(dtheta) w)_rows[r]``, shape (n_rows, *theta.shape), or None: too costly.
 
         Like `gram` it may leave out what is common to all rows.
+        """
+        return None
+
+    def cone(self) -> Cone | None:
+        """The cone of which Theta is the part of fixed sum or trace (what else it has only makes J larger), or None.
+
+        A new object at every call: it may keep notes for the method that uses it.
         """
         return None
 

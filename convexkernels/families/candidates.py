@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList, combination
@@ -189,6 +190,9 @@ class CandidateGramSet(GramSet):
 
     def project(self, theta: Array) -> Array:
         return project_simplex(theta)
+
+    def cone(self) -> Orthant:
+        return Orthant(self.stack.l)
 
     def support(self, D: Array) -> tuple[float, Array]:
         best = int(np.argmax(D))

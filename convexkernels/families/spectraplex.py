@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cones import SemidefiniteCone
 from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.linalg import leading_eigenpair, project_spectraplex
 
@@ -18,8 +19,6 @@ Array = NDArray[np.float64]
 class SpectraplexGramSet(GramSet):
     """Gram matrices linear in a PSD matrix of bounded trace; ``sigma(D) = trace * lambda_max(D)``."""
 
-    is_spectraplex = True
-
     def __init__(self, size: int, trace: float) -> None:
         self.size = size
         self.trace = trace
@@ -29,6 +28,9 @@ class SpectraplexGramSet(GramSet):
 
     def project(self, theta: Array) -> Array:
         return project_spectraplex(theta, self.trace)
+
+    def cone(self) -> SemidefiniteCone:
+        return SemidefiniteCone(self.size)
 
     def support(self, D: Array) -> tuple[float, Array]:
         value, vector = leading_eigenpair(D)

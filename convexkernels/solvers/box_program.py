@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cones import Cone
+
 __all__ = ["Program", "adjoint", "collect", "derivative", "values"]
 
 Array = NDArray[np.float64]
@@ -83,16 +85,16 @@ def collect(problem: Any) -> Program:
     )
 
 
-def adjoint(problem: Any, program: Program, w: Array) -> Array:
-    """``A*(w w')``, summed over the machines."""
-    return program.unit * problem.gram_set.adjoint(program.unstack(w, problem.m))
+def adjoint(problem: Any, program: Program, cone: Cone, w: Array) -> Array:
+    """``A*(w w')``, summed over the machines, in the coordinates of the cone."""
+    return cone.pull(program.unit * problem.gram_set.adjoint(program.unstack(w, problem.m)))
 
 
-def derivative(problem: Any, program: Program, w: Array) -> Array:
+def derivative(problem: Any, program: Program, cone: Cone, w: Array) -> Array:
     """T with ``<T_i, dP> = (K(dP) w)_i`` for every coefficient i."""
     W = program.unstack(w, problem.m)
     parts = [problem.gram_set.derivative(W[k], program.row[program.machine == k]) for k in range(program.n_machines)]
-    return program.unit * np.concatenate(parts)
+    return cone.pull(program.unit * np.concatenate(parts))
 
 
 def values(program: Program, K: Array, w: Array) -> Array:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cones import Cone, Scaling
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.families.base import GramSet
 from convexkernels.linalg import longest_step
 from convexkernels.solvers.box_program import Program, adjoint, collect, derivative
-from convexkernels.solvers.cones import Orthant, Scaling, SemidefiniteCone, cone_of
 from convexkernels.solvers.newton_system import Direction, State, System
 
 __all__ = ["LARGEST_SYSTEM", "InteriorPoint"]
@@ -42,8 +42,8 @@ class InteriorPoint(OuterSolver):
 
     def accepts(self, problem: Any) -> str | None:
         gram_set = problem.gram_set
-        if cone_of(gram_set) is None or type(gram_set).derivative is GramSet.derivative:
-            return "it needs a simplex or a PSD matrix of bounded trace as parameter, and derivatives of its matrices"
+        if gram_set.cone() is None or type(gram_set).derivative is GramSet.derivative:
+            return "it needs a family over a cone (weights >= 0, PSD matrices) with derivatives of its Gram matrices"
         if any(problem.loss.box_dual(y, problem.weights) is None for y in problem.Y):
             return "the dual of its loss has no box form"
         size = len(problem.Y) * problem.m
@@ -53,7 +53,7 @@ class InteriorPoint(OuterSolver):
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         program = collect(problem)
-        cone = cone_of(problem.gram_set)
+        cone = problem.gram_set.cone()
         assert cone is not None
         state = _starting_point(problem, program, cone)
         return self._iterate(problem, program, cone, state)
@@ -66,21 +66,22 @@ class InteriorPoint(OuterSolver):
             return iterate
         return self._iterate(problem, program, cone, state)
 
-    def _iterate(self, problem: Any, program: Program, cone: Orthant | SemidefiniteCone, state: State) -> Iterate:
+    def _iterate(self, problem: Any, program: Program, cone: Cone, state: State) -> Iterate:
         loss = problem.loss
         W = program.unstack(program.size * state.w, problem.m)
         alpha = np.array(
             [loss.feasible(loss.dual_variable(w, y), y, problem.weights) for w, y in zip(W, problem.Y, strict=True)]
         )
-        found = problem.measure(state.P, alpha, state.K)
+        theta = cone.theta(state.P)
+        found = problem.measure(theta, alpha, state.K)
         lower, _, _ = problem.lower_bound(found)
-        return Iterate(state.P.copy(), alpha, found.upper, lower, memory=(program, cone, state))
+        return Iterate(theta.copy(), alpha, found.upper, lower, memory=(program, cone, state))
 
 
-def _starting_point(problem: Any, program: Program, cone: Orthant | SemidefiniteCone) -> State:
+def _starting_point(problem: Any, program: Program, cone: Cone) -> State:
     """The centre of Theta, coefficients well inside the box, and an S as large as the rest."""
-    P = problem.gram_set.initial()
-    K = problem.gram_set.gram(P)
+    theta = problem.gram_set.initial()
+    P, K = cone.coordinates(theta), problem.gram_set.gram(theta)
     # Without it the first steps would be cut to nothing where the optimum is far below the bounds.
     first = min(0.5, 1.0 / max(program.unit * float(np.diagonal(K).mean()), 1e-300))
     x = first * program.cap
@@ -92,13 +93,13 @@ def _starting_point(problem: Any, program: Program, cone: Orthant | Semidefinite
             problem.coefficients(problem.loss.maximise_all(K, problem.Y, problem.weights))[program.machine, program.row]
             / program.size
         )
-    D = adjoint(problem, program, w)
+    D = adjoint(problem, program, cone, w)
     largest = max(cone.largest(D), 0.0)
     tau = float(np.vdot(cone.one, P))
     s = 2.0 * largest + 2.0 * cone.rank / tau * (float(x.mean()) if x.size else 1e-3)
     return State(
         P=P,
-        S=s * cone.one - D,
+        S=cone.begin(s, D),
         s=s,
         w=w,
         x=x,
@@ -107,7 +108,7 @@ def _starting_point(problem: Any, program: Program, cone: Orthant | Semidefinite
         t=x / (program.cap - x),  # as far from the path as z
         b=np.zeros(program.n_machines),
         K=K,
-        T=derivative(problem, program, w),
+        T=derivative(problem, program, cone, w),
         total=tau,
     )
 
@@ -121,7 +122,7 @@ def _balancing(program: Program, x: Array) -> Array:
     return np.where(program.sign > 0, (least / up)[owner], (least / down)[owner])
 
 
-def _step(problem: Any, program: Program, cone: Orthant | SemidefiniteCone, state: State) -> bool:
+def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     """One predictor-corrector step on `state` in place; False when it cannot be made."""
     scaling = cone.scaling(state.P, state.S)
     if scaling is None:
@@ -129,31 +130,32 @@ def _step(problem: Any, program: Program, cone: Orthant | SemidefiniteCone, stat
     system = System.build(program, cone, scaling, state)
     if system is None:
         return False
-    mu = state.mu(cone.rank)
+    mu = state.mu(cone)
     ahead = system.direction(0.0)
-    ahead.bend = -adjoint(problem, program, ahead.w)
-    reach = _reach(cone, scaling, state, ahead)
+    ahead.bend = -adjoint(problem, program, cone, ahead.w)
+    reach = _reach(scaling, state, ahead)
     pairs = float((state.x + reach * ahead.x) @ (state.z + reach * ahead.z))
     pairs += float((state.slack - reach * ahead.x) @ (state.t + reach * ahead.t))
     S = state.S + reach * ahead.S + reach * reach * ahead.bend
-    pairs += 0.5 * float(np.vdot(state.P + reach * ahead.P, S))
+    pairs += 0.5 * (float(np.vdot(state.P + reach * ahead.P, S)) + cone.excess)
     sigma = min(1.0, max(pairs, 0.0) / (mu * (2 * len(state.x) + cone.rank))) ** 3
     final = system.direction(max(sigma, 1e-6) * mu, ahead)
-    final.bend = -adjoint(problem, program, final.w)
-    step = 0.98 * _reach(cone, scaling, state, final)
+    final.bend = -adjoint(problem, program, cone, final.w)
+    step = 0.98 * _reach(scaling, state, final)
     S, P = state.S + step * final.S + step * step * final.bend, state.P + step * final.P
     if not np.isfinite(step) or step <= 1e-10:
         return False
+    scaling.advance(step, final.P, final.S + step * final.bend, S)
     state.P, state.S, state.s = P, 0.5 * (S + S.T), state.s + step * final.s
     state.w = state.w + step * final.w
     state.x, state.slack = state.x + step * final.x, state.slack - step * final.x
     state.z, state.t, state.b = state.z + step * final.z, state.t + step * final.t, state.b + step * final.b
-    state.K = problem.gram_set.gram(P, out=state.K)
-    state.T = derivative(problem, program, state.w)
+    state.K = problem.gram_set.gram(cone.theta(P), out=state.K)
+    state.T = derivative(problem, program, cone, state.w)
     return True
 
 
-def _reach(cone: Orthant | SemidefiniteCone, scaling: Scaling, state: State, ahead: Direction) -> float:
+def _reach(scaling: Scaling, state: State, ahead: Direction) -> float:
     """Longest step up to 1 that leaves all pairs positive; S follows the coefficients exactly, along a parabola."""
     pairs = ((state.x, ahead.x), (state.slack, -ahead.x), (state.z, ahead.z), (state.t, ahead.t))
     others = min(1.0, *(longest_step(value, change) for value, change in pairs))
@@ -164,6 +166,7 @@ def _reach(cone: Orthant | SemidefiniteCone, scaling: Scaling, state: State, ahe
         if high - low <= 1e-3 * high:
             break
         middle = 0.5 * (low + high)
-        inside = cone.contains(state.S + middle * ahead.S + middle * middle * ahead.bend)
+        S = state.S + middle * ahead.S + middle * middle * ahead.bend
+        inside = scaling.holds(middle, ahead.P, ahead.S + middle * ahead.bend, S)
         low, high = (middle, high) if inside else (low, middle)
     return low

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from convexkernels.cones import Cone, Scaling
 from convexkernels.solvers.box_program import Program, values
-from convexkernels.solvers.cones import Orthant, Scaling, SemidefiniteCone
 
 __all__ = ["Direction", "State", "System"]
 
@@ -38,10 +38,10 @@ class State:
     T: Array
     total: float
 
-    def mu(self, rank: int) -> float:
+    def mu(self, cone: Cone) -> float:
         """Mean complementarity."""
-        pairs = float(self.x @ self.z + self.slack @ self.t) + 0.5 * float(np.vdot(self.P, self.S))
-        return pairs / (2 * len(self.x) + rank)
+        pairs = float(self.x @ self.z + self.slack @ self.t) + 0.5 * (float(np.vdot(self.P, self.S)) + cone.excess)
+        return pairs / (2 * len(self.x) + cone.rank)
 
 
 @dataclass(eq=False)
@@ -64,7 +64,7 @@ class System:
     """The Newton system at a state, factorised: ``M dw + B db - q ds = right``, ``B'dw``, ``q'dw - h/2 ds`` given."""
 
     program: Program
-    cone: Orthant | SemidefiniteCone
+    cone: Cone
     scaling: Scaling
     state: State
     f: Array
@@ -78,7 +78,7 @@ class System:
     q: Array
 
     @classmethod
-    def build(cls, program: Program, cone: Orthant | SemidefiniteCone, scaling: Scaling, state: State) -> System | None:
+    def build(cls, program: Program, cone: Cone, scaling: Scaling, state: State) -> System | None:
         """None when the matrix cannot be factorised."""
         D = state.z / state.x + state.t / state.slack
         E = np.bincount(program.point, 1.0 / D, minlength=len(program.lin)).astype(np.float64, copy=False)

@@ -1,9 +1,8 @@
-"""Self-scaled cones of the interior-point method: non-negative vectors and positive semidefinite matrices."""
+"""Self-scaled cones for interior-point methods: non-negative vectors and positive semidefinite matrices."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,53 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from convexkernels.linalg import longest_step
 
-__all__ = ["Orthant", "Scaling", "SemidefiniteCone", "cone_of"]
+__all__ = ["Cone", "Orthant", "Scaling", "SemidefiniteCone", "is_definite"]
 
 Array = NDArray[np.float64]
+
+
+class Cone(ABC):
+    """A cone of points P with the dual cone of points S; Theta is its part with ``<one, P> = total``.
+
+    Attributes
+    ----------
+    rank : int
+        The barrier parameter: ``<P, S> = rank * mu`` on the central path.
+    one : ndarray
+        In the coordinates of P.
+    """
+
+    rank: int
+    one: Array
+
+    @abstractmethod
+    def largest(self, D: Array) -> float:
+        """An s beyond which ``s one - D`` is in the dual cone."""
+
+    @abstractmethod
+    def scaling(self, P: Array, S: Array) -> Scaling | None:
+        """The scaling of the pair, None where it is not inside the cones."""
+
+    def begin(self, s: float, D: Array) -> Array:
+        """The first S, ``s one - D``."""
+        return s * self.one - D
+
+    @property
+    def excess(self) -> float:
+        """What the barrier's pairing of P and S has more than ``<P, S>``."""
+        return 0.0
+
+    def theta(self, P: Array) -> Array:
+        """The parameter of the family with coordinates P."""
+        return P
+
+    def coordinates(self, theta: Array) -> Array:
+        """Inverse of `theta`."""
+        return theta
+
+    def pull(self, D: Array) -> Array:
+        """Derivatives in theta (last axes) as derivatives in P."""
+        return D
 
 
 class Scaling(ABC):
@@ -40,10 +83,17 @@ class Scaling(ABC):
 
     @abstractmethod
     def reach(self, dP: Array, dS: Array) -> float:
-        """Longest step that keeps ``P + step dP`` and ``S + step dS`` in the cone."""
+        """Longest step that keeps ``P + step dP`` and ``S + step dS`` in the cones."""
+
+    @abstractmethod
+    def holds(self, step: float, dP: Array, dS: Array, S: Array) -> bool:
+        """Whether S is in the dual cone, after that step in directions dP and (about) dS."""
+
+    def advance(self, step: float, dP: Array, dS: Array, S: Array) -> None:  # noqa: B027 - most have no state
+        """Take note that the step was made."""
 
 
-class Orthant:
+class Orthant(Cone):
     """Non-negative vectors; with ``sum = total`` the simplex."""
 
     def __init__(self, size: int) -> None:
@@ -51,15 +101,9 @@ class Orthant:
         self.one = np.ones(size)
 
     def largest(self, D: Array) -> float:
-        """Smallest s with ``s one - D`` in the cone."""
         return float(D.max())
 
-    def contains(self, D: Array) -> bool:
-        """Whether D is inside the cone."""
-        return bool(D.min() > 0.0)
-
     def scaling(self, P: Array, S: Array) -> Scaling | None:
-        """The scaling of the pair, None where it is not inside the cone."""
         return _OrthantScaling(P, S) if min(P.min(), S.min()) > 0.0 else None
 
 
@@ -81,8 +125,11 @@ class _OrthantScaling(Scaling):
     def reach(self, dP: Array, dS: Array) -> float:
         return min(longest_step(self.P, dP), longest_step(self.S, dS))
 
+    def holds(self, step: float, dP: Array, dS: Array, S: Array) -> bool:
+        return bool(S.min() > 0.0)
 
-class SemidefiniteCone:
+
+class SemidefiniteCone(Cone):
     """Positive semidefinite matrices; with ``trace = total`` the spectraplex."""
 
     def __init__(self, size: int) -> None:
@@ -90,19 +137,9 @@ class SemidefiniteCone:
         self.one = np.eye(size)
 
     def largest(self, D: Array) -> float:
-        """Smallest s with ``s one - D`` in the cone."""
         return float(np.linalg.eigvalsh(D)[-1])
 
-    def contains(self, D: Array) -> bool:
-        """Whether D is inside the cone."""
-        try:
-            cholesky(D)
-        except LinAlgError:
-            return False
-        return True
-
     def scaling(self, P: Array, S: Array) -> Scaling | None:
-        """The scaling of the pair, None where it is not inside the cone."""
         try:
             return _SemidefiniteScaling(cholesky(P, lower=True), cholesky(S, lower=True))
         except LinAlgError:
@@ -144,12 +181,17 @@ class _SemidefiniteScaling(Scaling):
     def reach(self, dP: Array, dS: Array) -> float:
         return min(_longest_semidefinite(self.L, dP), _longest_semidefinite(self.R, dS))
 
+    def holds(self, step: float, dP: Array, dS: Array, S: Array) -> bool:
+        return is_definite(S)
 
-def cone_of(gram_set: Any) -> Orthant | SemidefiniteCone | None:
-    """The cone of which Theta is the part of fixed sum or trace (below which J only grows); None for other sets."""
-    if gram_set.is_simplex:
-        return Orthant(gram_set.initial().size)
-    return SemidefiniteCone(gram_set.size) if gram_set.is_spectraplex else None
+
+def is_definite(A: Array) -> bool:
+    """Whether a symmetric matrix is positive definite to rounding."""
+    try:
+        cholesky(A)
+    except LinAlgError:
+        return False
+    return True
 
 
 def _longest_semidefinite(factor: Array, change: Array) -> float:

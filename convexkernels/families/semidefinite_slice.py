@@ -1,0 +1,287 @@
+"""Linear combinations of given symmetric matrices that are positive semidefinite, of fixed trace.
+
+With an orthonormal basis B_r of the span of the matrices the set is ``{nu : M(nu) = sum_r nu_r B_r >= 0}`` with a
+trace, a slice of the cone by a plane of few dimensions: a primal-dual interior-point method optimises over it in about
+twenty factorisations. Bounds do not rest on how exact its answer is: a multiplier Z is moved onto its equations, which
+the orthonormal basis allows, and what is negative of it is paid for with the trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve, solve_triangular
+
+from convexkernels.cones import Cone, Scaling, SemidefiniteCone, is_definite
+
+__all__ = ["SemidefiniteSlice", "SliceCone"]
+
+Array = NDArray[np.float64]
+
+# Combinations whose matrix is smaller than this, relative to their weights, are left out of the span: rounding.
+SMALLEST_DIRECTION = 3e-7
+# Eigenvalues may be as negative as this share of the trace: Gram matrices are singular to rounding.
+ALLOWANCE = 1e-10
+ROUNDS = 80
+
+
+class SemidefiniteSlice:
+    """Combinations of matrices with a given trace that are PSD, in coordinates theta of the combination.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (l, m, m)
+        Symmetric; they may be linearly dependent and indefinite.
+    trace : float, > 0
+
+    Attributes
+    ----------
+    back : ndarray of shape (l, R)
+        ``theta = back @ nu``.
+    basis : ndarray of shape (R, m, m)
+        Orthonormal in the Frobenius inner product.
+    margin : float
+        Smallest eigenvalue of a well-centred combination.
+    """
+
+    def __init__(self, matrices: Array, trace: float) -> None:
+        self.trace = trace
+        self.matrices = matrices
+        sizes = np.linalg.norm(matrices.reshape(len(matrices), -1), axis=1)
+        unit = matrices / sizes[:, None, None]
+        values, vectors = np.linalg.eigh(np.einsum("kij,lij->kl", unit, unit, optimize=True))
+        keep = values > SMALLEST_DIRECTION**2 * values[-1]
+        self.back = vectors[:, keep] / np.sqrt(values[keep]) / sizes[:, None]
+        self.forth = (vectors[:, keep] * np.sqrt(values[keep])).T * sizes
+        self.basis = np.tensordot(self.back.T, matrices, axes=1)
+        self.traces = np.trace(self.basis, axis1=1, axis2=2)
+        self.slack = ALLOWANCE * trace
+        self.margin, self.centre = self._find_centre()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no combination of that trace is PSD."""
+        return self.margin < -10.0 * self.slack
+
+    def matrix(self, nu: Array) -> Array:
+        """M(nu)."""
+        return np.tensordot(nu, self.basis, axes=1)
+
+    def maximise(self, d: Array) -> tuple[float, Array]:
+        """Upper bound of ``max d'theta`` over the set, and a theta of the set that nearly attains it."""
+        slope = self.back.T @ d
+        size = float(np.linalg.norm(slope))
+        if size == 0.0:
+            return 0.0, self.back @ self.centre
+        slope = slope / size
+        nu, Z, s = self._optimise(slope, None, self.centre)
+        return size * self._bound(slope, Z, s), self.back @ nu
+
+    def _bound(self, slope: Array, Z: Array, s: float) -> float:
+        """``s tau - <Z, M>`` for any M of the set, once Z satisfies ``slope + B*(Z) = s traces`` exactly."""
+        residual = slope + self.weigh(Z) - s * self.traces
+        exact = Z - self.matrix(residual)
+        values = np.linalg.eigvalsh(exact)
+        negative = max(0.0, -float(values[0])) + len(Z) * np.finfo(float).eps * float(np.abs(values).max())
+        total = self.trace + len(Z) * self.slack  # trace of M + slack I
+        return s * self.trace + self.slack * float(np.trace(exact)) + negative * total
+
+    def project(self, theta: Array) -> Array:
+        """The nearest point of the set, in the Euclidean norm of theta."""
+        start = self.forth @ theta
+        smallest = float(np.linalg.eigvalsh(self.matrix(start))[0])
+        outside = float(np.abs(np.tensordot(theta - self.back @ start, self.matrices, axes=1)).max())
+        if (
+            outside <= self.slack
+            and smallest >= -self.slack
+            and abs(self.traces @ start - self.trace) <= 1e-9 * self.trace
+        ):
+            return theta
+        metric = self.back.T @ self.back
+        scale = np.linalg.norm(metric, 2)
+        slope = metric @ start / scale
+        nu, _, _ = self._optimise(slope, metric / scale, self.centre)
+        return self.back @ nu
+
+    def weigh(self, Z: Array) -> Array:
+        """``B*(Z)``: inner products with the basis."""
+        return np.tensordot(self.basis, Z, 2)
+
+    def _find_centre(self) -> tuple[float, Array]:
+        """Smallest eigenvalue of a well-centred combination of the given trace, and its coordinates."""
+        size = float(self.traces @ self.traces)
+        if size == 0.0:
+            return -np.inf, np.zeros(len(self.basis))
+        # Weights as equal as possible: inside already where the candidates are PSD and together definite.
+        ratio = self.forth @ np.abs(1.0 / np.linalg.norm(self.back, axis=1))
+        along = float(self.traces @ ratio)
+        for nu in ([ratio * (self.trace / along)] if along > 0.0 else []) + [self.traces * (self.trace / size)]:
+            smallest = float(np.linalg.eigvalsh(self.matrix(nu))[0])
+            if smallest > -0.5 * self.slack:
+                return smallest, nu
+        # Maximise t with M(nu) >= t I: one more basis matrix, of no trace.
+        lifted = _Program(
+            np.concatenate([self.basis, -np.eye(self.basis.shape[1])[None]]), np.append(self.traces, 0.0), 0.0
+        )
+        start = np.append(nu, smallest - self.trace)
+        found, _, _ = lifted.optimise(np.append(np.zeros(len(nu)), 1.0), None, start, enough=0.25)
+        nu = found[:-1]
+        return float(np.linalg.eigvalsh(self.matrix(nu))[0]), nu
+
+    def _optimise(self, slope: Array, metric: Array | None, start: Array) -> tuple[Array, Array, float]:
+        return _Program(self.basis, self.traces, self.slack).optimise(slope, metric, start)
+
+
+class _Program:
+    """``max slope'nu - nu' metric nu / 2`` over ``X = sum_r nu_r B_r + slack I >= 0``, ``traces'nu`` of the start."""
+
+    def __init__(self, basis: Array, traces: Array, slack: float) -> None:
+        self.basis, self.traces, self.slack = basis, traces, slack
+        self.cone = SemidefiniteCone(basis.shape[1])
+
+    def optimise(
+        self, slope: Array, metric: Array | None, start: Array, enough: float | None = None
+    ) -> tuple[Array, Array, float]:
+        """Optimum, multiplier Z of X and multiplier s of the trace, from a start with X > 0.
+
+        With `enough`, stop once slope'nu is positive and at least that share of its bound.
+        """
+        nu, s = start, 0.0
+        Q = np.zeros((len(nu), len(nu))) if metric is None else metric
+        Z = self.cone.one * float(np.linalg.norm(slope - Q @ nu))
+        best, best_error = (nu, Z, s), np.inf
+        for _ in range(ROUNDS):
+            X = np.tensordot(nu, self.basis, axes=1) + self.slack * self.cone.one
+            rest = slope - Q @ nu + np.tensordot(self.basis, Z, 2) - s * self.traces
+            gap = float(np.vdot(X, Z))
+            error = gap + float(np.linalg.norm(rest)) * float(np.trace(X))
+            if error < best_error:
+                best, best_error = (nu, Z, s), error
+            gain = float(slope @ nu)
+            done = enough is not None and gain > 0.0 and gain >= enough * (gain + error)
+            if done or error <= 1e-11 * (abs(gain) + error) or error > 1e6 * best_error:
+                break
+            moved = self._step(X, Z, nu, s, Q, rest, gap / self.cone.rank)
+            if moved is None:
+                break
+            nu, Z, s = moved
+        return best
+
+    def _step(
+        self, X: Array, Z: Array, nu: Array, s: float, Q: Array, rest: Array, mu: float
+    ) -> tuple[Array, Array, float] | None:
+        """Predictor and corrector; None when rounding allows no more."""
+        scaling = self.cone.scaling(Z, X)
+        if scaling is None:
+            return None
+        H = scaling.halves(self.basis)
+        R = len(nu)
+        system = np.zeros((R + 1, R + 1))
+        system[:R, :R] = H @ H.T + Q
+        system[:R, R] = system[R, :R] = self.traces
+
+        def direction(target: Array) -> tuple[Array, float, Array, Array]:
+            right = np.append(rest + np.tensordot(self.basis, target, 2), 0.0)
+            answer = solve(system, right, assume_a="sym", check_finite=False)
+            dX = np.tensordot(answer[:R], self.basis, axes=1)
+            return answer[:R], float(answer[R]), dX, target - scaling.apply(dX)
+
+        try:
+            _, _, dX, dZ = direction(scaling.target(0.0))
+            reach = min(1.0, scaling.reach(dZ, dX))
+            ahead = float(np.vdot(X + reach * dX, Z + reach * dZ)) / self.cone.rank
+            sigma = min(1.0, max(ahead, 0.0) / mu) ** 3
+            step_nu, step_s, dX, dZ = direction(scaling.target(max(sigma, 1e-6) * mu, dZ, dX))
+        except (LinAlgError, ValueError):
+            return None
+        step = min(1.0, 0.98 * scaling.reach(dZ, dX))
+        if not step > 1e-8:
+            return None
+        return nu + step * step_nu, Z + step * dZ, s + step * step_s
+
+
+class SliceCone(Cone):
+    """The cone of the nu with ``M(nu) >= 0``; its dual cone are the ``S = B*(Z)`` with Z >= 0, of which Z is kept."""
+
+    def __init__(self, part: SemidefiniteSlice) -> None:
+        self.slice = part
+        self.inner = SemidefiniteCone(part.basis.shape[1])
+        self.rank = self.inner.rank
+        self.one = part.traces
+        self.Z: Array = self.inner.one
+
+    def largest(self, D: Array) -> float:
+        return self.inner.largest(self.slice.matrix(D))
+
+    def begin(self, s: float, D: Array) -> Array:
+        # B*(I) are the traces.
+        self.Z = s * self.inner.one - self.slice.matrix(D)
+        return s * self.one - D
+
+    @property
+    def excess(self) -> float:
+        return self.slice.slack * float(np.trace(self.Z))
+
+    def theta(self, P: Array) -> Array:
+        return self.slice.back @ P
+
+    def coordinates(self, theta: Array) -> Array:
+        return self.slice.forth @ theta
+
+    def pull(self, D: Array) -> Array:
+        return D @ self.slice.back
+
+    def onto(self, Z: Array, S: Array) -> Array:
+        """The matrix nearest to Z with ``B*(Z) = S``: the basis is orthonormal."""
+        return Z + self.slice.matrix(S - self.slice.weigh(Z))
+
+    def scaling(self, P: Array, S: Array) -> Scaling | None:
+        Z, X = self.onto(self.Z, S), self.slice.matrix(P) + self.slice.slack * self.inner.one
+        pair = self.inner.scaling(Z, X)
+        if pair is None:
+            return None
+        half = pair.halves(self.slice.basis)
+        try:
+            factor = cho_factor(half @ half.T, lower=True, check_finite=False)
+        except LinAlgError:
+            return None
+        return _SliceScaling(self, Z, pair, factor)
+
+
+class _SliceScaling(Scaling):
+    """``W(D) = N^-1 D`` with ``N_qr = <B_q, W_Z(B_r)>``, from the scaling W_Z of Z and X."""
+
+    def __init__(self, cone: SliceCone, Z: Array, pair: Scaling, factor: Any) -> None:
+        self.cone, self.Z, self.pair, self.factor = cone, Z, pair, factor
+        self.aim = np.zeros_like(Z)
+
+    def apply(self, D: Array) -> Array:
+        return cho_solve(self.factor, D, check_finite=False)
+
+    def halves(self, T: Array) -> Array:
+        return solve_triangular(self.factor[0], T.T, lower=True, check_finite=False).T
+
+    def target(self, mu: float, dP: Array | None = None, dS: Array | None = None) -> Array:
+        if dP is None or dS is None:
+            self.aim = self.pair.target(mu)
+        else:
+            self.aim = self.pair.target(mu, self._change(dP, dS), self.cone.slice.matrix(dP))
+        return self.apply(self.cone.slice.weigh(self.aim))
+
+    def _change(self, dP: Array, dS: Array) -> Array:
+        """The change of Z that goes with the last target."""
+        return self.cone.onto(self.aim - self.pair.apply(self.cone.slice.matrix(dP)), dS)
+
+    def reach(self, dP: Array, dS: Array) -> float:
+        return self.pair.reach(self._change(dP, dS), self.cone.slice.matrix(dP))
+
+    def _moved(self, step: float, dP: Array, dS: Array, S: Array) -> Array:
+        return self.cone.onto(self.Z + step * self._change(dP, dS), S)
+
+    def holds(self, step: float, dP: Array, dS: Array, S: Array) -> bool:
+        return is_definite(self._moved(step, dP, dS, S))
+
+    def advance(self, step: float, dP: Array, dS: Array, S: Array) -> None:
+        self.cone.Z = self._moved(step, dP, dS, S)
