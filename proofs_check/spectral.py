@@ -104,8 +104,8 @@ CLAIMS = [
         PAPER,
         "after (9)",
         formulas.measure_loss_gradient,
-        formulas.sine_matrix_printed,
-        formulas.sine_matrix_wrong_sign,
+        formulas.sine_gradient_printed,
+        formulas.sine_gradient_wrong_sign,
         REFUTED,
     ),
     Claim(
@@ -114,8 +114,8 @@ CLAIMS = [
         PAPER,
         "after (9)",
         formulas.measure_loss_gradient,
-        formulas.sine_matrix,
-        formulas.sine_matrix_printed,
+        formulas.sine_gradient,
+        formulas.sine_gradient_printed,
     ),
     Claim(
         "feature-norm-gradient-as-printed",

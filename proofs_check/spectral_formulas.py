@@ -13,6 +13,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from convexkernels.checking import Verdict, smallest_eigenvalue
+from convexkernels.kernels import Spectral
+from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.outer.spectral_losses import MarginLoss
+from convexkernels.outer.spectral_penalties import shrink_singular_values
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator
@@ -37,9 +42,8 @@ def draw(rng: Generator, d: int, D: int, *, shared_phase: bool = True) -> Freque
 
 
 def psi(f: Frequencies, X: Array) -> Array:
-    """Map R^d -> R^2D of the paper, one row per point."""
-    u, v = X @ f.omega, X @ f.other
-    return np.hstack([np.cos(u) + np.cos(v), np.sin(u) + np.sin(v)]) / np.sqrt(4.0 * f.omega.shape[1])
+    """Map R^d -> R^2D of the paper, one row per point: the library's exact features."""
+    return Spectral(f.omega, f.other).transform(X)
 
 
 def psi_without_second(f: Frequencies, X: Array) -> Array:
@@ -49,8 +53,19 @@ def psi_without_second(f: Frequencies, X: Array) -> Array:
 
 
 def phi(f: Frequencies, X: Array) -> Array:
-    """Map R^d -> R^D of equation (6)."""
-    return (np.cos(X @ f.omega + f.b) + np.cos(X @ f.other + f.b_other)) / np.sqrt(2.0 * f.omega.shape[1])
+    """Map R^d -> R^D of equation (6): the library's features with phases."""
+    return Spectral(f.omega, f.other, f.b, f.b_other).transform(X)
+
+
+def phi_of(omega: NDArray[Any], f: Frequencies, X: Array) -> NDArray[Any]:
+    """Equation (6) written down once more, for complex frequencies, too: what derivatives are compared with."""
+    return (np.cos(X @ omega + f.b) + np.cos(X @ f.other + f.b_other)) / np.sqrt(2.0 * f.omega.shape[1])
+
+
+def features_for_training(f: Frequencies, X: Array) -> Any:
+    """The library's features that know the way back to the frequencies."""
+    stacked, phases = np.hstack([f.omega, f.other]), np.concatenate([f.b, f.b_other])
+    return SpectralMap(stacked, phases, f.omega.shape[1], Backend("float64"))(X)
 
 
 def nonstationary_kernel(f: Frequencies, x: Array, z: Array) -> float:
@@ -205,29 +220,31 @@ def _complex_gradient(value: Callable[[NDArray[Any]], Any], at: Array) -> Array:
     return gradient
 
 
-def sine_matrix(sine: Array, D: int) -> Array:
-    """Diagonal of the matrix D: the derivative of phi in its argument."""
-    return -sine / np.sqrt(2.0 * D)
+def sine_gradient(f: Frequencies, x: Array, slope: Array) -> Array:
+    """Gradient in Omega of ``slope'phi(x)`` by the library: x [D slope]', D = -(2D)^(-1/2) sin."""
+    return features_for_training(f, x).gradient(slope[None, :])[:, : f.omega.shape[1]]
 
 
-def sine_matrix_printed(sine: Array, D: int) -> Array:
-    return -1.0 / np.sqrt(2.0 * D) / sine
+def sine_gradient_printed(f: Frequencies, x: Array, slope: Array) -> Array:
+    D = f.omega.shape[1]
+    return np.outer(x[0], -1.0 / np.sqrt(2.0 * D) / np.sin(x[0] @ f.omega + f.b) * slope)
 
 
-def sine_matrix_wrong_sign(sine: Array, D: int) -> Array:
-    return sine / np.sqrt(2.0 * D)
+def sine_gradient_wrong_sign(f: Frequencies, x: Array, slope: Array) -> Array:
+    D = f.omega.shape[1]
+    return np.outer(x[0], np.sin(x[0] @ f.omega + f.b) / np.sqrt(2.0 * D) * slope)
 
 
-def measure_loss_gradient(diagonal: Callable[[Array, int], Array], rng: Generator) -> Verdict:
+def measure_loss_gradient(gradient: Callable[[Frequencies, Array, Array], Array], rng: Generator) -> Verdict:
     """D loss / d Omega = x [D W dloss/df]' for the squared loss, against the complex step."""
     f, x = draw(rng, 2, 5), rng.uniform(-1.0, 1.0, (1, 2))
     W, y = rng.standard_normal((5, 3)), rng.standard_normal(3)
 
     def loss(omega: NDArray[Any]) -> Any:
-        return np.sum((phi(Frequencies(omega, f.other, f.b, f.b_other), x)[0] @ W - y) ** 2)
+        return np.sum((phi_of(omega, f, x)[0] @ W - y) ** 2)
 
     slope = 2.0 * (phi(f, x)[0] @ W - y)
-    claimed = np.outer(x[0], diagonal(np.sin(x[0] @ f.omega + f.b), 5) * (W @ slope))
+    claimed = gradient(f, x, W @ slope)
     exact = _complex_gradient(loss, f.omega)
     size = float(np.abs(x).max() * (np.abs(W) @ np.abs(slope)).max())
     witness = {"omega": f.omega, "omega_other": f.other, "b": f.b, "x": x, "W": W, "y": y, "claimed": claimed}
@@ -240,10 +257,10 @@ def measure_norm_gradient(scale: Callable[[int], float], rng: Generator) -> Verd
     f, X = draw(rng, 2, 5), rng.uniform(-1.0, 1.0, (m, 2))
 
     def value(omega: NDArray[Any]) -> Any:
-        return np.sum(phi(Frequencies(omega, f.other, f.b, f.b_other), X) ** 2)
+        return np.sum(phi_of(omega, f, X) ** 2)
 
-    terms = phi(f, X) * sine_matrix(np.sin(X @ f.omega + f.b), 5)
-    claimed = scale(m) * 2.0 * X.T @ terms
+    features = features_for_training(f, X)
+    claimed = scale(m) * features.gradient(2.0 * features.values)[:, :5]
     exact = _complex_gradient(value, f.omega)
     witness = {"omega": f.omega, "omega_other": f.other, "b": f.b, "X": X, "claimed": claimed, "exact": exact}
     return Verdict(float(np.abs(claimed - exact).max()), 8.0 * m * _rounding(f, X), 1, witness)
@@ -256,11 +273,11 @@ def measure_proximal(threshold: Callable[[float], float], rng: Generator) -> Ver
     its inner product with W is ``|W|_*``.
     """
     Q, eta = rng.standard_normal((6, 4)), float(rng.uniform(0.3, 2.0))
-    U, sigma, Vt = np.linalg.svd(Q, full_matrices=False)
-    kept = np.maximum(sigma - threshold(eta), 0.0)
-    W = (U * kept) @ Vt
+    sigma = np.linalg.svd(Q, compute_uv=False)
+    W = shrink_singular_values(Q, threshold(eta), Backend("float64"))
     G = (Q - W) / eta
-    violation = max(float(np.linalg.norm(G, 2)) - 1.0, abs(float(np.sum(G * W)) - float(kept.sum())), 0.0)
+    trace_norm = float(np.linalg.norm(W, "nuc"))
+    violation = max(float(np.linalg.norm(G, 2)) - 1.0, abs(float(np.sum(G * W)) - trace_norm), 0.0)
     return Verdict(violation, EPS * 64.0 * float(sigma[0] + 1.0) ** 2 / eta, 1, {"Q": Q, "eta": eta, "W": W})
 
 
@@ -269,13 +286,10 @@ def hinge(scores: Array, label: int) -> float:
 
 
 def measure_subgradient(sign: float, rng: Generator) -> Verdict:
-    """Y' - y (0 where the margin is met) is a subgradient of the multiclass hinge loss."""
+    """Y' - y (0 where the margin is met), as the library has it, is a subgradient of the multiclass hinge loss."""
     scores, other = rng.standard_normal(4), rng.standard_normal(4)
     label = int(rng.integers(4))
-    rival = int(np.argmax(np.where(np.arange(4) == label, -np.inf, scores)))
-    slope = np.zeros(4)
-    if scores[label] - scores[rival] < 1.0:
-        slope[rival], slope[label] = sign, -sign
-    below = hinge(scores, label) + float(slope @ (other - scores)) - hinge(other, label)
+    _, slopes = MarginLoss().value_and_slope(scores[None, :], np.eye(4)[[label]], np)
+    below = hinge(scores, label) + sign * float(slopes[0] @ (other - scores)) - hinge(other, label)
     size = float(np.abs(scores).sum() + np.abs(other).sum()) + 1.0
     return Verdict(max(0.0, below), 8.0 * EPS * size, 1, {"scores": scores, "other": other, "label": label})

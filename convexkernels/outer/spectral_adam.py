@@ -46,10 +46,9 @@ class Adam:
             return self._common_step(block, gradient, rate, correction)
         if self.backend.is_numpy:
             # Plain numbers of the block's own type: a float64 among them would make the loop twice as slow.
-            kind = block.dtype.type
-            numbers = (kind(rate), kind(correction), kind(DECAY), kind(DECAY_OF_SQUARES), kind(TINY))
-            flat = [part.reshape(-1) for part in (block, self.mean, self.square)]
-            _fused(*flat, np.ascontiguousarray(gradient).reshape(-1), *numbers)
+            numbers = np.array([rate, correction, DECAY, DECAY_OF_SQUARES, TINY, 1.0], dtype=block.dtype)
+            gradient = np.ascontiguousarray(gradient).reshape(-1)
+            _fused(block.reshape(-1), self.mean.reshape(-1), self.square.reshape(-1), gradient, numbers)
             return 0.0
         self.mean.mul_(DECAY).add_(gradient, alpha=1.0 - DECAY)
         self.square.mul_(DECAY_OF_SQUARES).addcmul_(gradient, gradient, value=1.0 - DECAY_OF_SQUARES)
@@ -69,18 +68,11 @@ class Adam:
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def _fused(
-    block: NDArray[Any],
-    mean: NDArray[Any],
-    square: NDArray[Any],
-    gradient: NDArray[Any],
-    rate: Any,
-    correction: Any,
-    decay: Any,
-    decay_of_squares: Any,
-    tiny: Any,
+    block: NDArray[Any], mean: NDArray[Any], square: NDArray[Any], gradient: NDArray[Any], numbers: NDArray[Any]
 ) -> None:  # pragma: no cover - compiled
     n = block.shape[0]
-    new, new_of_squares = 1 - decay, 1 - decay_of_squares
+    rate, correction, decay, decay_of_squares, tiny, one = numbers
+    new, new_of_squares = one - decay, one - decay_of_squares
     for part in prange((n + BLOCK - 1) // BLOCK):
         for i in range(part * BLOCK, min(n, (part + 1) * BLOCK)):
             g = gradient[i]

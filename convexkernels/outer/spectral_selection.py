@@ -116,10 +116,10 @@ def choose_width(
             look(float(sigma))
     ascending = sorted(risks)
     table = np.array([risks[sigma] for sigma in ascending])
-    at = np.unravel_index(int(np.argmin(table)), table.shape)
-    if sigmas is None and table[at] > SILENT:
-        at = (int(np.searchsorted(ascending, 1.5 * unit)), int(at[1]))
-    return Width(float(ascending[at[0]]), float(lams[at[1]]), np.array(ascending), np.asarray(lams, dtype=float), table)
+    row, column = divmod(int(np.argmin(table)), table.shape[1])
+    if sigmas is None and table[row, column] > SILENT:
+        row = int(np.searchsorted(ascending, 1.5 * unit))
+    return Width(float(ascending[row]), float(lams[column]), np.array(ascending), np.asarray(lams, dtype=float), table)
 
 
 def _leave_one_out(P: Array, Y: Array, lams: Array) -> Array:
