@@ -81,10 +81,11 @@ class Candidates(Family):
     ) -> CandidateGramSet:
         points, kernels, names = self.candidates.on(X)
         if self.center:
-            kernels = [_centered(kernel, points) for kernel in kernels]
+            kernels = [Centered(kernel, points) for kernel in kernels]
         if self.normalize == "cosine":
-            kernels = [Normalized(kernel) for kernel in kernels]
+            kernels = [Normalized(_with_mean(kernel)) for kernel in kernels]
         stack = make_stack(kernels, points, memory_limit=memory_limit, dtype=dtype)
+        kernels = [_with_mean(kernel) for kernel in kernels]
         traces = _checked_traces(stack, names, kernels, self.center, points)
         scales = {"trace": 1.0 / traces, "mean": points.shape[0] / traces}.get(self.normalize, np.ones(len(kernels)))
         stack.rescale(scales)
@@ -93,8 +94,11 @@ class Candidates(Family):
         return CandidateGramSet(self, stack, kernels, scales, points, names)
 
 
-def _centered(kernel: Kernel, points: Array) -> Centered:
-    return Centered(kernel, points, float(kernel(points).mean()))
+def _with_mean(kernel: Kernel) -> Kernel:
+    """Compute the grand mean of a centred kernel once, where filling the stack has not done it."""
+    if isinstance(kernel, Centered) and kernel.grand_mean is None:
+        return Centered(kernel.kernel, kernel.points, float(kernel.kernel(kernel.points).mean()))
+    return kernel
 
 
 def _checked_traces(

@@ -16,6 +16,7 @@ from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.normalized import Centered
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import available_memory, check_memory, check_number
 
@@ -190,8 +191,15 @@ def make_stack(
 
 
 def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
+    """Write the packed matrices of the kernels; those centred on X as their inner kernels, centred afterwards."""
     from convexkernels.families.packed import pack_symmetric
 
+    centred = [k for k, kernel in enumerate(kernels) if isinstance(kernel, Centered) and kernel.points is X]
+    if centred and values.dtype == np.float64:  # float32 keeps too few digits of what centring takes away
+        _fill(values, [kernel.kernel if k in set(centred) else kernel for k, kernel in enumerate(kernels)], X)
+        for k in centred:
+            kernels[k].grand_mean = _centre_packed(values[k], X.shape[0])
+        return
     rest = set(range(len(kernels)))
     for group in _shared_tessellations(kernels):
         kernel = kernels[group[0]]
@@ -213,6 +221,23 @@ def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
         rest -= {k for k, _ in gaussians}
     for k in sorted(rest):
         pack_symmetric(kernels[k](X), 1.0, values[k])
+
+
+def _centre_packed(packed: Array, m: int) -> float:
+    """Subtract row and column means from a packed matrix in place; returns the mean it had."""
+    from convexkernels.families.packed import pack_symmetric
+
+    K = np.zeros((m, m))
+    low = np.tril_indices(m)
+    K[low] = packed
+    K.T[low] = packed
+    means = K.mean(axis=0)
+    grand = float(means.mean())
+    K -= means[:, None]
+    K -= means[None, :]
+    K += grand
+    pack_symmetric(K, 1.0, packed)
+    return grand
 
 
 def _shared_tessellations(kernels: Sequence[Kernel]) -> list[list[int]]:
