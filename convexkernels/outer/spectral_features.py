@@ -123,6 +123,9 @@ class Features:
     def gradient(self, slope: Any) -> Any:
         """Gradient in `omega` of the sum of ``slope * values``: D is diag(-scale sin(Omega'x + b)), not its inverse.
 
+        To be asked for once: on the processor the angles make room for their sines, since a fresh array of that size
+        costs as much as filling it.
+
         Parameters
         ----------
         slope : array of shape (m, width)
@@ -132,7 +135,8 @@ class Features:
         array, same shape as ``map.omega``
         """
         xp, D, scale = self.map.backend.xp, self.map.D, self.map.scale
-        along = xp.sin(self.angles)
+        in_place = self.map.backend.is_numpy and self.map.phase is not None
+        along = np.sin(self.angles, out=self.angles) if in_place else xp.sin(self.angles)
         along *= -scale
         bands = range(0, along.shape[1], D)
         for start in bands:

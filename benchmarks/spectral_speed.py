@@ -1,0 +1,158 @@
+"""Training speed on MNIST against the same model in plain PyTorch on the same processor, in one run.
+
+    python benchmarks/spectral_speed.py --data FOLDER [--steps 150] [--threads 2]
+
+The model: 60,000 x 784, D = 2,000 pairs of waves, logistic loss on ten classes, Adam on all parameters. The peer is
+autograd with torch.optim.Adam, with the loops a PyTorch user would write. A fraction of an epoch is timed, alternately,
+and scaled up. Then a whole run with batches of 32 and one with batches of 256, each of as many epochs, show what larger
+batches cost in accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+from spectral_rivals import read
+from threadpoolctl import threadpool_limits
+
+from convexkernels import SpectralKernelClassifier
+from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint
+from convexkernels.outer.spectral_losses import score_loss
+from convexkernels.outer.spectral_training import Schedule, SpectralTraining
+
+D, SIGMA = 2000, 0.05
+
+
+def ours(X, Y, setting, batch, backend):
+    """A function that makes one step of the library."""
+    rng = np.random.default_rng(0)
+    problem = SpectralLearning.stated(
+        X, Y, score_loss("logistic"), SETTINGS[setting], lam1=1e-6, lam2=0.0, backend=backend
+    )
+    drawn = SpectralMap.draw(X.shape[1], D, stationary=False, feature_map="phi", rng=rng, backend=backend).scaled(SIGMA)
+    point = SpectralPoint(drawn, backend.zeros((D, 10)), backend.zeros((10,)))
+    training = SpectralTraining(problem, point, Schedule(batch, 0.03, 1.0, 10), rng)
+    order = backend.index(rng.permutation(len(X)))
+
+    def step(i):
+        rows = order[(i * batch) % (len(X) - batch) :][:batch]
+        return training.step(problem.X[rows], problem.Y[rows], 0.1)
+
+    return step
+
+
+def plain_torch(X, Y, batch):
+    """A function that makes one step of the same model, written for PyTorch."""
+    import torch
+
+    torch.manual_seed(0)
+    X, y = torch.tensor(X), torch.tensor(Y.argmax(axis=1))
+    first, second = (torch.nn.Parameter(SIGMA * torch.randn(X.shape[1], D)) for _ in range(2))
+    phase, W, c = 2 * np.pi * torch.rand(D), torch.nn.Parameter(torch.zeros(D, 10)), torch.nn.Parameter(torch.zeros(10))
+    optimizer = torch.optim.Adam([first, second, W, c], lr=1e-3)
+    order = torch.randperm(len(X))
+
+    def step(i):
+        rows = order[(i * batch) % (len(X) - batch) :][:batch]
+        x = X[rows]
+        features = (torch.cos(x @ first + phase) + torch.cos(x @ second + phase)) / (2 * D) ** 0.5
+        loss = torch.nn.functional.cross_entropy(features @ W + c, y[rows]) + 1e-6 * (W * W).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def time_steps(steps, n_steps, rounds=5):
+    """Median seconds of a step of each function, wall and processor, in alternating rounds."""
+    for step in steps.values():
+        step(0)
+    seconds = {name: [] for name in steps}
+    at = 1
+    for _ in range(rounds):
+        for name, step in steps.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            for i in range(at, at + n_steps):
+                step(i)
+            seconds[name].append(((time.perf_counter() - wall) / n_steps, (time.process_time() - cpu) / n_steps))
+        at += n_steps
+    return {name: np.median(pairs, axis=0) for name, pairs in seconds.items()}
+
+
+def compare_steps(X, Y, options):
+    from importlib.util import find_spec
+
+    if find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(options.threads)
+    m = len(X)
+    for batch in (32, 256):
+        steps = {f"numpy, {setting}": ours(X, Y, setting, batch, Backend()) for setting in ("NSKL", "ASKL")}
+        if find_spec("torch"):
+            steps["tensors, NSKL"] = ours(X, Y, "NSKL", batch, Backend(device="cpu"))
+            steps["plain PyTorch"] = plain_torch(X, Y, batch)
+        n_steps = max(2, options.steps * 32 // batch // 5)
+        found = time_steps(steps, n_steps)
+        for name, (wall, cpu) in found.items():
+            ratio = f", {wall / found['plain PyTorch'][0]:.2f} of plain PyTorch" if "plain PyTorch" in found else ""
+            print(
+                f"batch {batch:>3}, {name:<14} {1e3 * wall:7.2f} ms a step ({1e3 * cpu:.2f} of processor), "
+                f"{wall * m / batch:6.1f} s an epoch{ratio}",
+                flush=True,
+            )
+
+
+def compare_batches(X, y, options):
+    rows = np.random.default_rng(0).permutation(len(X))
+    train, test = rows[: options.rows], rows[-10_000:]
+    for batch in (32, 256):
+        model = SpectralKernelClassifier(
+            n_features=D, sigma=SIGMA, batch_size=batch, max_epochs=options.epochs, random_state=0
+        )
+        wall, cpu = time.perf_counter(), time.process_time()
+        model.fit(X[train], y[train])
+        print(
+            f"batch {batch:>3}, {options.epochs} epochs on {len(train)} rows: {time.perf_counter() - wall:.1f} s "
+            f"({time.process_time() - cpu:.1f} of processor), accuracy {100 * model.score(X[test], y[test]):.2f} %",
+            flush=True,
+        )
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with mnist.csv.gz; random pixels when not given")
+    parser.add_argument("--out", type=Path, help="not used: nothing is drawn")
+    parser.add_argument("--steps", type=int, default=150, help="steps of 32 rows that are timed (%(default)s)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=10_000, help="of the comparison of batch sizes; 0 leaves it out")
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="10 steps, no comparison of batch sizes")
+    options = parser.parse_args(argv)
+    if options.quick:
+        options.steps, options.rows = 10, 0
+    if options.data is None:
+        rng = np.random.default_rng(0)
+        X, y = rng.random((2000, 784), dtype=np.float32), np.arange(2000) % 10
+    else:
+        X, y = read(options.data, "mnist")
+        X, y = X[:60_000], y[:60_000]
+        X = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0).mean())
+    Y = score_loss("logistic").targets_of(y, 10).astype(np.float32)
+    with threadpool_limits(options.threads):
+        import numba
+
+        numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
+        compare_steps(X, Y, options)
+        if options.rows:
+            compare_batches(X, y, options)
+
+
+if __name__ == "__main__":
+    main()
