@@ -80,9 +80,9 @@ _NUMBERS = """Targets are scaled to [-1, 1], and predictions clipped to their ra
 _TABLES = """Equal rows are merged into one with the sum of their weights. Cost: O(m) for cells of bounded size, besides
     finding the centres, O(m) each.
 
-    Dask arrays and dataframes (extra ``distributed``) are read part by part: centres come from `subset` random rows, a
-    shuffle of Dask takes the rows to their cells, and cells are tasks of the active `distributed.Client`, or of Dask's
-    local scheduler when there is none. Predictions for them are lazy Dask arrays."""
+    Dask arrays and dataframes (extra ``distributed``) are read part by part, twice: centres come from `subset` random
+    rows, a shuffle of Dask takes the rows to their cells, and cells are tasks of the active `distributed.Client`, or of
+    Dask's local scheduler when there is none. Predictions for them are lazy Dask arrays."""
 
 _SHARED = {
     "{cells}": _CELLS,

@@ -72,11 +72,11 @@ class DistributedMachines:
         machines = [found[j] for j in range(self.cover.n_cells)]
         return LocalizedMachines(self.cover, machines, self.sizes, self.n_machines, self.status, self.seconds)
 
-    def delayed_values(self, X: Any) -> Any:
-        """Values at scaled points that are a delayed value, too; points go to the machines."""
+    def delayed_values(self, X: Any, cover: Any) -> Any:
+        """Values at scaled points that are a delayed value, like the cover, too; points go to the machines."""
         from dask import delayed
 
-        cells = delayed(_cells)(delayed(self.cover, traverse=False), X)
+        cells = delayed(_cells)(cover, X)
         answers = [delayed(_answers)(part, X, cells) for part in self.parts]
         return delayed(_assembled)(X, answers, self.n_machines, self.cover.n_cells if self.cover.average else 0)
 
@@ -84,7 +84,8 @@ class DistributedMachines:
         """Values at new points, shape (n_samples, n_machines)."""
         from dask import delayed
 
-        return np.asarray(computed(self.delayed_values(delayed(X, traverse=False)))[0])
+        points, cover = delayed(X, traverse=False), delayed(self.cover, traverse=False)
+        return np.asarray(computed(self.delayed_values(points, cover))[0])
 
 
 def learn_distributed_cells(
@@ -281,12 +282,13 @@ def values_of_parts(
 
     blocks, lengths, n_features, _ = blocks_of(X)
     rule = delayed((scale, n_features), traverse=False)
-    held = None if isinstance(machines, DistributedMachines) else delayed(machines, traverse=False)
+    # Once in the graph, for all parts.
+    held = delayed(machines.cover if isinstance(machines, DistributedMachines) else machines, traverse=False)
     results = []
     for i, (block, length) in enumerate(zip(blocks, lengths, strict=True)):
         points = delayed(_scaled_block)(i, block, rule)
         if isinstance(machines, DistributedMachines):
-            values = machines.delayed_values(points)
+            values = machines.delayed_values(points, held)
         else:
             values = delayed(_values)(held, points)
         shape = (length if np.isnan(length) else int(length), *example.shape[1:])
