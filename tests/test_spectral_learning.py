@@ -16,6 +16,7 @@ from convexkernels.outer.spectral_inner import Moments, solve_inner
 from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
 from convexkernels.outer.spectral_losses import SCORE_LOSSES, score_loss
 from convexkernels.outer.spectral_penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
+from convexkernels.outer.spectral_projection import project_variables
 from convexkernels.outer.spectral_selection import choose_weights, choose_width, matched_trace_weight
 from convexkernels.outer.spectral_training import Schedule, SpectralTraining, accuracy, negative_loss
 
@@ -339,3 +340,44 @@ def test_halving_finds_the_weight_that_validates_best(rng):
     assert scores.shape == (3,)
     assert scores[0] == scores.max()
     assert not start.W.any()
+
+
+# ---- variable projection
+
+
+@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+def test_projected_gradient_agrees_with_differences(rng, setting):
+    """Frequencies move, W follows: the derivative is the partial one at the exact W."""
+    problem, point, _ = stated(rng, setting=setting, m=30, D=5, lam1=0.02)
+    direction, step = rng.normal(size=point.map.omega.shape), 1e-5
+
+    def value(t):
+        moved = point.map.with_omega(point.map.omega + t * direction)
+        return problem.objective(solve_inner(problem, moved, tol=1e-12, max_iter=20_000).point)
+
+    exact = solve_inner(problem, point.map, tol=1e-12, max_iter=20_000).point
+    slope = float(np.sum(problem.evaluate(exact)[3] * direction))
+    assert (value(step) - value(-step)) / (2 * step) == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+@pytest.mark.parametrize(("loss", "setting"), [("squared", "SKL"), ("squared", "ASKL"), ("logistic", "NSKL")])
+def test_variable_projection_descends_to_a_stationary_point(rng, loss, setting):
+    problem, point, _ = stated(rng, loss=loss, setting=setting, m=40, D=4, lam1=0.05)
+    start = problem.objective(solve_inner(problem, point.map).point)
+    solution = project_variables(problem, point.map, tol=1e-3, max_iter=200)
+    assert solution.value < start
+    assert solution.certificate.relative_residual < 0.05
+    assert [r.upper for r in solution.history] == sorted((r.upper for r in solution.history), reverse=True)
+    assert solution.verify().value == pytest.approx(solution.value)
+    assert solution.kernel.omega.shape == (3, 4)
+    limited = project_variables(problem, point.map, max_iter=1)
+    assert limited.status is Status.ITERATION_LIMIT
+
+
+def test_variable_projection_refuses_what_has_no_exact_inner_solution(rng):
+    problem, point, _ = stated(rng, loss="hinge")
+    with pytest.raises(InvalidInputError, match="loss must be squared or logistic"):
+        project_variables(problem, point.map)
+    problem, point, _ = stated(rng, lam1=0.0)
+    with pytest.raises(InvalidInputError, match="lam1 must be > 0"):
+        project_variables(problem, point.map)
