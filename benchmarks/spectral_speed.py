@@ -21,8 +21,10 @@ from threadpoolctl import threadpool_limits
 from convexkernels import SpectralKernelClassifier
 from convexkernels.outer.spectral_arrays import Backend
 from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.outer.spectral_inner import solve_inner
 from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint
 from convexkernels.outer.spectral_losses import score_loss
+from convexkernels.outer.spectral_projection import project_variables
 from convexkernels.outer.spectral_training import Schedule, SpectralTraining
 
 D, SIGMA = 2000, 0.05
@@ -125,6 +127,42 @@ def compare_batches(X, y, options):
         )
 
 
+def compare_searches(options):
+    """Joint training by Adam against variable projection: the same objective, both with an exact last W."""
+    X, y = read(options.data, "space_ga")
+    rows = np.random.default_rng(0).permutation(len(X))
+    train, test = rows[:2000], rows[2000:]
+    X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
+    centre, spread = y[train].mean(), y[train].std()
+    Y, backend = ((y - centre) / spread)[:, None], Backend("float64")
+    stated = SpectralLearning.stated(
+        X[train], Y[train], score_loss("squared"), SETTINGS["NSKL"], lam1=1e-5, lam2=0.0, backend=backend
+    )
+    start = SpectralMap.draw(
+        X.shape[1], 100, stationary=False, feature_map="phi", rng=np.random.default_rng(0), backend=backend
+    ).scaled(0.35)
+    first = solve_inner(stated, start).point
+    found = {"as drawn": (first, 0.0)}
+    for n_epochs in (20, 200):
+        began = time.process_time()
+        schedule = Schedule(64, 0.03, 1.0, n_epochs)
+        training = SpectralTraining(stated, first.copy(), schedule, np.random.default_rng(0))
+        training.run(n_epochs)
+        point = solve_inner(stated, training.point.map).point
+        found[f"Adam, {n_epochs} epochs"] = (point, time.process_time() - began)
+    for n_iter in (20, 200):
+        began = time.process_time()
+        solution = project_variables(stated, start, max_iter=n_iter)
+        found[f"variable projection, {n_iter} steps"] = (solution.point, time.process_time() - began)
+    for name, (point, seconds) in found.items():
+        error = spread * np.sqrt(np.mean((stated.decision_function(point, X[test]) - Y[test]) ** 2))
+        print(
+            f"space_ga, 2,000 rows, D = 100, {name:<34} objective {stated.objective(point):.5f}, "
+            f"test error {error:.3f}, {seconds:.1f} s of processor",
+            flush=True,
+        )
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with mnist.csv.gz; random pixels when not given")
@@ -133,10 +171,15 @@ def main(argv=None):
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=10_000, help="of the comparison of batch sizes; 0 leaves it out")
     parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--searches", action="store_true", help="only compare Adam with variable projection")
     parser.add_argument("--quick", action="store_true", help="10 steps, no comparison of batch sizes")
     options = parser.parse_args(argv)
     if options.quick:
         options.steps, options.rows = 10, 0
+    if options.searches:
+        with threadpool_limits(options.threads):
+            compare_searches(options)
+        return
     if options.data is None:
         rng = np.random.default_rng(0)
         X, y = rng.random((2000, 784), dtype=np.float32), np.arange(2000) % 10
