@@ -138,7 +138,7 @@ class SpectralGradient(OuterSolver):
         history: int = 1,
         inner_fraction: float = 0.02,
         newton_below: float = 0.1,
-        patience: int = 8,
+        patience: int = 5,
     ) -> None:
         self.memory = memory
         self.history = history
