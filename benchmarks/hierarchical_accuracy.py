@@ -7,13 +7,14 @@ training part.
 
 Rivals on the same splits: support vector regression with a Gaussian kernel (C, gamma and epsilon by 3-fold
 cross-validation on a random 1,500 of the training rows, then trained on all of them), the same with kernel ridge
-regression, whose loss is the one that is judged by (as that of the paper's SVM column), and a random forest (features per
-split and leaf size by the out-of-bag error of 60 trees on all training rows, then 300 trees).
+regression, whose loss is the one that is judged by (as that of the paper's SVM column), and a random forest (features
+per split and leaf size by the out-of-bag error of 60 trees on all training rows, then 300 trees).
 
 Results are appended to OUT/hierarchical_accuracy.jsonl as they come; what is in the file is not run again.
 
-    python -m benchmarks.hierarchical_accuracy --data DIR [--sets bank letter] [--splits 3] [--methods ours svm ridge forest]
-                                               [--time-per-fit 120] [--architecture 8] [--steps 100] [--searches 1]
+    python -m benchmarks.hierarchical_accuracy --data DIR [--sets bank letter] [--splits 3]
+                                               [--methods ours svm ridge forest] [--time-per-fit 120]
+                                               [--architecture 8] [--steps 100] [--searches 1]
 """
 
 from __future__ import annotations
