@@ -63,10 +63,12 @@ class KernelTree:
 
         def add(node: Sequence[Any]) -> int:
             nonlocal count
+            features: tuple[int, ...] = ()
+            children: tuple[int, ...] = ()
             if all(isinstance(part, int | np.integer) for part in node):
-                features, children = tuple(int(part) for part in node), ()
+                features = tuple(int(part) for part in node)
             else:
-                features, children = (), tuple(add(part) for part in node)
+                children = tuple(add(part) for part in node)
             places.append(Place(features, children, slice(count, count + len(node))))
             count += len(node)
             return len(places) - 1
