@@ -21,7 +21,7 @@ from convexkernels import (
     SpectralKernelRegressor,
     Status,
 )
-from convexkernels.outer import spectral_selection
+from convexkernels.outer import spectral_features, spectral_selection
 from convexkernels.outer.spectral_arrays import Backend, MissingTorchError, backend_for
 
 SMALL = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "batch_size": None, "random_state": 0}
@@ -252,6 +252,25 @@ def test_divergence_ends_with_a_status_and_finite_weights():
     assert model.solution_.status is Status.NUMERICAL_ERROR
     assert np.isfinite(model.predict(X)).all()
     assert model.score(X, y) > 0.5  # the warm start was the last good point
+
+
+def test_features_of_a_long_table_are_never_held_together(monkeypatch):
+    X, y = wave(6000)
+    rows = []
+    original = spectral_features.Features.__init__
+    monkeypatch.setattr(
+        spectral_features.Features,
+        "__init__",
+        lambda self, spectral_map, X: rows.append(len(X)) or original(self, spectral_map, X),
+    )
+    model = SpectralKernelRegressor(n_features=50, max_epochs=1, batch_size=500, random_state=0).fit(X, y)
+    assert sum(rows) > 5 * 6000
+    assert max(rows) <= 2048
+    seen = []
+    transform = Spectral.transform
+    monkeypatch.setattr(Spectral, "transform", lambda self, X: seen.append(len(X)) or transform(self, X))
+    assert model.predict(X).shape == (6000,)
+    assert seen == [2048, 2048, 1904]
 
 
 # ---- refusals
