@@ -118,7 +118,7 @@ def search_as_published(
     status = Status.ITERATION_LIMIT
     try:
         for i in range(schedule.rounds):
-            trained = _train(problem, risks, parts, weights, schedule, start[-1])
+            trained = _train(problem, risks, parts, weights, schedule, start[-1], watch)
             weights, before = trained.weights, best_risk
             weights = _anneal(problem, risks, parts, weights, trained.alpha, schedule.first_annealing, rng, watch)
             at_minimum = False
@@ -129,7 +129,7 @@ def search_as_published(
                     )
                     at_minimum = False
                 else:
-                    weights, at_minimum = _descend(risks, parts, weights, trained.alpha, schedule.gradient_steps)
+                    weights, at_minimum = _descend(risks, parts, weights, trained.alpha, schedule.gradient_steps, watch)
                 on = [
                     risks.of_weights(r, parts, weights, trained.alpha) for r in (parts.train, parts.move, parts.choose)
                 ]
@@ -139,7 +139,7 @@ def search_as_published(
                 history.append(Record(len(trace), best_risk, -np.inf, watch.seconds))
                 done = (i + (j + 1) / schedule.passes) / schedule.rounds
                 watch.tell(done, f"round {i + 1} of {schedule.rounds}, risk on D3 {best_risk:.6g}", best)
-                if watch.seconds > watch.max_time:
+                if watch.is_over:
                     status = Status.TIME_LIMIT
                     break
             if status is Status.TIME_LIMIT:
@@ -160,18 +160,26 @@ def check_schedule(schedule: Schedule) -> None:
 
 
 def _train(
-    problem: HierarchicalLearning, risks: _Risks, parts: Parts, weights: Array, schedule: Schedule, log_lam: float
+    problem: HierarchicalLearning,
+    risks: _Risks,
+    parts: Parts,
+    weights: Array,
+    schedule: Schedule,
+    log_lam: float,
+    watch: Watch,
 ) -> _Trained:
-    """The machine on D1 whose lam and gamma err least on D2."""
+    """Step 3: the machine on D1 whose lam and gamma err least on D2, among those that there is time for."""
     lams = np.geomspace(*LAMS_PER_ROW, schedule.n_lams)[::-1] * float(problem.weights[parts.train].sum())
     factors = np.geomspace(*GAMMA_FACTORS, schedule.n_gammas)
     if schedule.n_lams == 1:
         lams = np.array([np.exp(log_lam)])
     # A width that no value of the grid leaves as it is would move the weights without being asked.
-    factors = np.append(factors, 1.0) if not np.isclose(factors, 1.0).any() or schedule.n_gammas == 1 else factors
+    factors = np.append(factors, 1.0) if schedule.n_gammas > 1 else np.ones(1)
     best, best_risk = None, np.inf
     top = problem.tree.places[-1].weights
-    for factor in factors if schedule.n_gammas > 1 else [1.0]:
+    for factor in sorted(factors, key=lambda factor: abs(float(np.log(factor)))):
+        if best is not None and watch.is_over:
+            break
         scaled = weights.copy()
         scaled[top] /= factor
         K = problem.tree.evaluate(scaled**2, problem.X[parts.train]).gram()
@@ -184,6 +192,8 @@ def _train(
             risk, _ = risks.of_values(parts.move, cross @ alpha)
             if risk < best_risk or best is None:
                 best, best_risk = _Trained(scaled, float(lam), alpha), risk
+            if watch.is_over:
+                break
     assert best is not None
     return best
 
@@ -223,16 +233,18 @@ def _anneal(
         lambda values: risks.of_values(parts.move, values)[0],
         steps,
         rng,
-        lambda: watch.seconds > watch.max_time,
+        lambda: watch.is_over,
     )
     return function.weights
 
 
-def _descend(risks: _Risks, parts: Parts, weights: Array, alpha: Array, steps: int) -> tuple[Array, bool]:
+def _descend(risks: _Risks, parts: Parts, weights: Array, alpha: Array, steps: int, watch: Watch) -> tuple[Array, bool]:
     """Step 9: gradient steps whose length satisfies Armijo's condition; says whether they ended at a local minimum."""
     here, slope = risks.slope(parts, weights, alpha)
     first, length = here, 0.1 * float(np.linalg.norm(weights)) / max(float(np.linalg.norm(slope)), 1e-300)
     for _ in range(steps):
+        if watch.is_over:
+            break
         for _ in range(HALVINGS):
             # Only squares of weights count; 0 would cut a node off for ever.
             trial = np.maximum(np.abs(weights - length * slope), 1e-12)

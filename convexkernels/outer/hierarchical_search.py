@@ -77,6 +77,11 @@ class Watch:
         return time.monotonic() - self.began
 
     @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.seconds > self.max_time
+
+    @property
     def deadline(self) -> float:
         """Value of ``time.monotonic()`` at which the search has to end."""
         return self.began + self.max_time
