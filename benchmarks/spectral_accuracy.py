@@ -60,19 +60,29 @@ def measure(name, setting, parts, seed, options):
 
 
 def show(folder, sets):
-    """The table, means and standard deviations over the splits that are there."""
+    """The table: means over the splits that all columns of a row have, and the number of those splits."""
     ours, rivals = stored(folder / "spectral.jsonl"), stored(folder / "rivals.jsonl")
     print("\n| set | " + " | ".join(f"{s} (paper)" for s in SETTINGS) + " | Gaussian machine | splits |")
     print("|---" * (len(SETTINGS) + 3) + "|")
     for name in sets:
-        cells, n_splits = [], 0
-        for at, setting in enumerate(SETTINGS):
-            found = [r["score"] for r in ours if r["set"] == name and r["setting"] == setting]
-            n_splits = max(n_splits, len(found))
-            cells.append(f"{np.mean(found):.2f} +- {np.std(found):.2f} ({PAPER[name][at]:.2f})" if found else "-")
-        machine = [r["score"] for r in rivals if r["set"] == name]
-        cells.append(f"{np.mean(machine):.2f} ({len(machine)})" if machine else "-")
-        print(f"| {name} | " + " | ".join(cells) + f" | {n_splits} |")
+        columns = [{r["split"]: r["score"] for r in ours if (r["set"], r["setting"]) == (name, s)} for s in SETTINGS]
+        columns.append({r["split"]: r["score"] for r in rivals if r["set"] == name})
+        common = set.intersection(*(set(column) for column in columns if column)) if any(columns) else set()
+        means = [f"{np.mean([column[i] for i in common]):.2f}" if column else "-" for column in columns]
+        printed = [f" ({value:.2f})" for value in PAPER[name]] + [""]
+        cells = [mean + (paper if mean != "-" else "") for mean, paper in zip(means, printed, strict=True)]
+        print(f"| {name} | " + " | ".join(cells) + f" | {len(common)} |")
+    print("\n| set | ASKL | Gaussian machine | splits |\n|---|---|---|---|")
+    for name in sets:
+        askl = {r["split"]: r["score"] for r in ours if (r["set"], r["setting"]) == (name, "ASKL")}
+        rival = {r["split"]: r["score"] for r in rivals if r["set"] == name}
+        both = sorted(set(askl) & set(rival)) or sorted(askl)
+        cells = [
+            f"{np.mean([c[i] for i in both]):.2f} +- {np.std([c[i] for i in both]):.2f}" if set(both) <= set(c) else "-"
+            for c in (askl, rival)
+            if both
+        ]
+        print(f"| {name} | " + " | ".join(cells) + f" | {len(both)} |" if both else f"| {name} | - | - | 0 |")
 
 
 def main(argv=None):
