@@ -26,6 +26,7 @@ from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, Sp
 from convexkernels.outer.spectral_losses import score_loss
 from convexkernels.outer.spectral_projection import project_variables
 from convexkernels.outer.spectral_training import Schedule, SpectralTraining
+from convexkernels.threads import threads_for
 
 D, SIGMA = 2000, 0.05
 
@@ -43,7 +44,8 @@ def ours(X, Y, setting, batch, backend):
 
     def step(i):
         rows = order[(i * batch) % (len(X) - batch) :][:batch]
-        return training.step(problem.X[rows], problem.Y[rows], 0.1)
+        with threads_for(batch):  # as an epoch does
+            return training.step(problem.X[rows], problem.Y[rows], 0.1)
 
     return step
 

@@ -17,6 +17,7 @@ from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoin
 from convexkernels.outer.spectral_penalties import FrobeniusNorm
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
+from convexkernels.threads import threads_for
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["Epoch", "Schedule", "SpectralTraining", "accuracy", "negative_loss"]
@@ -182,7 +183,8 @@ class SpectralTraining:
         taken = 0
         for start in starts:
             rows = order[start : start + size]
-            total = total + self.step(self.problem.X[rows], self.problem.Y[rows], self.n_steps / n_steps)
+            with threads_for(size):
+                total = total + self.step(self.problem.X[rows], self.problem.Y[rows], self.n_steps / n_steps)
             taken += 1
             if taken % STEPS_BETWEEN_LOOKS == 0 or taken == len(starts):
                 if not math.isfinite(float(total)):
