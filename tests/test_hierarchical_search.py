@@ -199,7 +199,13 @@ def test_checkpoints_are_written_and_continued_from(tmp_path, monkeypatch):
     np.testing.assert_array_equal(saved, first.point)
     again = problem.solve(search_size=60, max_iter=1, random_state=0, checkpoint=file)
     assert np.abs(again.point - first.point).max() < 0.2  # one step from there
-    assert load_checkpoint(file, 3) is None
+    with pytest.raises(InvalidInputError, match="no checkpoint of a kernel with 2 weights"):
+        load_checkpoint(file, 3)
+    foreign = tmp_path / "table.csv"
+    foreign.write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInputError, match=r"table\.csv"):
+        problem.solve(search_size=60, max_iter=1, checkpoint=foreign)
+    assert foreign.read_text() == "a,b\n1,2\n"
     assert load_checkpoint(tmp_path / "nothing", 3) is None
 
 

@@ -247,25 +247,13 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
         """
         loss = self._loss()
         table = self._training_table(X, y, sample_weight)
-        try:
-            check_classification_targets(table.y)
-        except ValueError as error:
-            raise InvalidInputError(f"y must hold class labels: {error}") from error
+        check_labels(table.y)
         table = self._with_class_weights(table)
-        classes, codes = np.unique(table.y, return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"y holds one class only ({classes.tolist()[0]!r}, in all {len(codes)} rows of positive weight) where "
-                "two or more classes are needed; check how the rows were selected."
-            )
+        classes, codes = classes_and_codes(table.y)
         scaling = self._scaling(table.X)
         scaled = TrainingTable(scaling.apply(table.X), codes, table.weights, table.rows).merged()
         family = self._family(scaled.X.shape[1])
-        if len(classes) == 2:
-            targets = np.where(scaled.y == 1, 1.0, -1.0)
-        else:
-            targets = np.where(scaled.y[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        self._learn(scaled, targets, family, loss)
+        self._learn(scaled, one_against_rest(scaled.y, len(classes)), family, loss)
         self.classes_, self.scaling_ = classes, scaling
         self.support_vectors_ = table.points_of(self.support_)
         return self
@@ -395,6 +383,33 @@ def sorted_rows(table: Array) -> NDArray[np.intp]:
     rows = np.sort(order[tied])
     order[tied] = rows[np.lexsort(table[rows].T[::-1])]
     return order
+
+
+def check_labels(y: Any) -> None:
+    """Refuse targets that are not class labels."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise InvalidInputError(f"y must hold class labels: {error}") from error
+
+
+def classes_and_codes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The classes in ascending order and the place of every label among them; one class alone is refused."""
+    check_labels(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y holds one class only ({classes.tolist()[0]!r}, in all {len(codes)} rows of positive weight) where "
+            "two or more classes are needed; check how the rows were selected."
+        )
+    return classes, codes
+
+
+def one_against_rest(codes: NDArray[Any], n_classes: int) -> Array:
+    """Targets -1 and 1: of shape (m,) for two classes, else one column per class."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)
+    return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
 
 
 def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: Array) -> Array:

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
+from convexkernels.estimators.base import classes_and_codes, one_against_rest
 from convexkernels.estimators.concatenated_base import ConcatenatedEstimator, price
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel
@@ -152,19 +152,8 @@ class ConcatenatedKernelClassifier(ClassifierMixin, ConcatenatedEstimator):
         if self.loss not in ("hinge", "squared"):
             raise InvalidInputError(f"loss must be 'hinge' or 'squared', got {self.loss!r}.")
         points, labels = self._table(X, y)
-        try:
-            check_classification_targets(labels)
-        except ValueError as error:
-            raise InvalidInputError(f"y must hold class labels: {error}") from error
-        self.classes_, codes = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidInputError(
-                f"y holds one class only ({self.classes_.tolist()[0]!r}); two classes or more are needed."
-            )
-        if len(self.classes_) == 2:
-            targets = np.where(codes == 1, 1.0, -1.0)
-        else:
-            targets = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
+        self.classes_, codes = classes_and_codes(labels)
+        targets = one_against_rest(codes, len(self.classes_))
         make_loss = SquaredError if self.loss == "squared" else _hinge
         self._search(self._select(points, targets, make_loss, self.lam, self.mu, self.cv))
         return self

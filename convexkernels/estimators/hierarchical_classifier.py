@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
+from convexkernels.estimators.base import classes_and_codes, one_against_rest
 from convexkernels.estimators.hierarchical_base import HierarchicalEstimator
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.hierarchical import HierarchicalSolution
@@ -71,7 +71,8 @@ class HierarchicalGaussianClassifier(ClassifierMixin, HierarchicalEstimator):
     warm_start : bool
         Continue from the weights of the last fit where the tree is the same.
     checkpoint : path, optional
-        A file with the weights so far, written every few seconds, and continued from when it is there.
+        A file with the weights so far, written every few seconds, and continued from when it is there; a file that is
+        no checkpoint of this kernel is refused.
     random_state : int, RandomState or None
     verbose : bool
         Show where the search is and when it will be over.
@@ -177,22 +178,10 @@ class HierarchicalGaussianClassifier(ClassifierMixin, HierarchicalEstimator):
             raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
         self._check_parameters()
         table = self._training_table(X, y, sample_weight)
-        try:
-            check_classification_targets(table.y)
-        except ValueError as error:
-            raise InvalidInputError(f"y must hold class labels: {error}") from error
-        classes, codes = np.unique(table.y, return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"y holds one class only ({classes.tolist()[0]!r}, in all {len(codes)} rows of positive weight) where "
-                "two or more classes are needed; check how the rows were selected."
-            )
+        classes, codes = classes_and_codes(table.y)
         scaling, scaled = self._scaled(table, codes)
-        if len(classes) == 2:
-            Y = np.where(scaled.y == 1, 1.0, -1.0)[:, None]
-        else:
-            Y = np.where(scaled.y[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        self._learn(scaled.X, Y, scaled.weights)
+        Y = one_against_rest(scaled.y, len(classes))
+        self._learn(scaled.X, Y.reshape(len(Y), -1), scaled.weights)
         self.classes_, self.scaling_ = classes, scaling
         return self
 

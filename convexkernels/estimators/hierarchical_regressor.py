@@ -64,7 +64,8 @@ class HierarchicalGaussianRegressor(RegressorMixin, HierarchicalEstimator):
     warm_start : bool
         Continue from the weights of the last fit where the tree is the same.
     checkpoint : path, optional
-        A file with the weights so far, written every few seconds, and continued from when it is there.
+        A file with the weights so far, written every few seconds, and continued from when it is there; a file that is
+        no checkpoint of this kernel is refused.
     random_state : int, RandomState or None
     verbose : bool
         Show where the search is and when it will be over.

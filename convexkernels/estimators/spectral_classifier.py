@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
+from convexkernels.estimators.base import classes_and_codes
 from convexkernels.estimators.spectral_base import SpectralEstimator
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.spectral_arrays import is_tensor, to_numpy
@@ -180,11 +180,7 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
         loss = score_loss(self.loss)
         points, labels, backend = self._read(X, y)
         recipe = self._recipe(points.shape[0])
-        classes, codes = _coded(labels)
-        if len(classes) < 2:
-            raise InvalidInputError(
-                f"y holds one class only ({classes.tolist()[0]!r}); two classes or more are needed."
-            )
+        classes, codes = classes_and_codes(labels)
         self.classes_ = classes
         self._learn(points, loss.targets_of(codes, len(classes)), loss, recipe, codes, backend)
         return self
@@ -274,11 +270,3 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
             scores = np.hstack([np.zeros_like(scores), scores])
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _coded(labels: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    try:
-        check_classification_targets(labels)
-    except ValueError as error:
-        raise InvalidInputError(f"y must hold class labels: {error}") from error
-    return np.unique(labels, return_inverse=True)

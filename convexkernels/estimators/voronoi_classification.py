@@ -9,9 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.estimators.base import check_labels
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
 from convexkernels.estimators.voronoi_documentation import documented
 from convexkernels.estimators.voronoi_encoding import ClassEncoding
@@ -117,10 +117,7 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
         super()._check_parameters()
 
     def _checked_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        try:
-            check_classification_targets(y)
-        except ValueError as error:
-            raise InvalidInputError(f"y must hold class labels: {error}") from error
+        check_labels(y)
         return y
 
     def _encoding_of(self, summary: TableSummary) -> ClassEncoding:

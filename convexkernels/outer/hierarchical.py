@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from convexkernels.certificate import Stationarity
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
@@ -27,6 +26,7 @@ from convexkernels.outer.hierarchical_risk import LeaveOneOut
 from convexkernels.outer.hierarchical_search import Found, Watch, descend_on_all, descend_on_samples, load_checkpoint
 from convexkernels.outer.solution import OuterSolution
 from convexkernels.solution import Status
+from convexkernels.threads import threads_for
 from convexkernels.validation import check_labels_finite, check_number, check_points, check_whole_number
 
 __all__ = ["LOSS_NAMES", "HierarchicalLearning", "HierarchicalSolution"]
@@ -40,8 +40,6 @@ SEARCHES = ("hypergradient", "published")
 # Rows of a step. On few rows, too, drawing a third of them anew for every step does better than descending on all
 # (`outer.hierarchical_search` has numbers).
 SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
-# With fewer rows at a time, searches have one thread.
-MULTITHREADED_SIZE = 1000
 # A search has to lower the risk by more than this fraction to replace its start.
 LEAST_GAIN = 1e-9
 
@@ -275,9 +273,7 @@ class HierarchicalLearning:
         saved = None if checkpoint is None else load_checkpoint(checkpoint, len(begin))
         watch = Watch(max_time, progress, checkpoint)
         watch.show.start(f"{self!r}, {search} search")
-        # Several threads gain little on small matrices, and lose a lot where cores are shared.
-        large = min(len(self.X), search_size) >= MULTITHREADED_SIZE
-        with threadpool_limits(limits=None if large else 1):
+        with threads_for(min(len(self.X), search_size)):
             return self._searched(search, begin, saved, search_size, max_iter, tol, schedule, rng, watch)
 
     def _searched(
@@ -347,7 +343,7 @@ class HierarchicalLearning:
         return HierarchicalSolution(
             problem=self,
             point=point,
-            certificate=replace(certificate),
+            certificate=certificate,
             status=status,
             n_iter=found.n_iter,
             seconds=watch.seconds,

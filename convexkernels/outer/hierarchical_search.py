@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.quasi_newton import Evaluation, Limits, descend
 from convexkernels.progress import as_progress
 from convexkernels.solution import Record, Status
@@ -111,12 +112,20 @@ def save_checkpoint(path: Path, point: Array) -> None:
 
 
 def load_checkpoint(path: Any, size: int) -> Array | None:
-    """The point of a checkpoint, or None where there is no file, or one of another kernel."""
+    """The point of a checkpoint, or None where there is no file; any other file is refused, as it would be replaced."""
     file = Path(path)
-    if not file.is_file():
+    if not file.exists():
         return None
-    point = np.load(file)
-    return point if point.shape == (size,) and np.isfinite(point).all() else None
+    try:
+        point = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        point = None
+    if not isinstance(point, np.ndarray) or point.shape != (size,) or not np.isfinite(point).all():
+        raise InvalidInputError(
+            f"checkpoint {str(path)!r} exists, but is no checkpoint of a kernel with {size - 1} weights; move it "
+            "away or name another file."
+        )
+    return point
 
 
 def descend_on_all(
