@@ -1,8 +1,8 @@
 """Time to a certified gap for tessellated kernels: ``python benchmarks/tessellated_speed.py --data DIR [CASE ...]``.
 
-Cases: pima, moons, liver, clarabel, scaling, large, ionosphere, wide, start. DIR holds pima.csv.gz, liver.csv.gz and
-ionosphere.csv.gz (header, features, then a column y). Figures are ratios of times measured in one run, or times of
-this machine; code is compiled before anything is timed.
+Cases: pima, moons, liver, clarabel, scaling, large, ionosphere, wide, singular, span, start. DIR holds pima.csv.gz,
+liver.csv.gz, heart.csv.gz and ionosphere.csv.gz (header, features, then a column y). Figures are ratios of times
+measured in one run, or times of this machine; code is compiled before anything is timed.
 """
 
 from __future__ import annotations
@@ -119,6 +119,31 @@ def wide(folder):
     solve("500 x 60, no z", family, ck.Hinge(1e-5), X, y, 1e-4, repeats=1)
 
 
+def singular(folder):
+    """The best kernel is singular on the data: both methods, and the first one alone."""
+    X, y = table(folder, "heart")
+    for C in (1e-3, 1.0):
+        for solver in ("interior-point", "auto"):
+            solve(f"heart full, C={C:g}, {solver}", FULL, ck.Hinge(C), X, y, 1e-5, solver, repeats=1)
+    rng = np.random.default_rng(0)
+    X = rng.random((500, 60))
+    y = np.where(X[:, :5].sum(axis=1) + 0.3 * rng.normal(size=500) > 2.5, 1.0, -1.0)
+    family = ck.Tessellated(degree=1, z_degree=0, box=ck.UnitBox(0.1))
+    solve("500 x 60, C=0.001, interior-point", family, ck.Hinge(1e-3), X, y, 1e-6, "interior-point", repeats=1)
+
+
+def span(folder):
+    """Lanckriet's span of nearly dependent Gaussians."""
+    for m, count in ((8, 12), (6, 30), (15, 10), (10, 40)):
+        X = np.random.default_rng(0).random((m, 2))
+        y = np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0)
+        kernels = [ck.Gaussian(gamma=g) for g in np.geomspace(0.1, 30.0, count)]
+        for loss in (ck.Hinge(1.0), ck.LeastSquares(0.1)):
+            for trace in (1.0, float(m)):
+                name = f"span of {count} on {m}, {type(loss).__name__}, trace {trace:g}"
+                solve(name, ck.Span(kernels, trace=trace), loss, X, y, 1e-4, repeats=1)
+
+
 def start(folder):
     def seconds(statement):
         code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
@@ -132,7 +157,8 @@ def start(folder):
 
 CASES = {
     "pima": pima, "moons": moons_case, "liver": liver, "clarabel": clarabel, "scaling": scaling, "large": large,
-    "ionosphere": ionosphere, "wide": wide, "start": start,
+    "ionosphere": ionosphere, "wide": wide, "singular": singular, "span": span,
+    "start": start,
 }  # fmt: skip
 
 

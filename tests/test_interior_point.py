@@ -141,3 +141,15 @@ def test_what_it_cannot_solve_is_refused():
     problem = ck.KernelLearning(ck.GeneralizedPolynomial(degree=2), ck.Hinge(1.0), X, y)
     with pytest.raises(ck.InvalidInputError, match="interior-point"):
         problem.solve("interior-point")
+
+
+@pytest.mark.parametrize(("m", "count"), [(6, 30), (15, 10)])
+@pytest.mark.parametrize("loss", [ck.Hinge(1.0), ck.LeastSquares(0.1)])
+def test_spans_of_nearly_dependent_kernels_are_certified_without_a_warning(m, count, loss):
+    X = np.random.default_rng(0).random((m, 2))
+    y = np.where(X[:, 0] > np.median(X[:, 0]), 1.0, -1.0)
+    family = ck.Span([ck.Gaussian(gamma=g) for g in np.geomspace(0.1, 30.0, count)], trace=float(m))
+    solution = ck.KernelLearning(family, loss, X, y).solve(tol=1e-4)
+    assert solution.status is ck.Status.OPTIMAL
+    assert solution.certificate.gap >= 0.0
+    assert np.linalg.eigvalsh(solution.kernel(X))[0] >= -1e-9 * m
