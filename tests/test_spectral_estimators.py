@@ -21,8 +21,9 @@ from convexkernels import (
     SpectralKernelRegressor,
     Status,
 )
-from convexkernels.outer import spectral_features, spectral_selection
+from convexkernels.outer import spectral_features
 from convexkernels.outer.spectral_arrays import Backend, MissingTorchError, backend_for
+from convexkernels.outer.spectral_training import SpectralTraining
 
 SMALL = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "batch_size": None, "random_state": 0}
 
@@ -162,20 +163,42 @@ def test_pickled_estimators_answer_the_same():
 def test_lists_are_choices_made_without_training_again_from_zero(monkeypatch):
     X, y = wave(200)
     epochs = []
-    original = spectral_selection.SpectralTraining.one_epoch
-    monkeypatch.setattr(
-        spectral_selection.SpectralTraining, "one_epoch", lambda self: epochs.append(1) or original(self)
-    )
-    model = SpectralKernelRegressor(
-        sigma=[0.01, 2.0], lam1=[1e-5, 10.0], lam2=[1e-7, 1e-6], n_features=60, max_epochs=8, cv=2, random_state=0
-    ).fit(X, y)
+    original = SpectralTraining.one_epoch
+    monkeypatch.setattr(SpectralTraining, "one_epoch", lambda self: epochs.append(1) or original(self))
+    options = {"sigma": [0.01, 2.0], "lam2": [1e-7, 1e-6], "n_features": 60, "max_epochs": 24, "cv": 2}
+    model = SpectralKernelRegressor(lam1=[1e-5, 10.0], random_state=0, **options).fit(X, y)
     assert model.sigma_ == 2.0
     assert model.lam1_ == 1e-5
     assert model.lam2_ in (1e-7, 1e-6)
-    assert model.selection_.shape == (4,)
-    # Four pairs on two folds take 4 epochs each, the better two 4 more; the last fit 8. From zero: 4 * 2 * 8 + 8.
-    assert len(epochs) == 2 * (4 * 4 + 2 * 4) + 8
+    # One training run serves both lam1, which weigh the exact last solve.
+    assert len(model.selection_.candidates) == 4
+    assert model.selection_.best.sigma == 2.0
+    assert sorted(model.selection_.n_epochs) == [4, 4, 12, 12]
+    # Four candidates on two folds take 4 epochs each, the best two 8 more; the last fit 24. From zero: 4 * 2 * 12 + 24.
+    assert len(epochs) == 2 * (4 * 4 + 2 * 8) + 24
     assert model.score(*wave(seed=1)) > 0.97
+
+
+def test_weights_of_classifiers_are_trained_with():
+    X, y = wave(200)
+    model = SpectralKernelClassifier(
+        "SKL", sigma=[0.01, 2.0], lam1=[1e-5, 10.0], n_features=60, max_epochs=8, cv=2, random_state=0
+    ).fit(X, y > 0.0)
+    assert {(c.sigma, c.lam1) for c in model.selection_.candidates} == {(s, w) for s in (0.01, 2.0) for w in (1e-5, 10)}
+    assert (model.sigma_, model.lam1_) == (2.0, 1e-5)
+    assert model.score(X, y > 0.0) > 0.9
+
+
+def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
+    X, y = wave(200)
+    sigmas = 2.0 ** np.arange(-8.0, 9.0)
+    model = SpectralKernelRegressor(
+        sigma=sigmas, n_features=60, max_epochs=4, cv=2, early_stopping=False, random_state=0
+    ).fit(X, y)
+    assert model.width_.risks.shape[0] == 17
+    tried = sorted({candidate.sigma for candidate in model.selection_.candidates})
+    assert tried == sorted(model.width_.shortlist(3))
+    assert 0.5 <= model.sigma_ <= 8.0
 
 
 # ---- passes over new rows
@@ -295,6 +318,7 @@ def test_features_of_a_long_table_are_never_held_together(monkeypatch):
         ({"validation_fraction": 1.0}, "validation_fraction is 1"),
         ({"patience": 0}, "patience must be a whole number >= 1"),
         ({"cv": 1}, "cv must be a whole number >= 2"),
+        ({"cv": 16, "sigma": [0.1, 1.0]}, "cv is 16, but 30 rows make at most 15 folds of two"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
         ({"max_time": 0.0}, "max_time must be a finite number > 0"),
         ({"loss": "absolute"}, "loss must be one of"),

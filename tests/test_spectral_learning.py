@@ -11,13 +11,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from convexkernels import ConvexKernelsWarning, InvalidInputError, Status
 from convexkernels.outer.spectral_adam import Adam
 from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
 from convexkernels.outer.spectral_features import SpectralMap
 from convexkernels.outer.spectral_inner import Moments, solve_inner
 from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
 from convexkernels.outer.spectral_losses import SCORE_LOSSES, score_loss
 from convexkernels.outer.spectral_penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
 from convexkernels.outer.spectral_projection import project_variables
-from convexkernels.outer.spectral_selection import choose_weights, choose_width, matched_trace_weight
+from convexkernels.outer.spectral_selection import choose_width, matched_trace_weight
 from convexkernels.outer.spectral_training import Schedule, SpectralTraining, accuracy, negative_loss
 
 BACKEND = Backend("float64")
@@ -333,13 +334,58 @@ def test_halving_finds_the_weight_that_validates_best(rng):
     drawn = SpectralMap.draw(2, 30, stationary=False, feature_map="phi", rng=rng, backend=BACKEND)
     rows = np.arange(80)
     start = SpectralPoint(drawn, np.zeros((30, 1)), np.zeros(1))
-    folds = [(problem.on_rows(rows), start, negative_loss(problem.on_rows(np.arange(80, 120))))]
-    pairs = [(1e-5, 0.0), (10.0, 0.0), (100.0, 0.0)]
-    best, scores = choose_weights(folds, pairs, Schedule(20, 0.03, 1.0, 8), rng=rng)
-    assert best == pairs[0]
-    assert scores.shape == (3,)
-    assert scores[0] == scores.max()
+    folds = [Fold(problem.on_rows(rows), {1.0: start}, negative_loss(problem.on_rows(np.arange(80, 120))))]
+    candidates = [Candidate(1.0, lam1, 0.0) for lam1 in (10.0, 1e-5, 30.0, 100.0)]
+    choice = choose_candidate(folds, candidates, Schedule(20, 0.03, 1.0, 9), rng=rng)
+    assert choice.best == candidates[1]
+    assert choice.last is None
+    assert choice.scores.shape == (4,)
+    assert choice.scores[1] == choice.scores.max()
+    assert sorted(choice.n_epochs) == [3, 3, 9, 9]
+    assert choice.n_epochs[1] == 9
     assert not start.W.any()
+
+
+def test_fixed_frequencies_are_cross_validated_as_by_refitting(rng):
+    """With squared loss nothing is trained: every score is that of a ridge regression on the other folds."""
+    X = rng.uniform(-1, 1, (90, 2))
+    y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(90, 1))
+    problem = SpectralLearning.stated(X, y, score_loss("squared"), SETTINGS["SK"], lam1=0.0, lam2=0.0, backend=BACKEND)
+    drawn = SpectralMap.draw(2, 20, stationary=True, feature_map="phi", rng=rng, backend=BACKEND)
+    sigmas, weights, parts = (0.1, 2.0), (1e-1, 1e-3, 1e-5), np.array_split(rng.permutation(90), 3)
+    folds = []
+    for part in parts:
+        rows = np.setdiff1d(np.arange(90), part)
+        starts = {s: SpectralPoint(drawn.scaled(s), np.zeros((20, 1)), np.zeros(1)) for s in sigmas}
+        folds.append(Fold(problem.on_rows(rows), starts, negative_loss(problem.on_rows(part))))
+    candidates = [Candidate(s, 1.0, 0.0) for s in sigmas]
+    last = LastWeights(weights, are_ridges=True)
+    choice = choose_candidate(folds, candidates, Schedule(10, 0.03, 1.0, 8), lambda sigma: last, rng=rng)
+    expected = np.zeros((2, 3))
+    for i, sigma in enumerate(sigmas):
+        P = drawn.scaled(sigma)(X).values
+        for j, weight in enumerate(weights):
+            for part in parts:
+                rows = np.setdiff1d(np.arange(90), part)
+                peer = Ridge(alpha=len(rows) * weight).fit(P[rows], y[rows, 0])
+                expected[i, j] -= np.mean((peer.predict(P[part]) - y[part, 0]) ** 2) / 3
+    np.testing.assert_allclose(choice.scores, expected.max(axis=1), rtol=1e-6)
+    assert choice.best == candidates[int(expected.max(axis=1).argmax())]
+    assert choice.last == weights[int(expected.max(axis=0).argmax())]
+    assert not choice.n_epochs.any()
+
+
+@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+def test_exact_points_solve_the_problem_of_the_weight_they_name(rng, setting):
+    """Ridges with one output solve the trace norm's problem, too, at the lam1 that is named."""
+    problem, point, _ = stated(rng, setting=setting, m=60, D=6, lam1=0.05, lam2=0.0)
+    problem = dataclasses.replace(problem, Y=problem.Y[:, :1])
+    moments = Moments.of(point.map, problem.X, problem.Y)
+    for are_ridges in (True, False):
+        path = exact_points(problem, point.map, moments, LastWeights((1e-1, 1e-2, 1e-4), are_ridges))
+        for lam1, found in path:
+            at = dataclasses.replace(problem.with_weights(lam1, 0.0), learned=False)
+            assert at.certificate(found).residual < 1e-5
 
 
 # ---- variable projection

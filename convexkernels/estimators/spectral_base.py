@@ -64,6 +64,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         _check_choices("lam1", self.lam1)
         _check_choices("lam2", self.lam2)
         check_whole_number("cv", self.cv, low=2)
+        if self.cv > m // 2 and max(np.size(value) for value in (self.sigma, self.lam1, self.lam2)) > 1:
+            raise InvalidInputError(
+                f"cv is {self.cv}, but {m} rows make at most {m // 2} folds of two; pass fewer folds, or one number "
+                "instead of each list."
+            )
         fraction = check_number("validation_fraction", self.validation_fraction, low=0.0, high=1.0, open_low=True)
         if fraction == 1.0:
             raise InvalidInputError("validation_fraction is 1, which leaves no rows to learn from; pass a smaller one.")
@@ -201,7 +206,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         self.n_iter_ = max(1, fit.solution.n_iter)
         self.sigma_, self.lam1_, self.lam2_ = fit.sigma, fit.lam1, fit.lam2
         self.history_ = fit.epochs
-        self.width_, self.selection_ = fit.width, fit.scores
+        self.width_, self.selection_ = fit.width, fit.choice
         self._n_features_out = fit.solution.point.map.width
 
     # -- kernels -----------------------------------------------------------------------------------

@@ -38,11 +38,13 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     feature_map : {"phi", "psi", "printed"}
         As in :class:`Spectral`: one phase for both waves of a pair, exact features, or (6) as printed, with two phases.
     sigma : float, list of float or None
-        Standard deviation of the frequencies that are drawn. None: from the data; the choice, also from a list, is made
-        by the closed-form leave-one-out risk of ridge regression on random features, before anything is trained.
+        Standard deviation of the frequencies that are drawn. None: from the data, by the closed-form leave-one-out risk
+        of ridge regression on random features, before anything is trained. Of a list the three with the least such
+        risks are cross-validated, together with lam1 and lam2.
     lam1 : float, list of float or None
-        Weight of the norm of W. A list is cross-validated by successive halving, which never starts again from zero.
-        None: from the ridge that was chosen with sigma.
+        Weight of the norm of W. A list is cross-validated: all candidates are trained for some epochs, the best third
+        goes on, and nothing starts again from zero. None: from the ridge that was chosen with sigma. With the squared
+        loss it weighs the exact last solve, as in :class:`SpectralKernelRegressor`.
     lam2 : float, list of float or None
         Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
     loss : {"logistic", "hinge", "squared"}
@@ -61,7 +63,7 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     patience : int or None
         Epochs without improvement before training ends. None: never before `max_epochs`.
     cv : int, >= 2
-        Folds behind the choice of lam1 and lam2 from lists.
+        Folds behind the choice from lists, which uses at most 3,000 rows and half of the epochs.
     polish : bool
         Solve for W exactly in the end, on all rows, for the squared loss.
     dtype : {"float32", "float64"}
@@ -88,8 +90,9 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
         What was used.
     width_ : Width or None
         Leave-one-out risks of the sigmas, when there was a choice.
-    selection_ : ndarray or None
-        Validation scores of the pairs (lam1, lam2), when there was a choice.
+    selection_ : Choice or None
+        The cross-validation of lists: ``candidates`` (sigma, lam1, lam2), their ``scores`` on the folds, and the
+        ``n_epochs`` after which they were given up.
     n_iter_ : int
         Steps.
     n_features_in_ : int

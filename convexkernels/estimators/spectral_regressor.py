@@ -32,12 +32,14 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     feature_map : {"phi", "psi", "printed"}
         As in :class:`Spectral`: one phase for both waves of a pair, exact features, or (6) as printed, with two phases.
     sigma : float, list of float or None
-        Standard deviation of the frequencies that are drawn. None: from the data; the choice, also from a list, is made
-        by the closed-form leave-one-out risk of ridge regression on random features, before anything is trained.
+        Standard deviation of the frequencies that are drawn. None: from the data, by the closed-form leave-one-out risk
+        of ridge regression on random features, before anything is trained. Of a list the three with the least such
+        risks are cross-validated, together with lam1 and lam2.
     lam1 : float, list of float or None
-        Weight of the norm of W. A list is cross-validated by successive halving, which never starts again from zero.
-        None: from the ridge that was chosen with sigma, and in the last solve by
-        validation.
+        Weight of the norm of W in the exact last solve; training finds the frequencies with a weight of its own, at
+        least as strong. A list is cross-validated: one run of training serves all of it, and only the best third of
+        the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges around the one
+        that was chosen with sigma; from the folds of other lists where no rows are held out; else that ridge.
     lam2 : float, list of float or None
         Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
     loss : {"squared"}
@@ -55,7 +57,7 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     patience : int or None
         Epochs without improvement before training ends. None: never before `max_epochs`.
     cv : int, >= 2
-        Folds behind the choice of lam1 and lam2 from lists.
+        Folds behind the choice from lists, which uses at most 3,000 rows and half of the epochs.
     polish : bool
         Solve for W exactly in the end, on all rows, for the squared loss.
     dtype : {"float32", "float64"}
@@ -81,8 +83,9 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
         What was used.
     width_ : Width or None
         Leave-one-out risks of the sigmas, when there was a choice.
-    selection_ : ndarray or None
-        Validation scores of the pairs (lam1, lam2), when there was a choice.
+    selection_ : Choice or None
+        The cross-validation of lists: ``candidates`` (sigma, lam1, lam2), their ``scores`` on the folds, and the
+        ``n_epochs`` after which they were given up.
     n_iter_ : int
         Steps.
     n_features_in_ : int

@@ -12,12 +12,20 @@ import numpy as np
 
 from convexkernels.outer.solution import OuterSolution
 from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.outer.spectral_cross_validation import (
+    Candidate,
+    Choice,
+    Fold,
+    LastWeights,
+    choose_candidate,
+    exact_points,
+)
 from convexkernels.outer.spectral_features import SpectralMap
 from convexkernels.outer.spectral_inner import Moments, solve_inner
 from convexkernels.outer.spectral_learning import SETTINGS, Setting, SpectralLearning, SpectralPoint
 from convexkernels.outer.spectral_losses import ScoreLoss, SquaredLoss
 from convexkernels.outer.spectral_penalties import FrobeniusNorm
-from convexkernels.outer.spectral_selection import Width, choose_weights, choose_width, matched_trace_weight
+from convexkernels.outer.spectral_selection import Width, choose_width, matched_trace_weight
 from convexkernels.outer.spectral_training import Epoch, Schedule, SpectralTraining, accuracy, negative_loss
 from convexkernels.progress import Silent
 from convexkernels.solution import Record
@@ -34,8 +42,13 @@ STRETCH = {"squared": 1.0, "hinge": 2.0, "logistic": 4.0}
 LAM_SHARE = {"squared": 300.0, "hinge": 0.1, "logistic": 0.1}
 # More than this would keep W, and with it the gradient of the frequencies, near 0.
 LARGEST_LAM = 3e-3
-# Rows behind the choice of lam1 and lam2 from lists.
-CV_ROWS = 5000
+# Rows behind cross-validation, and the share of the epochs after which candidates are compared.
+CV_ROWS = 3000
+CV_EPOCHS = 0.5
+# Of a list of sigmas those with the least closed-form risks are trained with: the cheapest rung of the halving.
+SHORTLIST = 3
+# A ridge for a sigma that was given; there is then no closed-form choice.
+PLAIN_RIDGE = 1e-5
 # Multiples of it that the final solve may choose from.
 POLISH_SHARES = tuple(10.0 ** np.arange(-2.0, 3.5, 0.5))
 DEFAULT_LAM2 = 1e-3
@@ -55,9 +68,9 @@ class Recipe:
     lam1, lam2 : float, sequence of float or None
     schedule : Schedule
     polish : bool
-        Whether W is solved exactly at the end, for squared loss.
+        Whether W is solved exactly at the end, for squared loss. Training then only finds the frequencies.
     cv : int
-        Folds behind the choice of lam1 and lam2.
+        Folds behind the choice from lists.
     """
 
     setting: Setting = field(default_factory=lambda: SETTINGS["ASKL"])
@@ -83,8 +96,8 @@ class SpectralFit:
         Frequencies before training.
     width : Width or None
         The choice of sigma, where there was one.
-    scores : ndarray or None
-        Validation scores of the pairs (lam1, lam2), where there was a choice.
+    choice : Choice or None
+        The cross-validation, where there was one.
     sigma, lam1, lam2 : float
         What was used.
     """
@@ -93,7 +106,7 @@ class SpectralFit:
     epochs: tuple[Epoch, ...]
     initial: SpectralMap
     width: Width | None
-    scores: Any
+    choice: Choice | None
     sigma: float
     lam1: float
     lam2: float
@@ -113,9 +126,9 @@ def learn_spectral(
 ) -> SpectralFit:
     """Learn frequencies and weights.
 
-    1. sigma and a ridge from closed-form leave-one-out risks on random features;
+    1. sigma, or the most promising of a list, and a ridge from closed-form leave-one-out risks on random features;
     2. W exactly, by ridge regression, for the frequencies that were drawn: the warm start;
-    3. lam1 and lam2, where there is a choice, by successive halving from that start;
+    3. sigma, lam1 and lam2, where there is a choice, by cross-validation with successive halving from those starts;
     4. mini-batch training of everything, the best validation score being kept;
     5. for squared loss, W exactly again, on all rows.
 
@@ -133,48 +146,50 @@ def learn_spectral(
     began, progress = time.monotonic(), progress or Silent()
     setting, schedule = recipe.setting, recipe.schedule
     width = _width(X, Y, recipe, rng)
-    sigma, ridge = (float(recipe.sigma), 1e-5) if width is None else (width.sigma, width.lam)
-    initial = SpectralMap.draw(
+    drawn = SpectralMap.draw(
         X.shape[1],
         recipe.n_features,
         stationary=setting.stationary,
         feature_map=recipe.feature_map,
         rng=rng,
         backend=backend,
-    ).scaled(sigma)
-    m = X.shape[0]
-    held = np.zeros(m, dtype=bool)
+    )
+    held = np.zeros(X.shape[0], dtype=bool)
     held[[] if validation is None else validation] = True
     rows, validation = np.flatnonzero(~held), np.flatnonzero(held)
     problem = SpectralLearning.stated(X, Y, loss, setting, lam1=0.0, lam2=0.0, backend=backend)
-    progress.note(f"sigma {sigma:.4g}, ridge {ridge:.2g}, {time.monotonic() - began:.2f} s")
-
-    start = _warm_start(problem, initial, rows, ridge, rng)
-    pairs = _pairs(recipe, _training_lam(problem, ridge), start, problem)
-    scores = None
-    if len(pairs) > 1:
-        folds = _folds(problem, initial, rows, codes, ridge, recipe.cv, rng)
-        (lam1, lam2), scores = choose_weights(folds, pairs, schedule, rng=rng)
-        progress.note(f"lam1 {lam1:.3g}, lam2 {lam2:.3g} of {len(pairs)} pairs")
-    else:
-        lam1, lam2 = pairs[0]
-    problem = problem.with_weights(lam1, lam2 if setting.feature_norm else 0.0)
+    search = _Search(recipe, problem, drawn, width, rng)
+    progress.note(f"sigma {search.sigmas[0]:.4g}, ridge {search.ridge(search.sigmas[0]):.2g}, {search.seconds():.2f} s")
+    choice = search.cross_validate(rows, codes) if search.has_lists else None
+    if choice is not None:
+        progress.note(f"{choice.best} of {len(choice.candidates)}, {search.seconds():.2f} s")
+    start = search.start(search.sigmas[0] if choice is None else choice.best.sigma, rows)
+    chosen = search.candidates(start)[0] if choice is None else choice.best
+    problem = problem.with_weights(chosen.lam1, chosen.lam2)
 
     validate = _validation(problem, validation, codes)
-    is_exact = isinstance(loss, SquaredLoss) and recipe.polish
-    n_epochs = 0 if is_exact and not setting.learned else schedule.max_epochs
+    n_epochs = 0 if search.is_exact and not setting.learned else schedule.max_epochs
     training = SpectralTraining(
         problem.on_rows(rows), start, schedule, rng, validate, 0 if codes is None else len(validation), progress
     )
+    initial = drawn.scaled(chosen.sigma)
     first = problem.on_rows(rows).certificate(training.point)
     training.run(n_epochs)
     point = training.best
-    if is_exact:
+    if search.is_exact:
         points = [training.point, point] if training.history else [point]
-        problem, point = _polished(problem, points, rows, validate, ridge if recipe.lam1 is None else None)
-        lam1 = problem.penalty.weight
+        problem, point = _polished(problem, points, rows, validate, search.last(chosen.sigma, choice, validate))
     solution = _solution(problem, point, training, first.residual, began)
-    return SpectralFit(solution, tuple(training.history), initial, width, scores, sigma, lam1, lam2)
+    return SpectralFit(
+        solution,
+        tuple(training.history),
+        initial,
+        width,
+        choice,
+        chosen.sigma,
+        problem.penalty.weight,
+        problem.lam2,
+    )
 
 
 def continue_training(
@@ -213,36 +228,105 @@ def _width(X: Any, Y: Any, recipe: Recipe, rng: Any) -> Width | None:
     )
 
 
-def _training_lam(problem: SpectralLearning, ridge: float) -> float:
-    """The weight of ``|W|_F^2`` that training starts from."""
-    name = problem.loss.name
-    if not problem.learned:
-        return ridge * min(1.0, LAM_SHARE[name])
-    return min(LAM_SHARE[name] * ridge, LARGEST_LAM)
+class _Search:
+    """What is open before training, in the order in which it is settled.
 
+    For squared loss with an exact last solve, lam1 is the weight of that solve; training finds the frequencies with a
+    weight of its own, at least as strong, and all lam1 of a list share one run.
+    """
 
-def _warm_start(
-    problem: SpectralLearning, spectral_map: SpectralMap, rows: Any, ridge: float, rng: Any
-) -> SpectralPoint:
-    """W by ridge regression on (some of) the rows."""
-    some = rows if len(rows) <= WARM_ROWS else rng.choice(rows, WARM_ROWS, replace=False)
-    squared = replace(problem, loss=SquaredLoss(), penalty=FrobeniusNorm(_training_lam(problem, ridge))).on_rows(some)
-    found = solve_inner(squared, spectral_map).point
-    stretch = STRETCH[problem.loss.name]
-    return SpectralPoint(spectral_map, found.W * stretch, found.intercept * stretch).copy()
+    def __init__(
+        self, recipe: Recipe, problem: SpectralLearning, drawn: SpectralMap, width: Width | None, rng: Any
+    ) -> None:
+        self.recipe, self.problem, self.drawn, self.width, self.rng = recipe, problem, drawn, width, rng
+        self.is_exact = isinstance(problem.loss, SquaredLoss) and recipe.polish
+        self._began = time.monotonic()
+        if width is None:
+            self.sigmas: tuple[float, ...] = (float(recipe.sigma),)
+        else:
+            self.sigmas = (width.sigma,) if recipe.sigma is None else width.shortlist(SHORTLIST)
+        twos = np.size(recipe.lam2) if recipe.setting.feature_norm else 1
+        self.has_lists = max(len(self.sigmas), np.size(recipe.lam1), twos) > 1
 
+    def seconds(self) -> float:
+        return time.monotonic() - self._began
 
-def _pairs(recipe: Recipe, lam: float, start: SpectralPoint, problem: SpectralLearning) -> list[tuple[float, float]]:
-    """All pairs (lam1, lam2) to choose from; one where nothing is left open."""
-    if recipe.lam1 is None:
-        trace = recipe.setting.trace_norm
-        ones = [matched_trace_weight(lam, start.W / STRETCH[problem.loss.name]) if trace else lam]
-    else:
-        ones = [float(value) for value in np.atleast_1d(recipe.lam1)]
-    twos = [DEFAULT_LAM2 / problem.m] if recipe.lam2 is None else [float(value) for value in np.atleast_1d(recipe.lam2)]
-    if not recipe.setting.feature_norm:
-        twos = twos[:1]
-    return [(one, two) for one in ones for two in twos]
+    def ridge(self, sigma: float) -> float:
+        """The weight of ``|W|_F^2`` that is right for frequencies as drawn."""
+        return PLAIN_RIDGE if self.width is None else self.width.ridge(sigma)
+
+    def training_ridge(self, sigma: float) -> float:
+        """The weight of ``|W|_F^2`` that training starts from."""
+        name = self.problem.loss.name
+        if not self.problem.learned:
+            return self.ridge(sigma) * min(1.0, LAM_SHARE[name])
+        return min(LAM_SHARE[name] * self.ridge(sigma), LARGEST_LAM)
+
+    def start(self, sigma: float, rows: Any) -> SpectralPoint:
+        """W by ridge regression on (some of) the rows, for the frequencies as drawn."""
+        spectral_map = self.drawn.scaled(sigma)
+        some = rows if len(rows) <= WARM_ROWS else self.rng.choice(rows, WARM_ROWS, replace=False)
+        penalty = FrobeniusNorm(self.training_ridge(sigma))
+        found = solve_inner(replace(self.problem, loss=SquaredLoss(), penalty=penalty).on_rows(some), spectral_map)
+        stretch = STRETCH[self.problem.loss.name]
+        return SpectralPoint(spectral_map, found.point.W * stretch, found.point.intercept * stretch).copy()
+
+    def candidates(self, *starts: SpectralPoint) -> list[Candidate]:
+        """All triples, one start per sigma; lam1 is the weight that is trained with."""
+        recipe, setting = self.recipe, self.recipe.setting
+        twos = [0.0]
+        if setting.feature_norm:
+            given = DEFAULT_LAM2 / self.problem.m if recipe.lam2 is None else recipe.lam2
+            twos = [float(value) for value in np.atleast_1d(given)]
+        found = []
+        for sigma, start in zip(self.sigmas, starts, strict=False):
+            weight = self.training_ridge(sigma)
+            if setting.trace_norm:
+                weight = matched_trace_weight(weight, start.W / STRETCH[self.problem.loss.name])
+            ones = [weight] if recipe.lam1 is None else [float(value) for value in np.atleast_1d(recipe.lam1)]
+            if self.is_exact:
+                ones = [max(weight, min(ones))]
+            found += [Candidate(sigma, one, two) for one in ones for two in twos]
+        return found
+
+    def last_weights(self, sigma: float) -> LastWeights:
+        """What the last solve chooses its weight from."""
+        if self.recipe.lam1 is not None:
+            return LastWeights(tuple(sorted((float(v) for v in np.atleast_1d(self.recipe.lam1)), reverse=True)), False)
+        return LastWeights(tuple(self.ridge(sigma) * share for share in POLISH_SHARES), True)
+
+    def last(self, sigma: float, choice: Choice | None, validate: Any) -> LastWeights:
+        """The same, after cross-validation; where nothing has chosen, the ridge for frequencies as drawn."""
+        weights = self.last_weights(sigma)
+        if len(weights.weights) > 1 and (choice is not None and (not weights.are_ridges or validate is None)):
+            assert choice.last is not None
+            return replace(weights, weights=(choice.last,))
+        if weights.are_ridges and validate is None:
+            return replace(weights, weights=(self.ridge(sigma),))
+        return weights
+
+    def cross_validate(self, rows: Any, codes: Any) -> Choice:
+        """Settle sigma, lam1 and lam2."""
+        parts = np.array_split(self.rng.permutation(rows)[:CV_ROWS], self.recipe.cv)
+        folds = []
+        for part in parts:
+            train = np.setdiff1d(np.concatenate(parts), part)
+            validate = _validation(self.problem, part, codes)
+            assert validate is not None
+            folds.append(Fold(self.problem.on_rows(train), {s: self.start(s, train) for s in self.sigmas}, validate))
+        candidates = self.candidates(*folds[0].starts.values())
+        schedule = self.recipe.schedule
+        schedule = replace(
+            schedule,
+            max_epochs=math.ceil(CV_EPOCHS * schedule.max_epochs),
+            batch_size=min(schedule.batch_size, folds[0].problem.m),
+        )
+        return choose_candidate(folds, candidates, schedule, self.coarse if self.is_exact else None, rng=self.rng)
+
+    def coarse(self, sigma: float) -> LastWeights:
+        """Every second ridge of the path: five folds of it have to be solved."""
+        path = self.last_weights(sigma)
+        return replace(path, weights=path.weights[::2]) if path.are_ridges else path
 
 
 def _validation(problem: SpectralLearning, rows: Any, codes: Any) -> Callable[..., float] | None:
@@ -253,54 +337,31 @@ def _validation(problem: SpectralLearning, rows: Any, codes: Any) -> Callable[..
     return negative_loss(held) if codes is None else accuracy(held, codes[rows])
 
 
-def _folds(
-    problem: SpectralLearning, initial: SpectralMap, rows: Any, codes: Any, ridge: float, cv: int, rng: Any
-) -> list[tuple[SpectralLearning, SpectralPoint, Callable[..., float]]]:
-    parts = np.array_split(rng.permutation(rows)[:CV_ROWS], cv)
-    folds = []
-    for part in parts:
-        train = np.setdiff1d(np.concatenate(parts), part)
-        validate = _validation(problem, part, codes)
-        assert validate is not None
-        folds.append((problem.on_rows(train), _warm_start(problem, initial, train, ridge, rng), validate))
-    return folds
-
-
 def _polished(
     problem: SpectralLearning,
     points: list[SpectralPoint],
     rows: Any,
     validate: Callable[..., float] | None,
-    ridge: float | None,
+    last: LastWeights,
 ) -> tuple[SpectralLearning, SpectralPoint]:
     """The exact W for learned frequencies, from all rows.
 
     Validation chooses between the frequencies of `points`, each with the W that is exact for it, and the weight where
-    `ridge` leaves it open. Scores of the W that was trained on the way say little about that.
+    `last` leaves it open. Scores of the W that was trained on the way say little about that.
     """
-    penalty, best = problem.penalty, points[0]
-    lam = penalty.weight if isinstance(penalty, FrobeniusNorm) else 1e-6
-    if validate is not None:
+    best, weight = points[0], last.weights[0]
+    if validate is not None and (len(points) > 1 or len(last.weights) > 1):
         part, top = problem.on_rows(rows), -math.inf
         for point in points:
-            moments = Moments.of(point.map, part.X, part.Y)
-            for candidate in [lam] if ridge is None else [ridge * share for share in POLISH_SHARES]:
-                W = moments.ridge(candidate)
-                score = validate(_typed(point.map, W, moments.intercept(W), problem.backend))
+            path = exact_points(part, point.map, Moments.of(point.map, part.X, part.Y), last)
+            for candidate, (_, solved) in zip(last.weights, path, strict=True):
+                score = validate(solved)
                 if score > top:
-                    top, best, lam = score, point, candidate
-                    pull = matched_trace_weight(candidate, W)
-        if ridge is not None:
-            penalty = replace(penalty, weight=lam if isinstance(penalty, FrobeniusNorm) else pull)
-            problem = replace(problem, penalty=penalty)
+                    top, best, weight = score, point, candidate
     moments = Moments.of(best.map, problem.X, problem.Y)
-    W = moments.ridge(lam)
-    start = _typed(best.map, W, moments.intercept(W), problem.backend)
-    return problem, solve_inner(problem, best.map, start=start, moments=moments, max_iter=300).point
-
-
-def _typed(spectral_map: SpectralMap, W: Any, c: Any, backend: Backend) -> SpectralPoint:
-    return SpectralPoint(spectral_map, backend.xp.astype(W, backend.dtype), backend.xp.astype(c, backend.dtype))
+    [(lam1, point)] = exact_points(problem, best.map, moments, replace(last, weights=(weight,)))
+    problem = problem.with_weights(lam1, problem.lam2)
+    return problem, solve_inner(problem, best.map, start=point, moments=moments, max_iter=300).point
 
 
 def _solution(

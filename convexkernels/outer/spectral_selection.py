@@ -1,9 +1,9 @@
-"""Choosing sigma and the regularization weights: in closed form while frequencies are fixed, by halving after that."""
+"""Choosing sigma and a ridge in closed form, while frequencies are as they were drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from convexkernels.outer.spectral_arrays import Backend, to_numpy
 from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_training import Schedule, SpectralTraining
 
-__all__ = ["Width", "choose_weights", "choose_width", "matched_trace_weight", "typical_distance"]
+__all__ = ["Width", "choose_width", "matched_trace_weight", "typical_distance"]
 
 Array = NDArray[np.float64]
 
@@ -46,6 +44,14 @@ class Width:
     sigmas: Array
     lams: Array
     risks: Array
+
+    def ridge(self, sigma: float) -> float:
+        """The best ridge of one of the sigmas."""
+        return float(self.lams[int(np.argmin(self.risks[int(np.argmin(np.abs(self.sigmas - sigma)))]))])
+
+    def shortlist(self, n: int) -> tuple[float, ...]:
+        """The `n` sigmas of least risk, the best one first."""
+        return tuple(float(self.sigmas[i]) for i in np.argsort(self.risks.min(axis=1), kind="stable")[:n])
 
 
 def typical_distance(X: Array, rng: Any, n_pairs: int = 4000) -> float:
@@ -149,61 +155,3 @@ def matched_trace_weight(lam: float, W: Any) -> float:
     """The lam1 with which ``lam1 |W|_*`` pulls on a ridge solution W as hard, along W, as ``lam |W|_F^2`` does."""
     sigma = np.linalg.svd(np.asarray(to_numpy(W), dtype=np.float64), compute_uv=False)
     return 2.0 * lam * float((sigma**2).sum()) / max(float(sigma.sum()), 1e-300)
-
-
-def choose_weights(
-    folds: Sequence[tuple[SpectralLearning, SpectralPoint, Callable[[SpectralPoint], float]]],
-    pairs: Sequence[tuple[float, float]],
-    schedule: Schedule,
-    *,
-    rng: Any,
-) -> tuple[tuple[float, float], Array]:
-    """Choose (lam1, lam2) by successive halving: all pairs start from one point, and only the better half goes on.
-
-    A pair that goes on continues its own run, moments of Adam included; nothing is trained again from zero.
-
-    Parameters
-    ----------
-    folds : sequence of (problem, start, validate)
-        The start (frequencies of the chosen sigma, W solved exactly) is shared by all pairs.
-    pairs : sequence of (lam1, lam2)
-    schedule : Schedule
-        Its epochs are what the last pair gets.
-
-    Returns
-    -------
-    best : (lam1, lam2)
-    scores : ndarray of shape (n_pairs,)
-        Mean best validation score over the folds, with as much training as the pair got.
-    """
-    seeds = rng.integers(2**32, size=len(folds))
-    scores = np.full((len(folds), len(pairs)), -np.inf)
-    runs: list[dict[int, SpectralTraining]] = []
-    for f, (problem, start, validate) in enumerate(folds):
-        runs.append(
-            {
-                i: SpectralTraining(
-                    problem.with_weights(*pair),
-                    start.copy(),
-                    replace(schedule, patience=None),
-                    np.random.default_rng(seeds[f]),  # the same order of rows for every pair
-                    validate,
-                )
-                for i, pair in enumerate(pairs)
-            }
-        )
-    alive = list(range(len(pairs)))
-    rounds = max(1, int(np.ceil(np.log2(len(pairs)))))
-    for remaining in range(rounds, 0, -1):
-        n_epochs = max(1, schedule.max_epochs // 2 ** (remaining - 1)) - len(runs[0][alive[0]].history)
-        for f, fold in enumerate(runs):
-            for i in alive:
-                fold[i].run(max(1, n_epochs))
-                scores[f, i] = fold[i].best_score
-        means = scores.mean(axis=0)
-        order = sorted(alive, key=lambda i: -means[i])
-        alive = order[: max(1, (len(order) + 1) // 2)]
-        for fold in runs:
-            for i in set(fold) - set(alive):
-                del fold[i]
-    return pairs[alive[0]], scores.mean(axis=0)
