@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor
 
-__all__ = ["leading_eigenpair", "longest_step", "project_simplex", "project_spectraplex", "smallest_eigenvalue"]
+__all__ = [
+    "leading_eigenpair",
+    "longest_step",
+    "project_simplex",
+    "project_spectraplex",
+    "shifted_cholesky",
+    "smallest_eigenvalue",
+]
 
 Array = NDArray[np.float64]
 
@@ -59,3 +69,20 @@ def longest_step(value: Array, change: Array) -> float:
     """Longest step along `change` that keeps a positive vector non-negative (inf is cut to 1e10)."""
     falling = change < 0
     return min(1e10, float((-value[falling] / change[falling]).min())) if falling.any() else 1e10
+
+
+def shifted_cholesky(A: Array, shift: float = 0.0, tries: int = 5) -> Any:
+    """Cholesky factor, for ``cho_solve``, of a matrix that rounding may have made indefinite.
+
+    ``A + shift I`` is factorised; every failure makes the shift 100 times larger (the first one at least 1e-15 of the
+    trace). None when that does not help: more than rounding is amiss, or numbers are not finite.
+    """
+    for _ in range(tries):
+        shifted = A + shift * np.eye(len(A)) if shift else A.copy()
+        try:
+            factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            shift = max(100.0 * shift, 1e-15 * float(np.trace(A)))
+        else:
+            return factor if np.isfinite(np.diagonal(factor[0])).all() else None
+    return None

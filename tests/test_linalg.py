@@ -1,11 +1,12 @@
-"""Projections, against their optimality conditions."""
+"""Projections, against their optimality conditions, and factorisations."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import cho_solve
 
-from convexkernels.linalg import leading_eigenpair, project_simplex, project_spectraplex
+from convexkernels.linalg import leading_eigenpair, project_simplex, project_spectraplex, shifted_cholesky
 
 entries = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12)
 
@@ -54,3 +55,17 @@ def test_leading_eigenvalue_is_not_below_the_exact_one():
         value, vector = leading_eigenpair(A)
         assert value >= vector @ A @ vector
         assert value == pytest.approx(np.linalg.norm(A, 2), rel=1e-12)
+
+
+def test_cholesky_shifts_no_more_than_rounding_asks_for():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(30, 6))
+    A, right = half @ half.T, rng.normal(size=30)
+    definite = A + np.eye(30)
+    np.testing.assert_allclose(
+        cho_solve(shifted_cholesky(definite), right), np.linalg.solve(definite, right), rtol=1e-9
+    )
+    low_rank = cho_solve(shifted_cholesky(A), A @ right)
+    np.testing.assert_allclose(A @ low_rank, A @ right, rtol=1e-5, atol=1e-6)
+    assert shifted_cholesky(A - 0.1 * np.eye(30)) is None
+    assert shifted_cholesky(np.full((3, 3), np.nan)) is None

@@ -7,8 +7,9 @@ from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
+from convexkernels.linalg import shifted_cholesky
 from convexkernels.losses.base import BoxDual, Loss
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs
@@ -189,14 +190,8 @@ def _newton(K: Array, dual: BoxDual, w: Array, g: Array, intercept: bool) -> boo
 
 
 def _newton_direction(block: Array, slope: Array, intercept: bool) -> Array | None:
-    jitter = 1e-13 * np.trace(block) / len(slope)
-    for _ in range(4):
-        try:
-            factor = cho_factor(block + jitter * np.eye(len(slope)), lower=True, check_finite=False)
-            break
-        except LinAlgError:
-            jitter *= 100.0
-    else:
+    factor = shifted_cholesky(block, 1e-13 * float(np.trace(block)) / len(slope), tries=4)
+    if factor is None:
         return None
     direction = cho_solve(factor, slope, check_finite=False)
     if intercept:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from convexkernels.kernels.hierarchical_tree import KernelTree
+from convexkernels.linalg import shifted_cholesky
 from convexkernels.losses.base import Loss
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.outer.hierarchical_risk import LARGEST_LOG
@@ -194,13 +195,9 @@ def _clearly_free(loss: Loss, alpha: Array, w: Array, y: Array, weights: Array) 
 def _bordered(block: Array, diagonal: Array, right: Array, g: Array, intercept: bool) -> tuple[Array, float]:
     """Solve ``[A 1; 1' 0] (p, p_b) = (right, sum g)`` with ``A = block + diag``, without the border if no intercept."""
     A = block + np.diag(diagonal)
-    shift = JITTER * float(np.trace(A)) / len(A)
-    while True:
-        try:
-            factor = cho_factor(A + shift * np.eye(len(A)), lower=True, check_finite=False)
-            break
-        except LinAlgError:
-            shift *= 10.0
+    factor = shifted_cholesky(A, JITTER * float(np.trace(A)) / len(A))
+    if factor is None:  # numbers are not finite: no direction, and the search keeps what it has
+        return np.zeros(len(A)), 0.0
     solved = cho_solve(factor, np.column_stack([right, np.ones(len(A))]), check_finite=False)
     if not intercept:
         return solved[:, 0], 0.0

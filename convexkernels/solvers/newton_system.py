@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from convexkernels.cones import Cone, Scaling
+from convexkernels.linalg import shifted_cholesky
 from convexkernels.solvers.box_program import Program, values
 
 __all__ = ["Direction", "State", "System"]
@@ -91,7 +92,7 @@ class System:
         M += 2.0 * (H @ H.T)
         quadratic = M.copy()
         M[np.diag_indices_from(M)] += np.where(program.free, program.diagonal, 1.0 / np.where(E > 0, E, 1.0))
-        factor = _factorise(M)
+        factor = shifted_cholesky(M)
         if factor is None:
             return None
         WI = scaling.apply(cone.one)
@@ -154,15 +155,3 @@ class System:
         dw = u - self.solved @ unknown
         db = unknown[:-1] if program.intercept else np.zeros(program.n_machines)
         return dw, db, -float(unknown[-1])
-
-
-def _factorise(M: Array) -> Any:
-    """Cholesky factor of a matrix that rounding may have made indefinite; None when more than rounding is amiss."""
-    jitter = 0.0
-    for _ in range(5):
-        shifted = M.copy() if jitter == 0.0 else M + jitter * np.eye(len(M))
-        try:
-            return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            jitter = max(100.0 * jitter, 1e-15 * float(np.trace(M)))
-    return None
