@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from convexkernels.plotting.canvas import CLASS_COLOURS as COLOURS
+
 if TYPE_CHECKING:
     from convexkernels.learning import Split
 
@@ -16,7 +18,6 @@ __all__ = ["draw_page"]
 
 Array = NDArray[np.float64]
 POINTS_PER_SIDE = 121
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000"]
 
 
 def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
