@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-from models.concatenated import MATERN, draw, error, test_grid
 
 from convexkernels import ConcatenatedLearning, Interpolation, Polynomial
+from models.concatenated import MATERN, draw, error, test_grid
 
 SCALES = np.geomspace(0.02, 100.0, 60)
 ROTATION = np.array([[1.0, 1.0], [-1.0, 1.0]]) / np.sqrt(2.0)

@@ -1,6 +1,6 @@
 """Table 2 of Li, Liu and Wang (AAAI 2020): five settings beside the paper's columns and a Gaussian machine.
 
-    python benchmarks/spectral_accuracy.py --data FOLDER --out FOLDER [--sets NAME ...] [--splits N] [--table]
+    python -m benchmarks.spectral_accuracy --data FOLDER --out FOLDER [--sets NAME ...] [--splits N] [--table]
 
 Protocol: 80 % of the rows to learn from, 20 % to test on, numeric targets scaled to [0, 100]. Every setting chooses
 its own (sigma, lam1, lam2) by 5-fold cross-validation on rows that are learned from, at most 3,000 of them: sigma from
@@ -20,30 +20,10 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from spectral_rivals import CLASSIFICATION, REGRESSION, read, score, split, stored
 
+from benchmarks.spectral_rivals import CLASSIFICATION, REGRESSION, read, score, split, stored
 from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor
-
-SETTINGS = ["SK", "NSK", "SKL", "NSKL", "ASKL"]
-SIGMAS = 2.0 ** np.arange(-6.0, 2.5, 0.5)
-# Of logistic loss. The squared one chooses along a path of ridges around the closed-form one.
-LAM1 = {"Frobenius": [1e-6, 1e-5, 1e-4], "trace": [1e-5, 1e-4, 1e-3]}
-# Times the mean squared norm of a point's features.
-LAM2 = [1e-4, 1e-2]
-# Table 2: accuracies in percent, then root mean squared errors.
-PAPER = {
-    "segment": (89.93, 90.15, 94.58, 94.37, 95.02),
-    "satimage": (74.54, 75.15, 83.61, 83.74, 85.32),
-    "usps": (93.19, 93.81, 95.13, 95.27, 97.76),
-    "pendigits": (96.93, 97.39, 98.19, 98.28, 99.06),
-    "letter": (76.50, 78.21, 93.60, 94.66, 95.70),
-    "shuttle": (98.17, 98.21, 98.87, 98.74, 98.98),
-    "mnist": (96.03, 96.45, 96.67, 98.03, 98.26),
-    "abalone": (10.09, 9.71, 8.35, 7.85, 7.88),
-    "space_ga": (11.86, 11.58, 11.40, 11.39, 11.34),
-    "cpusmall": (2.77, 2.84, 2.56, 2.57, 2.42),
-    "cadata": (50.31, 51.47, 47.67, 47.71, 46.34),
-}
+from models.automated_spectral import PAPER, SETTINGS, lists
 
 
 def measure(name, setting, parts, seed, options):
@@ -53,14 +33,11 @@ def measure(name, setting, parts, seed, options):
     model = kind(
         setting,
         n_features=options.features,
-        sigma=SIGMAS,
-        lam1=None if name in REGRESSION else LAM1["trace" if setting == "ASKL" else "Frobenius"],
-        lam2=[value / len(X) for value in LAM2] if setting == "ASKL" else None,
         max_epochs=max(1, options.epochs // 2) if is_long else options.epochs,
         batch_size=128 if is_long else None,
-        early_stopping=False,
         max_time=options.time_per_fit,
         random_state=seed,
+        **lists(setting, name, len(X)),
     )
     began, cpu = time.perf_counter(), time.process_time()
     model.fit(X, y)

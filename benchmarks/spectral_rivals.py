@@ -1,6 +1,6 @@
 """Support vector machines with a Gaussian kernel on the splits of Table 2, cross-validated: the rows to beat.
 
-    python benchmarks/spectral_rivals.py --data FOLDER --out FOLDER [--sets NAME ...] [--splits N]
+    python -m benchmarks.spectral_rivals --data FOLDER --out FOLDER [--sets NAME ...] [--splits N]
 
 C and gamma are chosen by 5-fold cross-validation on at most `--cv-rows` rows of the 80 % that is learned from; the
 machine is then trained on all of them. Results are appended to ``FOLDER/rivals.jsonl``, and a split that is there is

@@ -1,6 +1,6 @@
 """Training speed on MNIST against the same model in plain PyTorch on the same processor, in one run.
 
-    python benchmarks/spectral_speed.py --data FOLDER [--steps 150] [--threads 2]
+    python -m benchmarks.spectral_speed --data FOLDER [--steps 150] [--threads 2]
 
 The model: 60,000 x 784, D = 2,000 pairs of waves, logistic loss on ten classes, Adam on all parameters. The peer is
 autograd with torch.optim.Adam, with the loops a PyTorch user would write. A fraction of an epoch is timed, alternately,
@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from spectral_rivals import read
 from threadpoolctl import threadpool_limits
 
+from benchmarks.spectral_rivals import read
 from convexkernels import SpectralKernelClassifier
 from convexkernels.outer.spectral_arrays import Backend
 from convexkernels.outer.spectral_features import SpectralMap

@@ -357,7 +357,7 @@ def test_fixed_frequencies_are_cross_validated_as_by_refitting(rng):
     for part in parts:
         rows = np.setdiff1d(np.arange(90), part)
         starts = {s: SpectralPoint(drawn.scaled(s), np.zeros((20, 1)), np.zeros(1)) for s in sigmas}
-        folds.append(Fold(problem.on_rows(rows), starts, negative_loss(problem.on_rows(part))))
+        folds.append(Fold(problem.on_rows(rows), starts, negative_loss(problem.on_rows(part)), 1.5))
     candidates = [Candidate(s, 1.0, 0.0) for s in sigmas]
     last = LastWeights(weights, are_ridges=True)
     choice = choose_candidate(folds, candidates, Schedule(10, 0.03, 1.0, 8), lambda sigma: last, rng=rng)
@@ -367,7 +367,7 @@ def test_fixed_frequencies_are_cross_validated_as_by_refitting(rng):
         for j, weight in enumerate(weights):
             for part in parts:
                 rows = np.setdiff1d(np.arange(90), part)
-                peer = Ridge(alpha=len(rows) * weight).fit(P[rows], y[rows, 0])
+                peer = Ridge(alpha=90 * weight).fit(P[rows], y[rows, 0])  # as in the sum over all 90
                 expected[i, j] -= np.mean((peer.predict(P[part]) - y[part, 0]) ** 2) / 3
     np.testing.assert_allclose(choice.scores, expected.max(axis=1), rtol=1e-6)
     assert choice.best == candidates[int(expected.max(axis=1).argmax())]

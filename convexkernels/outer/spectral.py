@@ -313,7 +313,8 @@ class _Search:
             train = np.setdiff1d(np.concatenate(parts), part)
             validate = _validation(self.problem, part, codes)
             assert validate is not None
-            folds.append(Fold(self.problem.on_rows(train), {s: self.start(s, train) for s in self.sigmas}, validate))
+            starts = {sigma: self.start(sigma, train) for sigma in self.sigmas}
+            folds.append(Fold(self.problem.on_rows(train), starts, validate, self.problem.m / len(train)))
         candidates = self.candidates(*folds[0].starts.values())
         schedule = self.recipe.schedule
         schedule = replace(

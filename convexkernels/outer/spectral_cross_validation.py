@@ -50,11 +50,20 @@ class LastWeights:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Rows to train on, where training starts for every sigma, and how a point does on the other rows."""
+    """Rows to train on, where training starts for every sigma, and how a point does on the other rows.
+
+    Attributes
+    ----------
+    share : float
+        Rows that the weights are meant for, over rows here: with it the penalties weigh as much against the *sum* of
+        the losses, of which there are fewer here. (On 2,400 of 7,400 rows of a table the unscaled lam1 that was best
+        was ten times what was best on all.)
+    """
 
     problem: SpectralLearning
     starts: Mapping[float, SpectralPoint]
     validate: Callable[[SpectralPoint], float]
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +150,7 @@ def choose_candidate(
     runs: list[dict[int, SpectralTraining]] = [
         {
             i: SpectralTraining(
-                fold.problem.with_weights(candidate.lam1, candidate.lam2),
+                fold.problem.with_weights(fold.share * candidate.lam1, fold.share * candidate.lam2),
                 fold.starts[candidate.sigma].copy(),
                 schedule,
                 np.random.default_rng(seed),  # the same order of rows for every candidate
@@ -179,5 +188,6 @@ def _worth(run: SpectralTraining, fold: Fold, last: LastWeights | None) -> list[
     if last is None:
         return [fold.validate(run.point)]
     problem, spectral_map = run.problem, run.point.map
+    last = replace(last, weights=tuple(fold.share * weight for weight in last.weights))
     moments = Moments.of(spectral_map, problem.X, problem.Y)
     return [fold.validate(point) for _, point in exact_points(problem, spectral_map, moments, last)]
