@@ -19,10 +19,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.svm import SVC, SVR
 
 from convexkernels.datasets import load_table
-
-CLASSIFICATION = ["segment", "satimage", "usps", "pendigits", "letter", "shuttle", "mnist"]
-REGRESSION = ["abalone", "space_ga", "cpusmall", "cadata"]
-IMAGES = {"usps", "mnist"}  # one scale for all pixels; other tables are standardized by column
+from models.automated_spectral import PAPER, REGRESSION, scaled
 
 
 def read(folder, name):
@@ -40,12 +37,8 @@ def read(folder, name):
 def split(name, X, y, seed):
     """80 % to learn from, 20 % to test on, scaled by what the first part says."""
     X, T, y, t = train_test_split(X, y, test_size=0.2, random_state=seed)
-    if name in IMAGES:
-        centre, scale = X.mean(axis=0), np.sqrt(X.var(axis=0).mean())
-    else:
-        centre, scale = X.mean(axis=0), X.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    return (X - centre) / scale, y, (T - centre) / scale, t
+    X, T = scaled(name, X, T, y, seed)
+    return X, y, T, t
 
 
 def score(name, truth, predicted):
@@ -86,7 +79,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--sets", nargs="+", default=[*CLASSIFICATION, *REGRESSION])
+    parser.add_argument("--sets", nargs="+", default=list(PAPER), choices=list(PAPER))
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--cv-rows", type=int, default=3000)
     parser.add_argument("--quick", action="store_true", help="one split, chosen on 300 rows")
