@@ -4,11 +4,11 @@
 
 Protocol: 80 % of the rows to learn from, 20 % to test on, numeric targets scaled to [0, 100], features standardized or
 brought to [-1, 1], by a closed-form risk on rows that are learned from; the machine gets the same. Every setting has
-its own (sigma, lam1, lam2) by 5-fold cross-validation on rows that are learned from, at most 3,000 of them: sigma from
-2^-6, 2^-5.5, ..., 2^4.5, of which the three with the least closed-form risks are trained with; lam1 from three powers
-of ten (for squared loss six, along the path of exact last solves); lam2 from two. Then it learns from all of the 80 %,
-none held out. The paper has 30 splits and wider grids of powers of ten for lam1 and lam2. Results are appended to
-``FOLDER/spectral.jsonl``; what is there is not run again. The last column comes from ``rivals.jsonl``
+its own (sigma, lam1, lam2) by 5-fold cross-validation on rows that are learned from (3,000 of them, 1,000 features):
+sigma from 2^-6, 2^-5.5, ..., 2^4.5, of which the three with the least closed-form risks are trained with; lam1 from
+three powers of ten (for squared loss six, along the path of exact last solves); lam2 from two. Then it learns from all
+of the 80 %, none held out. The paper has 30 splits and wider grids of powers of ten for lam1 and lam2. Results are
+appended to ``FOLDER/spectral.jsonl``; what is there is not run again. The last column comes from ``rivals.jsonl``
 (`benchmarks/spectral_rivals.py`), where it has the same splits.
 """
 

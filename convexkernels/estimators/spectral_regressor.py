@@ -57,8 +57,8 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     patience : int or None
         Epochs without improvement before training ends. None: never before `max_epochs`.
     cv : int, >= 2
-        Folds behind the choice from lists, which uses at most 3,000 rows and half of the epochs; there the penalties
-        weigh as much against the sum of the losses as they will on all rows.
+        Folds behind the choice from lists, which uses at most 3,000 rows and 1,000 features, and half of the epochs;
+        there the penalties weigh as much against the sum of the losses as they will on all rows.
     polish : bool
         Solve for W exactly in the end, on all rows, for the squared loss.
     dtype : {"float32", "float64"}

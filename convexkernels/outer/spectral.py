@@ -42,8 +42,10 @@ STRETCH = {"squared": 1.0, "hinge": 2.0, "logistic": 4.0}
 LAM_SHARE = {"squared": 300.0, "hinge": 0.1, "logistic": 0.1}
 # More than this would keep W, and with it the gradient of the frequencies, near 0.
 LARGEST_LAM = 3e-3
-# Rows behind cross-validation, and the share of the epochs after which candidates are compared.
+# Cross-validation compares weights, not machines: so many rows and features, and half of the epochs, are enough to tell
+# them apart (features have the factor 1 / sqrt(D), with which the weights do not depend on D).
 CV_ROWS = 3000
+CV_FEATURES = 1000
 CV_EPOCHS = 0.5
 # Of a list of sigmas those with the least closed-form risks are trained with: the cheapest rung of the halving.
 SHORTLIST = 3
@@ -146,24 +148,17 @@ def learn_spectral(
     began, progress = time.monotonic(), progress or Silent()
     setting, schedule = recipe.setting, recipe.schedule
     width = _width(X, Y, recipe, rng)
-    drawn = SpectralMap.draw(
-        X.shape[1],
-        recipe.n_features,
-        stationary=setting.stationary,
-        feature_map=recipe.feature_map,
-        rng=rng,
-        backend=backend,
-    )
     held = np.zeros(X.shape[0], dtype=bool)
     held[[] if validation is None else validation] = True
     rows, validation = np.flatnonzero(~held), np.flatnonzero(held)
     problem = SpectralLearning.stated(X, Y, loss, setting, lam1=0.0, lam2=0.0, backend=backend)
-    search = _Search(recipe, problem, drawn, width, rng)
+    search = _Search(recipe, problem, width, rng)
     progress.note(f"sigma {search.sigmas[0]:.4g}, ridge {search.ridge(search.sigmas[0]):.2g}, {search.seconds():.2f} s")
     choice = search.cross_validate(rows, codes) if search.has_lists else None
     if choice is not None:
         progress.note(f"{choice.best} of {len(choice.candidates)}, {search.seconds():.2f} s")
-    start = search.start(search.sigmas[0] if choice is None else choice.best.sigma, rows)
+    drawn = search.draw(recipe.n_features)
+    start = search.start(drawn, search.sigmas[0] if choice is None else choice.best.sigma, rows)
     chosen = search.candidates(start)[0] if choice is None else choice.best
     problem = problem.with_weights(chosen.lam1, chosen.lam2)
 
@@ -235,10 +230,8 @@ class _Search:
     weight of its own, at least as strong, and all lam1 of a list share one run.
     """
 
-    def __init__(
-        self, recipe: Recipe, problem: SpectralLearning, drawn: SpectralMap, width: Width | None, rng: Any
-    ) -> None:
-        self.recipe, self.problem, self.drawn, self.width, self.rng = recipe, problem, drawn, width, rng
+    def __init__(self, recipe: Recipe, problem: SpectralLearning, width: Width | None, rng: Any) -> None:
+        self.recipe, self.problem, self.width, self.rng = recipe, problem, width, rng
         self.is_exact = isinstance(problem.loss, SquaredLoss) and recipe.polish
         self._began = time.monotonic()
         if width is None:
@@ -262,9 +255,21 @@ class _Search:
             return self.ridge(sigma) * min(1.0, LAM_SHARE[name])
         return min(LAM_SHARE[name] * self.ridge(sigma), LARGEST_LAM)
 
-    def start(self, sigma: float, rows: Any) -> SpectralPoint:
+    def draw(self, n_features: int) -> SpectralMap:
+        """Frequencies from N(0, 1)."""
+        recipe, backend = self.recipe, self.problem.backend
+        return SpectralMap.draw(
+            self.problem.X.shape[1],
+            n_features,
+            stationary=recipe.setting.stationary,
+            feature_map=recipe.feature_map,
+            rng=self.rng,
+            backend=backend,
+        )
+
+    def start(self, drawn: SpectralMap, sigma: float, rows: Any) -> SpectralPoint:
         """W by ridge regression on (some of) the rows, for the frequencies as drawn."""
-        spectral_map = self.drawn.scaled(sigma)
+        spectral_map = drawn.scaled(sigma)
         some = rows if len(rows) <= WARM_ROWS else self.rng.choice(rows, WARM_ROWS, replace=False)
         penalty = FrobeniusNorm(self.training_ridge(sigma))
         found = solve_inner(replace(self.problem, loss=SquaredLoss(), penalty=penalty).on_rows(some), spectral_map)
@@ -308,12 +313,13 @@ class _Search:
     def cross_validate(self, rows: Any, codes: Any) -> Choice:
         """Settle sigma, lam1 and lam2."""
         parts = np.array_split(self.rng.permutation(rows)[:CV_ROWS], self.recipe.cv)
+        drawn = self.draw(min(CV_FEATURES, self.recipe.n_features))
         folds = []
         for part in parts:
             train = np.setdiff1d(np.concatenate(parts), part)
             validate = _validation(self.problem, part, codes)
             assert validate is not None
-            starts = {sigma: self.start(sigma, train) for sigma in self.sigmas}
+            starts = {sigma: self.start(drawn, sigma, train) for sigma in self.sigmas}
             folds.append(Fold(self.problem.on_rows(train), starts, validate, self.problem.m / len(train)))
         candidates = self.candidates(*folds[0].starts.values())
         schedule = self.recipe.schedule

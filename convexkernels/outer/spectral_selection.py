@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from convexkernels.outer.spectral_arrays import Backend, to_numpy
 from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.threads import threads_for
 
 __all__ = ["Width", "choose_width", "matched_trace_weight", "typical_distance"]
 
@@ -108,7 +109,9 @@ def choose_width(
 
     def look(sigma: float) -> None:
         if sigma not in risks:
-            risks[sigma] = _leave_one_out(drawn.scaled(sigma)(X).values, Y, np.asarray(lams)) / variance
+            # More threads do not help matrices of this size, and wait for each other where others want them, too.
+            with threads_for(n_frequencies):
+                risks[sigma] = _leave_one_out(drawn.scaled(sigma)(X).values, Y, np.asarray(lams)) / variance
 
     if sigmas is None:
         unit = 1.0 / typical_distance(X, rng)
