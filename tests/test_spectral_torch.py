@@ -132,3 +132,19 @@ def test_bad_tensors_and_devices_are_refused():
         SpectralKernelClassifier().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="different devices"):
         backend_for({"X": X, "y": y.to("meta")}, dtype="float32")
+
+
+@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+def test_cross_validation_chooses_the_same_on_tensors(setting):
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    regression = {"sigma": [0.05, 1.0, 2.0], "lam2": [1e-6, 1e-4], "n_features": 40, "max_epochs": 6, "cv": 3}
+    options = {"dtype": "float64", "early_stopping": False, "random_state": 0, **regression}
+    here = SpectralKernelRegressor(setting, **options).fit(X, y)
+    there = SpectralKernelRegressor(setting, **options).fit(torch.tensor(X), torch.tensor(y))
+    assert here.selection_.best == there.selection_.best
+    assert here.lam1_ == pytest.approx(there.lam1_, rel=1e-3)
+    np.testing.assert_allclose(here.selection_.scores, there.selection_.scores, rtol=1e-4)
+    classes = {**options, "loss": "logistic", "lam1": [1e-5, 1e-3]}
+    here = SpectralKernelClassifier(setting, **classes).fit(X, y)
+    there = SpectralKernelClassifier(setting, **classes).fit(torch.tensor(X), torch.tensor(y))
+    np.testing.assert_allclose(here.selection_.scores, there.selection_.scores, atol=0.02)
