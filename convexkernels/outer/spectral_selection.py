@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ class Width:
     lams : ndarray of shape (n_lams,)
     risks : ndarray of shape (n_sigmas, n_lams)
         Mean squared leave-one-out error over the variance of the targets.
+    typical : float
+        The sigma with about one wave within the median distance of two points.
     """
 
     sigma: float
@@ -45,14 +48,17 @@ class Width:
     sigmas: Array
     lams: Array
     risks: Array
+    typical: float
 
     def ridge(self, sigma: float) -> float:
         """The best ridge of one of the sigmas."""
         return float(self.lams[int(np.argmin(self.risks[int(np.argmin(np.abs(self.sigmas - sigma)))]))])
 
     def shortlist(self, n: int) -> tuple[float, ...]:
-        """The `n` sigmas of least risk, the best one first."""
-        return tuple(float(self.sigmas[i]) for i in np.argsort(self.risks.min(axis=1), kind="stable")[:n])
+        """The `n` sigmas of least risk, the best one first; where no risk says anything, those nearest to `typical`."""
+        says_nothing = self.risks.min() > SILENT
+        merit = np.abs(np.log(self.sigmas / self.typical)) if says_nothing else self.risks.min(axis=1)
+        return tuple(float(self.sigmas[i]) for i in np.argsort(merit, kind="stable")[:n])
 
 
 def typical_distance(X: Array, rng: Any, n_pairs: int = 4000) -> float:
@@ -113,8 +119,9 @@ def choose_width(
             with threads_for(n_frequencies):
                 risks[sigma] = _leave_one_out(drawn.scaled(sigma)(X).values, Y, np.asarray(lams)) / variance
 
+    # A list does not depend on distances, and neither do the draws that follow.
+    unit = 1.0 / typical_distance(X, rng if sigmas is None else np.random.default_rng(0))
     if sigmas is None:
-        unit = 1.0 / typical_distance(X, rng)
         for reach in REACHES:
             look(reach * unit)
         best = min(risks, key=lambda sigma: float(risks[sigma].min()))
@@ -123,12 +130,11 @@ def choose_width(
     else:
         for sigma in sigmas:
             look(float(sigma))
-    ascending = sorted(risks)
+    ascending = np.array(sorted(risks))
     table = np.array([risks[sigma] for sigma in ascending])
-    row, column = divmod(int(np.argmin(table)), table.shape[1])
-    if sigmas is None and table[row, column] > SILENT:
-        row = int(np.searchsorted(ascending, 1.5 * unit))
-    return Width(float(ascending[row]), float(lams[column]), np.array(ascending), np.asarray(lams, dtype=float), table)
+    column = int(np.argmin(table)) % table.shape[1]
+    found = Width(math.nan, float(lams[column]), ascending, np.asarray(lams, dtype=float), table, 1.5 * unit)
+    return replace(found, sigma=found.shortlist(1)[0])
 
 
 def _leave_one_out(P: Array, Y: Array, lams: Array) -> Array:
