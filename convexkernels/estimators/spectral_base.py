@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.estimators.base import TableReader
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.outer.spectral import Recipe, SpectralFit, continue_training, learn_spectral
+from convexkernels.outer.spectral import SpectralFit, continue_training, learn_spectral
 from convexkernels.outer.spectral_arrays import Backend, backend_for, is_tensor, to_numpy
 from convexkernels.outer.spectral_learning import SpectralPoint, blocks, setting_of
 from convexkernels.outer.spectral_losses import ScoreLoss
+from convexkernels.outer.spectral_preparation import Recipe
 from convexkernels.outer.spectral_training import Schedule, SpectralTraining
 from convexkernels.progress import as_progress
 from convexkernels.validation import check_number, check_whole_number
