@@ -34,7 +34,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.estimators.base import sorted_rows
+from convexkernels.estimators.training_table import sorted_rows
 from convexkernels.partition import training
 
 SMALL = {"n_lams": 3, "n_widths": 3}

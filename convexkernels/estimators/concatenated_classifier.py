@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from convexkernels.estimators.base import classes_and_codes, one_against_rest
 from convexkernels.estimators.concatenated_base import ConcatenatedEstimator, price
+from convexkernels.estimators.labels import classes_and_codes, one_against_rest
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel
 from convexkernels.losses import Hinge

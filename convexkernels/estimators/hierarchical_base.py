@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.base import Scaling, TableReader, TrainingTable
+from convexkernels.estimators.training_table import Scaling, TableReader, TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from convexkernels.estimators.base import classes_and_codes, one_against_rest
 from convexkernels.estimators.hierarchical_base import HierarchicalEstimator
+from convexkernels.estimators.labels import classes_and_codes, one_against_rest
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.hierarchical import HierarchicalSolution
 from convexkernels.outer.hierarchical_machine import HierarchicalMachine, PairwiseMachine

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.base import KernelLearner, Scaling, TrainingTable
+from convexkernels.estimators.base import KernelLearner
+from convexkernels.estimators.training_table import Scaling, TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices, transform_rows

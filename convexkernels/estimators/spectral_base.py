@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.base import TableReader
+from convexkernels.estimators.training_table import TableReader
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.outer.spectral import SpectralFit, continue_training, learn_spectral

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from convexkernels.estimators.base import classes_and_codes
+from convexkernels.estimators.labels import classes_and_codes
 from convexkernels.estimators.spectral_base import SpectralEstimator
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.spectral_arrays import is_tensor, to_numpy

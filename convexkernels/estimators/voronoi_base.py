@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from convexkernels.estimators.base import TableReader
+from convexkernels.estimators.training_table import TableReader
 from convexkernels.estimators.voronoi_encoding import Encoding
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel

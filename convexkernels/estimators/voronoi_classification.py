@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.base import check_labels
+from convexkernels.estimators.labels import check_labels
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
 from convexkernels.estimators.voronoi_documentation import documented
 from convexkernels.estimators.voronoi_encoding import ClassEncoding

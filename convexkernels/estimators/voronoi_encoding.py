@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.estimators.base import Scaling, TrainingTable, class_weights
+from convexkernels.estimators.labels import class_weights
+from convexkernels.estimators.training_table import Scaling, TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.partition.summary import TableSummary
 

@@ -1,0 +1,197 @@
+"""Tables of scikit-learn's users: checked, scaled, without rows of weight 0 and repetitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.algebra import OnColumns
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.rescaled import Rescaled, rescale
+from convexkernels.validation import check_points
+
+__all__ = ["Scaling", "TableReader", "TrainingTable", "sorted_rows"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """How the features of a table become the features of a problem: ``(x - offset) / scale``, some columns.
+
+    Attributes
+    ----------
+    offset, scale : ndarray of shape (n_features,)
+        Columns of scale 0 become 0.
+    columns : ndarray of int
+        The columns that are used.
+    """
+
+    offset: Array
+    scale: Array
+    columns: NDArray[np.intp]
+
+    @classmethod
+    def to_unit_box(cls, X: Array) -> Scaling:
+        """The scaling that takes every column of `X` onto [0, 1] and leaves constant columns out."""
+        offset = X.min(axis=0)
+        scale = X.max(axis=0) - offset
+        varying = np.flatnonzero(scale > 0.0)
+        # With every column constant, one of them (all 0) stands for the table.
+        return cls(offset, scale, varying if varying.size else np.array([0]))
+
+    @classmethod
+    def none(cls, X: Array) -> Scaling:
+        """The scaling that changes nothing."""
+        n = X.shape[1]
+        return cls(np.zeros(n), np.ones(n), np.arange(n))
+
+    def apply(self, X: Array) -> Array:
+        """Map a table."""
+        return rescale(X[:, self.columns], self.offset[self.columns], self.scale[self.columns])
+
+    def pull_back(self, kernel: Kernel) -> Kernel:
+        """The kernel on tables before the map, from one on tables after it."""
+        if len(self.columns) == len(self.scale):
+            return Rescaled(kernel, self.offset, self.scale)
+        return OnColumns(Rescaled(kernel, self.offset[self.columns], self.scale[self.columns]), self.columns.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Validated rows of positive weight.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, n)
+    y : ndarray of shape (m, ...)
+    weights : ndarray of shape (m,), > 0
+    rows : ndarray of int, shape (m,)
+        Their places in the table that was passed.
+    """
+
+    X: Array
+    y: NDArray[Any]
+    weights: Array
+    rows: NDArray[np.intp]
+
+    def points_of(self, rows: NDArray[np.intp]) -> Array:
+        """The points at these places of the table that was passed (`self.rows` being sorted)."""
+        return self.X[np.searchsorted(self.rows, rows)]
+
+    def merged(self) -> TrainingTable:
+        """One row for all that agree in features and target, with their weights added.
+
+        The problem is the same and may be much smaller. As the rows are sorted, too, what is learned depends
+        neither on the order of a table nor on whether it repeats rows or gives them weights.
+        """
+        y = self.y.reshape(len(self.y), -1).astype(np.float64)
+        keys = np.hstack([self.X, y])
+        order = sorted_rows(keys)
+        keys = keys[order]
+        is_new = np.ones(len(keys), dtype=bool)
+        is_new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+        weights = np.bincount(np.cumsum(is_new) - 1, weights=self.weights[order]).astype(np.float64)
+        first = order[is_new]
+        return TrainingTable(self.X[first], self.y[first], weights, self.rows[first])
+
+
+class TableReader(BaseEstimator):
+    """Validated tables for an estimator: refusals name the argument, the value found and the remedy."""
+
+    # Whether targets may have several columns.
+    _multi_output = False
+
+    def _training_table(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        numeric_target = isinstance(self, RegressorMixin)
+        try:
+            points, target = validate_data(
+                self,
+                X,
+                y,
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_samples=2,
+                multi_output=self._multi_output,
+                y_numeric=numeric_target,
+            )
+        except ValueError as error:
+            raise InvalidInputError(_explained(error, X, y)) from error
+        points = check_points(points)
+        weights = _checked_weights(sample_weight, len(points))
+        rows = np.flatnonzero(weights)
+        return TrainingTable(points[rows], target[rows], weights[rows], rows)
+
+    def _new_points(self, X: Any) -> Array:
+        check_is_fitted(self)
+        try:
+            points = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        except ValueError as error:
+            raise InvalidInputError(_explained(error, X)) from error
+        return check_points(points)
+
+
+def _explained(error: ValueError, X: Any, y: Any = None) -> str:
+    """The message of a refusal by scikit-learn, with the place and the remedy where they can be named."""
+    message = str(error)
+    if hasattr(X, "__len__") and hasattr(y, "__len__") and len(X) != len(y):
+        return f"y has {len(y)} entries, but X has {len(X)} rows; pass one target per row."
+    if "could not convert" in message or "unable to parse" in message.lower():
+        return (
+            f"X must hold numbers only, but {_first_text_column(X)} does not ({message}); encode text and category "
+            "columns first, for example with sklearn.preprocessing.OneHotEncoder."
+        )
+    if "minimum of 2 is required" in message:
+        return f"{message} Learning needs two rows or more, of two classes or with two targets."
+    return message
+
+
+def _first_text_column(X: Any) -> str:
+    table = np.asarray(X, dtype=object)
+    for column in range(table.shape[1] if table.ndim == 2 else 0):
+        try:
+            table[:, column].astype(np.float64)
+        except (TypeError, ValueError):
+            return f"column {X.columns[column]!r}" if hasattr(X, "columns") else f"column {column}"
+    return "it"
+
+
+def _checked_weights(sample_weight: Any, m: int) -> Array:
+    if sample_weight is None:
+        return np.ones(m)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
+    if weights.ndim == 0:
+        weights = np.full(m, float(weights))
+    if weights.shape != (m,):
+        raise InvalidInputError(
+            f"sample_weight has shape {weights.shape}, but X has {m} rows; pass one weight per row."
+        )
+    bad = ~(np.isfinite(weights) & (weights >= 0.0))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise InvalidInputError(f"sample_weight must be finite and >= 0, got {weights[row]} at row {row}.")
+    if not weights.any():
+        raise InvalidInputError(
+            "sample_weight is zero everywhere (all weights are 0); rows to learn from need a weight > 0."
+        )
+    return weights
+
+
+def sorted_rows(table: Array) -> NDArray[np.intp]:
+    """The rows in lexicographic order: by the first column, and by the others only where it does not decide."""
+    order = np.argsort(table[:, 0], kind="stable")
+    first = table[order, 0]
+    equal = first[1:] == first[:-1]
+    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+    rows = np.sort(order[tied])
+    order[tied] = rows[np.lexsort(table[rows].T[::-1])]
+    return order
