@@ -1,6 +1,7 @@
 """The spectral estimators: scikit-learn's checks, what they learn, passes over new rows, limits, refusals."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -203,6 +204,19 @@ def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
     tried = sorted({candidate.sigma for candidate in model.selection_.candidates})
     assert tried == sorted(model.width_.shortlist(3))
     assert 0.5 <= model.sigma_ <= 8.0
+
+
+def test_cross_validation_leaves_time_for_learning():
+    X, y = wave(2000)
+    began = time.monotonic()
+    options = {"sigma": 2.0 ** np.arange(-3.0, 3.0), "lam2": [1e-7, 1e-5], "n_features": 300, "max_epochs": 500}
+    model = SpectralKernelRegressor(max_time=2.0, random_state=0, **options)
+    model.fit(X, y)
+    assert time.monotonic() - began < 30.0  # seconds, not the minutes that 500 epochs on five folds would take
+    assert model.solution_.status is Status.TIME_LIMIT
+    assert 0 < model.selection_.n_epochs.max() < 250
+    assert np.isfinite(model.selection_.scores).all()
+    assert model.history_
 
 
 # ---- passes over new rows

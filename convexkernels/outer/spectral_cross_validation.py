@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -136,7 +137,7 @@ def choose_candidate(
     folds : sequence of Fold
     candidates : sequence of Candidate
     schedule : Schedule
-        Its epochs are what the last candidate gets.
+        Its epochs are what the last candidate gets. After its deadline the candidate that leads is taken.
     last : callable, optional
         sigma -> LastWeights; always as many.
     rng : Generator
@@ -163,21 +164,27 @@ def choose_candidate(
     n_rungs = 1
     while is_trained and KEPT**n_rungs < len(candidates):
         n_rungs += 1
+    scored = len(folds)
     for remaining in range(n_rungs, 0, -1):
         total = max(n_rungs - remaining + 1, schedule.max_epochs // KEPT ** (remaining - 1)) if is_trained else 0
-        for f, fold in enumerate(folds):
+        for f, fold in enumerate(folds[:scored]):
+            if f and time.monotonic() > schedule.deadline:
+                scored = f  # what is known of the first folds has to do
+                break
             for i in alive:
                 run = runs[f][i]
                 run.run(total - len(run.history))
                 n_epochs[i] = len(run.history)
                 scores[f, i] = _worth(run, fold, None if last is None else last(candidates[i].sigma))
-        means = scores.mean(axis=0).max(axis=1)
+        means = scores[:scored].mean(axis=0).max(axis=1)
         order = sorted(alive, key=lambda i: -means[i])
         alive = order[: -(-len(order) // KEPT)] if remaining > 1 else order[:1]
         for fold_runs in runs:
             for i in set(fold_runs) - set(alive):
                 del fold_runs[i]
-    table = scores.mean(axis=0)
+        if time.monotonic() > schedule.deadline:
+            break
+    table = scores[:scored].mean(axis=0)
     best = candidates[alive[0]]
     chosen = None if last is None else last(best.sigma).weights[int(table[alive[0]].argmax())]
     return Choice(best, chosen, tuple(candidates), table.max(axis=1), n_epochs)

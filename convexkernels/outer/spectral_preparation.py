@@ -42,6 +42,8 @@ LARGEST_LAM = 3e-3
 CV_ROWS = 3000
 CV_FEATURES = 1000
 CV_EPOCHS = 0.5
+# Of the time that is left, where it is limited.
+CV_TIME = 0.5
 # Of a list of sigmas those with the least closed-form risks are trained with: the cheapest rung of the halving.
 SHORTLIST = 3
 # A ridge for a sigma that was given; there is then no closed-form choice.
@@ -181,9 +183,10 @@ class Preparation:
             starts = {sigma: self.start(drawn, sigma, train) for sigma in self.sigmas}
             folds.append(Fold(self.problem.on_rows(train), starts, validate, self.problem.m / len(train)))
         candidates = self.candidates(*folds[0].starts.values())
-        schedule = self.recipe.schedule
+        schedule, now = self.recipe.schedule, time.monotonic()
         schedule = replace(
             schedule,
+            deadline=now + CV_TIME * (schedule.deadline - now),
             max_epochs=math.ceil(CV_EPOCHS * schedule.max_epochs),
             batch_size=min(schedule.batch_size, folds[0].problem.m),
         )
