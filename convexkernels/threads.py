@@ -20,8 +20,8 @@ MULTITHREADED_SIZE = 1500
 
 
 @contextmanager
-def threads_for(size: int, alone: bool = True) -> Iterator[None]:
-    """One thread for matrices with fewer than `MULTITHREADED_SIZE` rows, or beside other workers; else all there are.
+def threads_for(size: int, alone: bool = True, *, enough: int = MULTITHREADED_SIZE) -> Iterator[None]:
+    """One thread for matrices with fewer than `enough` rows, or beside other workers; else all there are.
 
     Parameters
     ----------
@@ -29,8 +29,10 @@ def threads_for(size: int, alone: bool = True) -> Iterator[None]:
         Rows of the matrices.
     alone : bool
         Whether nobody else computes at the same time.
+    enough : int
+        Rows from which on several threads are faster; fewer than for square matrices where they are long.
     """
-    if alone and size >= MULTITHREADED_SIZE:
+    if alone and size >= enough:
         yield
         return
     compiled = sys.modules.get("numba")

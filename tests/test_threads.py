@@ -24,6 +24,10 @@ def test_small_matrices_get_one_thread_and_large_ones_keep_theirs():
             assert blas_threads() == before[0]
         with threads_for(MULTITHREADED_SIZE, alone=False):
             assert blas_threads() == {1}
+        with threads_for(512, enough=512):
+            assert blas_threads() == before[0]
+        with threads_for(511, enough=512):
+            assert blas_threads() == {1}
 
 
 def test_the_limit_is_lifted_when_overlapping_callers_have_all_left():
