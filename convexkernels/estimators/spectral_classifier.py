@@ -50,7 +50,8 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     loss : {"logistic", "hinge", "squared"}
         ``hinge`` is the margin loss of the paper, over all classes at once.
     batch_size : int or None
-        Rows per step; None: 64, or all where there are fewer. The paper has 32. Larger ones are faster per epoch.
+        Rows per step; None: 64, or all where there are fewer. The paper has 32. Larger ones are faster per epoch, 512
+        four times.
     learning_rate : float or None
         First step of the frequencies relative to their size. None: 0.03, for the squared loss 0.1.
     max_epochs : int, >= 0

@@ -44,7 +44,8 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
         Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
     loss : {"squared"}
     batch_size : int or None
-        Rows per step; None: 64, or all where there are fewer. The paper has 32. Larger ones are faster per epoch.
+        Rows per step; None: 64, or all where there are fewer. The paper has 32. Larger ones are faster per epoch, 512
+        four times.
     learning_rate : float or None
         First step of the frequencies relative to their size. None: 0.1.
     max_epochs : int, >= 0
