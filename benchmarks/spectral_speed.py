@@ -3,16 +3,20 @@
     python -m benchmarks.spectral_speed --data FOLDER [--steps 150] [--threads 2]
 
 The model: 60,000 x 784, D = 2,000 pairs of waves, logistic loss on ten classes, Adam on all parameters. The peer is
-autograd with torch.optim.Adam, with the loops a PyTorch user would write. A fraction of an epoch is timed, alternately,
-and scaled up. Then a whole run with batches of 32, 256 and 512, each of as many epochs, show what larger
-batches cost in accuracy.
+autograd with torch.optim.Adam, with the loops a PyTorch user would write. A fraction of an epoch is timed and scaled
+up, each contender in processes of its own, alternately. Then whole runs with batches of 32, 256 and 512, of as many
+epochs each, show what larger batches cost in accuracy.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -73,44 +77,61 @@ def plain_torch(X, Y, batch):
     return step
 
 
-def time_steps(steps, n_steps, rounds=5):
-    """Median seconds of a step of each function, wall and processor, in alternating rounds."""
-    for step in steps.values():
+CONTENDERS = {
+    "numpy, NSKL": lambda X, Y, batch: ours(X, Y, "NSKL", batch, Backend()),
+    "numpy, ASKL": lambda X, Y, batch: ours(X, Y, "ASKL", batch, Backend()),
+    "tensors, NSKL": lambda X, Y, batch: ours(X, Y, "NSKL", batch, Backend(device="cpu")),
+    "plain PyTorch": plain_torch,
+}
+
+
+def time_steps(name, batch, n_steps, threads, folder):
+    """Median wall time and mean processor time of a step, in seconds; to be called in a process of its own."""
+    import numba
+
+    if "numpy" not in name:
+        import torch
+
+        torch.set_num_threads(threads)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    with threadpool_limits(threads):
+        step = CONTENDERS[name](np.load(folder / "X.npy"), np.load(folder / "Y.npy"), batch)
         step(0)
-    seconds = {name: [] for name in steps}
-    at = 1
-    for _ in range(rounds):
-        for name, step in steps.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            for i in range(at, at + n_steps):
-                step(i)
-            seconds[name].append(((time.perf_counter() - wall) / n_steps, (time.process_time() - cpu) / n_steps))
-        at += n_steps
-    return {name: np.median(pairs, axis=0) for name, pairs in seconds.items()}
+        step(1)
+        seconds, cpu = np.empty(n_steps), time.process_time()
+        for i in range(n_steps):
+            began = time.perf_counter()
+            step(i + 2)
+            seconds[i] = time.perf_counter() - began
+    return float(np.median(seconds)), (time.process_time() - cpu) / n_steps
 
 
 def compare_steps(X, Y, options):
-    from importlib.util import find_spec
+    """Each contender in processes of its own, alternately: waiting threads of one library slow the others."""
+    names = list(CONTENDERS) if find_spec("torch") else list(CONTENDERS)[:2]
+    with TemporaryDirectory() as name_of_folder:
+        folder = Path(name_of_folder)
+        np.save(folder / "X.npy", X)
+        np.save(folder / "Y.npy", Y)
+        for batch in (32, 256, 512):
+            n_steps = max(2, options.steps * 32 // batch)
+            found = {name: [] for name in names}
+            for _ in range(options.rounds):
+                for name in names:
+                    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                        job = pool.submit(time_steps, name, batch, n_steps, options.threads, folder)
+                        found[name].append(job.result())
+            report(batch, {name: np.median(pairs, axis=0) for name, pairs in found.items()}, len(X))
 
-    if find_spec("torch"):
-        import torch
 
-        torch.set_num_threads(options.threads)
-    m = len(X)
-    for batch in (32, 256, 512):
-        steps = {f"numpy, {setting}": ours(X, Y, setting, batch, Backend()) for setting in ("NSKL", "ASKL")}
-        if find_spec("torch"):
-            steps["tensors, NSKL"] = ours(X, Y, "NSKL", batch, Backend(device="cpu"))
-            steps["plain PyTorch"] = plain_torch(X, Y, batch)
-        n_steps = max(2, options.steps * 32 // batch // 5)
-        found = time_steps(steps, n_steps)
-        for name, (wall, cpu) in found.items():
-            ratio = f", {wall / found['plain PyTorch'][0]:.2f} of plain PyTorch" if "plain PyTorch" in found else ""
-            print(
-                f"batch {batch:>3}, {name:<14} {1e3 * wall:7.2f} ms a step ({1e3 * cpu:.2f} of processor), "
-                f"{wall * m / batch:6.1f} s an epoch{ratio}",
-                flush=True,
-            )
+def report(batch, found, m):
+    for name, (wall, cpu) in found.items():
+        ratio = f", {wall / found['plain PyTorch'][0]:.2f} of plain PyTorch" if "plain PyTorch" in found else ""
+        print(
+            f"batch {batch:>3}, {name:<14} {1e3 * wall:7.2f} ms a step ({1e3 * cpu:.2f} of processor), "
+            f"{wall * m / batch:6.1f} s an epoch{ratio}",
+            flush=True,
+        )
 
 
 def compare_batches(X, y, options):
@@ -170,6 +191,7 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, help="folder with mnist.csv.gz; random pixels when not given")
     parser.add_argument("--out", type=Path, help="not used: nothing is drawn")
     parser.add_argument("--steps", type=int, default=150, help="steps of 32 rows that are timed (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="processes of each contender (%(default)s)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=10_000, help="of the comparison of batch sizes; 0 leaves it out")
     parser.add_argument("--epochs", type=int, default=5)
@@ -177,7 +199,7 @@ def main(argv=None):
     parser.add_argument("--quick", action="store_true", help="10 steps, no comparison of batch sizes")
     options = parser.parse_args(argv)
     if options.quick:
-        options.steps, options.rows = 10, 0
+        options.steps, options.rounds, options.rows = 10, 1, 0
     if options.searches:
         with threadpool_limits(options.threads):
             compare_searches(options)
@@ -190,12 +212,9 @@ def main(argv=None):
         X, y = X[:60_000], y[:60_000]
         X = (X - X.mean(axis=0)) / np.sqrt(X.var(axis=0).mean())
     Y = score_loss("logistic").targets_of(y, 10).astype(np.float32)
-    with threadpool_limits(options.threads):
-        import numba
-
-        numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
-        compare_steps(X, Y, options)
-        if options.rows:
+    compare_steps(X, Y, options)
+    if options.rows:
+        with threadpool_limits(options.threads):
             compare_batches(X, y, options)
 
 
