@@ -43,6 +43,10 @@ def test_learning_moves_the_density_and_curves_have_an_epoch_each(rng):
         assert all(len(line.get_xdata()) == 4 for line in ax.lines)
     classifier = SpectralKernelClassifier(**options).fit(X, X[:, 0] > 0)
     assert LearningCurvesDisplay.from_estimators({"ASKL": classifier}).score == "validation accuracy"
+    classifier.set_params(early_stopping=False).fit(X, X[:, 0] > 0)
+    empty = LearningCurvesDisplay.from_estimators({"ASKL": classifier}).plot()
+    assert [text.get_text() for text in empty.axes_[0].texts] == ["no rows were held out"]
+    assert not curves.axes_[0].texts
     with pytest.raises(InvalidInputError, match="all be classifiers or all be regressors"):
         LearningCurvesDisplay.from_estimators({"a": classifier, **models})
 

@@ -36,10 +36,10 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
         of ridge regression on random features, before anything is trained. Of a list the three with the least such
         risks are cross-validated, together with lam1 and lam2.
     lam1 : float, list of float or None
-        Weight of the norm of W in the exact last solve; training finds the frequencies with a weight of its own, at
-        least as strong. A list is cross-validated: one run of training serves all of it, and only the best third of
-        the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges around the one
-        that was chosen with sigma; from the folds of other lists where no rows are held out; else that ridge.
+        Weight of the norm of W in the exact last solve; training finds the frequencies with a weight of its own, not
+        less than the least lam1. A list is cross-validated: one run of training serves all of it, and only the best
+        third of the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges around
+        the one that was chosen with sigma; from the folds of other lists where no rows are held out; else that ridge.
     lam2 : float, list of float or None
         Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
     loss : {"squared"}

@@ -17,6 +17,7 @@ from convexkernels.outer.spectral_features import SpectralMap
 from convexkernels.outer.spectral_inner import Moments, solve_inner
 from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint
 from convexkernels.outer.spectral_losses import ScoreLoss
+from convexkernels.outer.spectral_penalties import FrobeniusNorm
 from convexkernels.outer.spectral_preparation import Preparation, Recipe, validation_of
 from convexkernels.outer.spectral_selection import Width
 from convexkernels.outer.spectral_training import Epoch, Schedule, SpectralTraining
@@ -167,7 +168,9 @@ def _polished(
     moments = Moments.of(best.map, problem.X, problem.Y)
     [(lam1, point)] = exact_points(problem, best.map, moments, replace(last, weights=(weight,)))
     problem = problem.with_weights(lam1, problem.lam2)
-    return problem, solve_inner(problem, best.map, start=point, moments=moments, max_iter=300).point
+    if last.are_ridges and not isinstance(problem.penalty, FrobeniusNorm):  # the ridge was a stand-in
+        point = solve_inner(problem, best.map, start=point, moments=moments, max_iter=300).point
+    return problem, point
 
 
 def _solution(

@@ -27,7 +27,7 @@ KEPT = 3
 
 @dataclass(frozen=True)
 class Candidate:
-    """What can be chosen before training starts."""
+    """What can be chosen before training starts; lam1 is the weight that is trained with."""
 
     sigma: float
     lam1: float
@@ -105,7 +105,7 @@ def exact_points(
         if last.are_ridges or is_ridge:
             W = moments.ridge(weight)
             lam1 = weight if is_ridge else matched_trace_weight(weight, W)
-            found.append((lam1, typed_point(spectral_map, W, moments.intercept(W), problem.backend)))
+            found.append((lam1, _typed_point(spectral_map, W, moments.intercept(W), problem.backend)))
         else:
             at = problem.with_weights(weight, problem.lam2)
             start = found[-1][1] if found else None
@@ -113,7 +113,7 @@ def exact_points(
     return found
 
 
-def typed_point(spectral_map: SpectralMap, W: Any, c: Any, backend: Backend) -> SpectralPoint:
+def _typed_point(spectral_map: SpectralMap, W: Any, c: Any, backend: Backend) -> SpectralPoint:
     """A point with W and c in the type of the features."""
     return SpectralPoint(spectral_map, backend.xp.astype(W, backend.dtype), backend.xp.astype(c, backend.dtype))
 

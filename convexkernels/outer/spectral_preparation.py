@@ -87,7 +87,7 @@ class Preparation:
     """What is open before training, in the order in which it is settled.
 
     For squared loss with an exact last solve, lam1 is the weight of that solve; training finds the frequencies with a
-    weight of its own, at least as strong, and all lam1 of a list share one run.
+    weight of its own, not less than the least lam1, and all lam1 of a list share one run.
     """
 
     def __init__(self, recipe: Recipe, problem: SpectralLearning, rng: Any) -> None:

@@ -133,7 +133,7 @@ class LearningCurvesDisplay:
         return cls({name: estimator.history_ for name, estimator in estimators.items()}, score)
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw the score above and the objective below.
+        """Draw the score above, where rows were held out, and the objective below.
 
         Returns
         -------
@@ -149,6 +149,9 @@ class LearningCurvesDisplay:
             self.axes_[0].plot(where, [epoch.validation for epoch in history], **style)
             self.axes_[1].semilogy(where, [epoch.objective for epoch in history], **style)
         self.axes_[0].set_ylabel(self.score)
+        if all(np.isnan(epoch.validation) for history in self.curves.values() for epoch in history):
+            self.axes_[0].set_yticks([])
+            self.axes_[0].text(0.5, 0.5, "no rows were held out", transform=self.axes_[0].transAxes, ha="center")
         self.axes_[1].set(ylabel="objective (4)", xlabel="epoch")
         self.axes_[1].xaxis.set_major_locator(MaxNLocator(integer=True))
         self.axes_[0].legend(frameon=False, fontsize="small")
