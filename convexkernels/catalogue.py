@@ -39,7 +39,7 @@ MODELS: dict[str, Model] = {
     "tessellated": Model(
         "TessellatedSVC",
         "classification",
-        options=("C", "degree", "z_degree", "margin", "trace", "solver"),
+        options=("C", "degree", "z_degree", "margin", "solver"),
         grid={"margin": (0.5, 0.1, 1.0, 2.0), "C": COSTS},
     ),
 }

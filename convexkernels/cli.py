@@ -97,7 +97,6 @@ def _add_learn(commands: Any) -> None:
     add("--degree", type=int, **option, help="degree of the monomials, >= 0")
     add("--z-degree", type=_whole_or_full, **option, help="degree in the variable of integration, or full")
     add("--margin", type=float, **option, help="distance from the data, scaled to [0, 1], to the walls of the box, > 0")
-    add("--trace", type=float, **option, help="bound on the trace of P, > 0")
     add("--solver", **option, help="solver of the convex problem")
     add("--test-size", type=float, default=0.2, metavar="SHARE", help="share of the rows to test on (%(default)s)")
     add("--seed", type=int, default=0, help="seed of the split and the folds (%(default)s)")

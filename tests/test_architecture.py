@@ -319,6 +319,18 @@ def test_every_solver_is_in_the_table_of_solvers():
     assert not missing, f"add each to SOLVERS: {missing}"
 
 
+def test_every_estimator_is_in_the_table_of_estimators():
+    from sklearn.base import BaseEstimator
+
+    from convexkernels.estimators import ESTIMATORS
+
+    listed = {type(example()) for _, example in ESTIMATORS.values()}
+    defined = classes_defined("estimators", BaseEstimator)
+    bases = {base for cls in defined for base in cls.__mro__[1:]}
+    missing = {cls.__name__: file for cls, file in defined.items() if cls not in listed | bases}
+    assert not missing, f"add an example of each to ESTIMATORS: {missing}"
+
+
 def test_every_model_of_the_command_line_is_an_estimator_with_its_options():
     from convexkernels import estimators
     from convexkernels.catalogue import MODELS

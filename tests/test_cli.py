@@ -126,9 +126,9 @@ def test_grid_reaches_the_values_that_small_boxes_need():
 def test_compressed_table_with_options_of_the_model(table, capsys):
     path = table.with_name("moons.csv.gz")
     path.write_bytes(gzip.compress(table.read_bytes()))
-    options = ["--degree", "0", "--z-degree", "full", "--trace", "2", "--solver", "spectral-gradient", "--tol", "1e-3"]
+    options = ["--degree", "0", "--z-degree", "full", "--solver", "spectral-gradient", "--tol", "1e-3"]
     assert learn(path, *FAST, *options) == 0
-    assert "trace=2" in capsys.readouterr().out
+    assert "z_degree=None" in capsys.readouterr().out
 
 
 def test_time_limit_still_gives_an_answer(table, capsys):
@@ -156,7 +156,6 @@ def test_figure_is_drawn(table, tmp_path):
         (["--C", "nan"], ["C", "nan"]),
         (["--degree", "-1"], ["degree", "-1"]),
         (["--margin", "-0.5"], ["margin", "-0.5"]),
-        (["--trace", "0"], ["trace", "0"]),
         (["--solver", "guess"], ["solver", "'guess'", "spectral-gradient"]),
         (["--tol", "0"], ["--tol", "0"]),
         (["--max-time", "-1"], ["--max-time", "-1"]),

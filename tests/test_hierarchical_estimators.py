@@ -102,7 +102,7 @@ def test_averages_of_folds_and_of_searches_are_means_of_machines():
         assert len(model.solutions_) == len(model.machine_.machines) == 3
         points = model.scaling_.apply(X)
         mean = np.mean([machine.values(points)[:, 0] for machine in model.machine_.machines], axis=0)
-        np.testing.assert_allclose(model.predict(X), model.target_centre_ + model.target_spread_ * mean)
+        np.testing.assert_allclose(model.predict(X), model.targets_.center + model.targets_.spread * mean)
     sizes = {len(machine.points) for machine in model.machine_.machines}
     assert sizes == {120}  # each search ends with a machine of all rows
 

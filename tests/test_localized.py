@@ -74,11 +74,11 @@ def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
     y = np.cos(X[:, 0]) * X[:, 1]
     model = VoronoiRidge(max_cell_size=50, n_lams=5, n_widths=5).fit(X, y)
     kernel = model.kernel_
-    scaled = (y - model.centre_) / model.half_range_
+    scaled = (y - model.targets_.center) / model.targets_.spread
     loss = LeastSquares(1.0, intercept=False)
     w = loss.maximise(kernel(X), scaled, np.ones(150))
     Z = rng.uniform(-2, 5, (40, 2))
-    expected = model.centre_ + model.half_range_ * np.clip(kernel(Z, X) @ w, -1, 1)
+    expected = model.targets_.center + model.targets_.spread * np.clip(kernel(Z, X) @ w, -1, 1)
     np.testing.assert_allclose(model.predict(Z), expected, atol=1e-6)
 
 

@@ -32,9 +32,9 @@ def fitted(moons):
     return ck.TessellatedSVC(C=3.0, tol=1e-6).fit(*moons)
 
 
-def overlap(first, second, factor=1.0):
-    """Whether two certified intervals, the second times `factor`, can hold the same optimum."""
-    return first.lower <= factor * second.upper and factor * second.lower <= first.upper
+def overlap(first, second):
+    """Whether two certified intervals can hold the same optimum."""
+    return first.lower <= second.upper and second.lower <= first.upper
 
 
 # --- the learned kernel -----------------------------------------------------------------------
@@ -118,14 +118,6 @@ def test_swapping_the_classes_changes_the_sign(moons, fitted):
     # Equal values leave functions apart by the square root of the gap.
     assert np.allclose(swapped.decision_function(X), -fitted.decision_function(X), atol=0.05)
     assert np.mean(swapped.predict(X) == 1 - fitted.predict(X)) > 0.98
-
-
-@pytest.mark.parametrize("s", [4.0, 0.01])
-def test_scaling_trace_by_s_and_c_by_1_over_s_is_the_same_machine(moons, fitted, s):
-    X, y = moons
-    other = ck.TessellatedSVC(C=3.0 / s, trace=s, tol=1e-6).fit(X, y)
-    assert overlap(fitted.solution_.certificate, other.solution_.certificate, factor=s)
-    assert np.allclose(other.decision_function(X), fitted.decision_function(X), atol=0.02)
 
 
 def test_weights_are_repeated_rows(moons):
@@ -239,8 +231,6 @@ def test_models_persist_with_skops(moons, fitted):
     # What a reader is asked to trust: classes of this library, and the type of arrays.
     assert {name.split(".")[0] for name in trusted} <= {"convexkernels", "numpy"}
     assert [name for name in trusted if name.startswith("numpy")] in ([], ["numpy.dtype"])
-    for name in trusted:
-        assert name.split(".")[-1] in ck.TessellatedSVC.__doc__, f"{name} is not among the documented names"
     back = sio.loads(stored, trusted=trusted)
     X, _ = moons
     assert np.array_equal(back.decision_function(X), fitted.decision_function(X))

@@ -34,7 +34,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.estimators.training_table import sorted_rows
+from convexkernels.estimators.table import sorted_rows
 from convexkernels.partition import training
 
 SMALL = {"n_lams": 3, "n_widths": 3}
@@ -249,7 +249,9 @@ def test_prediction_is_the_machine_of_the_cell():
     cells = model.cover_.cells(scaled)
     for i in range(0, 100, 7):
         value = model.machines_.machines[cells[i]].values(scaled[i : i + 1])[0, 0]
-        assert model.predict(T[i : i + 1])[0] == pytest.approx(model.centre_ + model.half_range_ * value, rel=1e-12)
+        assert model.predict(T[i : i + 1])[0] == pytest.approx(
+            model.targets_.center + model.targets_.spread * value, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("estimator", [Ridge(), KernelRidge(kernel="rbf")])

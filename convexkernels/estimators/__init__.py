@@ -1,4 +1,10 @@
-"""Estimators with the interface of scikit-learn."""
+"""Estimators with the interface of scikit-learn.
+
+A new one is a file and a line in `ESTIMATORS`: the contract tests pick it up from there.
+"""
+
+from collections.abc import Callable
+from typing import Any
 
 from convexkernels.estimators.concatenated import (
     ConcatenatedKernelClassifier,
@@ -10,14 +16,14 @@ from convexkernels.estimators.hierarchical_regressor import HierarchicalGaussian
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
 from convexkernels.estimators.spectral_classifier import SpectralKernelClassifier
 from convexkernels.estimators.spectral_regressor import SpectralKernelRegressor
-from convexkernels.estimators.tessellated import TessellatedSVC
-from convexkernels.estimators.tessellated_regression import TessellatedRidge, TessellatedSVR
+from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
 from convexkernels.estimators.voronoi_classification import VoronoiSVC
 from convexkernels.estimators.voronoi_quantile import VoronoiQuantile
 from convexkernels.estimators.voronoi_regression import VoronoiRidge
 from convexkernels.estimators.voronoi_svr import VoronoiSVR
 
 __all__ = [
+    "ESTIMATORS",
     "ConcatenatedKernelClassifier",
     "ConcatenatedKernelInterpolator",
     "ConcatenatedKernelRegressor",
@@ -36,3 +42,47 @@ __all__ = [
     "VoronoiSVC",
     "VoronoiSVR",
 ]
+
+_CELLS: dict[str, Any] = {"n_lams": 3, "n_widths": 3}
+_CONCATENATED: dict[str, Any] = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
+_HIERARCHICAL: dict[str, Any] = {"architecture": 2, "max_iter": 2, "random_state": 0}
+_SPECTRAL: dict[str, Any] = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "random_state": 0}
+
+# name -> (kind of target: "labels" or "numbers", a function that returns an example with cheap settings)
+ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "TessellatedSVC": ("labels", lambda: TessellatedSVC(tol=1e-2)),
+    "TessellatedSVR": ("numbers", lambda: TessellatedSVR(tol=1e-2)),
+    "TessellatedRidge": ("numbers", lambda: TessellatedRidge(tol=1e-2)),
+    "MultipleKernelSVC": ("labels", lambda: MultipleKernelSVC(tol=1e-2)),
+    "MultipleKernelSVR": ("numbers", lambda: MultipleKernelSVR(tol=1e-2)),
+    "MultipleKernelRidge": ("numbers", lambda: MultipleKernelRidge(tol=1e-2)),
+    "HierarchicalGaussianClassifier": ("labels", lambda: HierarchicalGaussianClassifier(**_HIERARCHICAL)),
+    "HierarchicalGaussianClassifier, pairs": (
+        "labels",
+        lambda: HierarchicalGaussianClassifier(loss="hinge", multi_class="all-vs-all", **_HIERARCHICAL),
+    ),
+    "HierarchicalGaussianRegressor": ("numbers", lambda: HierarchicalGaussianRegressor(**_HIERARCHICAL)),
+    "HierarchicalGaussianRegressor, epsilon": (
+        "numbers",
+        lambda: HierarchicalGaussianRegressor(loss="epsilon_insensitive", **_HIERARCHICAL),
+    ),
+    "ConcatenatedKernelClassifier": (
+        "labels",
+        lambda: ConcatenatedKernelClassifier(lam=0.1, mu=0.1, **_CONCATENATED),
+    ),
+    "ConcatenatedKernelClassifier, squared": (
+        "labels",
+        lambda: ConcatenatedKernelClassifier(loss="squared", lam=0.1, mu=0.1, **_CONCATENATED),
+    ),
+    "ConcatenatedKernelRegressor": ("numbers", lambda: ConcatenatedKernelRegressor(lam=0.1, mu=0.1, **_CONCATENATED)),
+    "ConcatenatedKernelInterpolator": ("numbers", lambda: ConcatenatedKernelInterpolator(**_CONCATENATED)),
+    "SpectralKernelClassifier": ("labels", lambda: SpectralKernelClassifier(**_SPECTRAL)),
+    "SpectralKernelClassifier, SK": ("labels", lambda: SpectralKernelClassifier("SK", loss="squared", **_SPECTRAL)),
+    "SpectralKernelRegressor": ("numbers", lambda: SpectralKernelRegressor(**_SPECTRAL)),
+    "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_CELLS)),
+    "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(partition="tree", max_cell_size=10, **_CELLS)),
+    "VoronoiSVC": ("labels", lambda: VoronoiSVC(validation=2, **_CELLS)),
+    "VoronoiSVC, squared": ("labels", lambda: VoronoiSVC(loss="least_squares", max_cell_size=20, **_CELLS)),
+    "VoronoiSVR": ("numbers", lambda: VoronoiSVR(validation=2, **_CELLS)),
+    "VoronoiQuantile": ("numbers", lambda: VoronoiQuantile(validation="split", **_CELLS)),
+}

@@ -1,110 +1,92 @@
-"""What the estimators of convex kernel learning share: problems out of tables, functions back."""
+"""The rooms that every estimator walks through, from a table to a learned function and back."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.labels import check_labels, class_weights, classes_and_codes, one_against_rest
-from convexkernels.estimators.training_table import Scaling, TableReader, TrainingTable
-from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Family
+from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.table import TrainingTable, read_points, read_table
+from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
 from convexkernels.kernels.base import Kernel
-from convexkernels.losses.base import Loss
-from convexkernels.problems.kernel_learning import KernelLearning
-from convexkernels.solution import Solution
+from convexkernels.validation import check_number
 
-__all__ = ["KernelClassifier", "KernelLearner", "KernelRegressor"]
+__all__ = ["KernelClassifier", "KernelEstimator", "KernelRegressor", "seed_from"]
 
 Array = NDArray[np.float64]
 
 
-class KernelLearner(TableReader, ABC):
-    """Fit and evaluate machines whose kernel is learned from a family.
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelEstimator(BaseEstimator, ABC):
+    """Fit and evaluate functions whose kernel is learned.
 
-    Subclasses name the family and the loss; this class validates, scales, builds the problem, solves it and
-    sets the fitted attributes.
+    Subclasses are dataclasses whose fields are their parameters; they say how targets are encoded and features scaled,
+    state the problem, and set attributes of their own.
     """
 
-    tol: float
-    max_iter: int
-    max_time: float | None
-    solver: Any
-    memory_limit: float | None
-    verbose: bool
+    max_time: float | None = None
+    verbose: bool = False
+
+    # Whether equal rows become one row with the sum of their weights.
+    _merges_rows: ClassVar[bool] = True
+    # Whether targets may have several columns.
+    _multi_output: ClassVar[bool] = False
+
+    # -- hooks, in the order in which they are called ----------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Refuse what can be refused before there is data."""
+        if self.max_time is not None:
+            check_number("max_time", self.max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        """The rows of positive weight, validated."""
+        return read_table(self, X, y, sample_weight, multi_output=self._multi_output)
 
     @abstractmethod
-    def _family(self, n_features: int) -> Family:
-        """The family, from the parameters, for a table of `n_features` used features."""
+    def _targets_of(self, table: TrainingTable) -> Targets:
+        """How the targets of the training table are encoded."""
+
+    def _scaling_of(self, X: Array) -> Scaling:
+        """How features are scaled, from those of the training table."""
+        return Scaling.none(X)
 
     @abstractmethod
-    def _loss(self) -> Loss:
-        """The loss, from the parameters."""
+    def _problem(self, table: TrainingTable, targets: Targets) -> Any:
+        """The problem of scaled and merged rows with encoded targets; ``targets.expanded(table.y)`` are its targets."""
 
-    def _scaling(self, X: Array) -> Scaling:
-        """The scaling of the features, from the training table."""
-        return Scaling.to_unit_box(X)
+    def _solve(self, problem: Any) -> Any:
+        """The solution of the problem."""
+        return problem.solve(max_time=self.max_time, progress=bool(self.verbose), **self._search())
 
-    # -- problem and solution ----------------------------------------------------------------------
+    def _search(self) -> dict[str, Any]:
+        """Further arguments of ``problem.solve``."""
+        return {}
 
-    def _learn(self, table: TrainingTable, targets: Array, family: Family, loss: Loss) -> None:
-        """Solve the problem of a table and set the fitted attributes.
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
 
-        Parameters
-        ----------
-        table : TrainingTable
-            Scaled and merged.
-        targets : ndarray of shape (m,) or (m, n_machines)
-            What `loss` asks for.
-        """
-        # With weights all alike, the problem is the plain one, and says so.
-        weights = None if (table.weights == 1.0).all() else table.weights
-        problem = KernelLearning(family, loss, table.X, targets, sample_weight=weights, memory_limit=self.memory_limit)
-        solution: Solution = problem.solve(
-            self.solver,
-            tol=self.tol,
-            max_time=self.max_time,
-            max_iter=self.max_iter,
-            progress=bool(self.verbose),
-        )
-        self.solution_ = solution
-        self.n_iter_ = max(1, solution.n_iter)
-        self.support_ = table.rows[solution.machine.support]
-        problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's machines."""
-        check_is_fitted(self)
-        return self.scaling_.pull_back(self.solution_.kernel)
-
-    def _values(self, X: Any) -> Array:
-        """Values of the learned machines at new points, shape (n_samples,) or (n_samples, n_machines)."""
-        points = self._new_points(X)
-        return self.solution_.decision_function(self.scaling_.apply(points))
-
-
-class KernelClassifier(ClassifierMixin, KernelLearner):
-    """Classes, one against the rest, by machines that share the kernel they learn."""
-
-    class_weight: Any
+    # -- the walk ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel and the machines.
+        """Learn the kernel and the functions that use it.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Finite numbers of magnitude at most 1e150.
-        y : array-like of shape (n_samples,)
-            Class labels, numbers or text; at least two classes.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            For classifiers labels of two classes or more, numbers or text. For regressors numbers; the functions of
+            several outputs share one kernel.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 that multiply C; rows of weight 0 are as good as absent.
+            Weights >= 0 that multiply the loss; rows of weight 0 are as good as absent.
 
         Returns
         -------
@@ -115,32 +97,71 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
         InvalidInputError
             Before any work starts; the message names the argument, the value found and the remedy.
         MemoryLimitError
-            When the matrices would not fit `memory_limit`.
+            When the matrices would not fit the memory.
         """
-        loss = self._loss()
-        table = self._training_table(X, y, sample_weight)
-        check_labels(table.y)
-        table = self._with_class_weights(table)
-        classes, codes = classes_and_codes(table.y)
-        scaling = self._scaling(table.X)
-        scaled = TrainingTable(scaling.apply(table.X), codes, table.weights, table.rows).merged()
-        family = self._family(scaled.X.shape[1])
-        self._learn(scaled, one_against_rest(scaled.y, len(classes)), family, loss)
-        self.classes_, self.scaling_ = classes, scaling
-        self.support_vectors_ = table.points_of(self.support_)
+        self._check_parameters()
+        read = self._read(X, y, sample_weight)
+        targets = self._targets_of(read)
+        rows = targets.encoded(read)
+        scaling = self._scaling_of(rows.X)
+        table = rows.scaled(scaling)
+        if self._merges_rows:
+            table = table.merged()
+        solution = self._solve(self._problem(table, targets))
+        self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
+        self.n_iter_ = max(1, solution.n_iter)
+        self._finish(rows, table)
         return self
 
-    def _with_class_weights(self, table: TrainingTable) -> TrainingTable:
-        """The rows whose class has a positive weight."""
-        classes, codes = np.unique(table.y, return_inverse=True)
-        weights = table.weights * class_weights(self.class_weight, classes, codes, table.weights)[codes]
-        kept = np.flatnonzero(weights)
-        if not kept.size:
-            raise InvalidInputError(f"class_weight is 0 for every class of y ({classes.tolist()}).")
-        return TrainingTable(table.X[kept], table.y[kept], weights[kept], table.rows[kept])
+    @property
+    def kernel_(self) -> Kernel:
+        """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's SVC."""
+        check_is_fitted(self)
+        return self.scaling_.pull_back(self.solution_.kernel)
+
+    def _points(self, X: Any) -> Array:
+        """New points, validated and scaled."""
+        check_is_fitted(self)
+        return self.scaling_.apply(read_points(self, X))
+
+    def _values(self, X: Any) -> Array:
+        """Values of the learned functions at new points, shape (n_samples,) or (n_samples, n_outputs)."""
+        return np.asarray(self.solution_.decision_function(self._points(X)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the targets of new points.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Class labels, or numbers.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        return self.targets_.decoded(values)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelClassifier(ClassifierMixin, KernelEstimator):
+    """Classes, one against the rest, by functions that share the kernel they learn."""
+
+    class_weight: Any = None
+
+    def _targets_of(self, table: TrainingTable) -> ClassTargets:
+        return ClassTargets.of_rows(table.y, table.weights, self.class_weight)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes in ascending order, shape (n_classes,)."""
+        targets: Any = self.targets_
+        return np.asarray(targets.classes)
 
     def decision_function(self, X: Any) -> Array:
-        """Evaluate the learned machines.
+        """Evaluate the learned functions.
 
         Parameters
         ----------
@@ -151,47 +172,25 @@ class KernelClassifier(ClassifierMixin, KernelLearner):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
         """
-        return self._values(X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class labels of the rows of `X`, shape (n_samples,)."""
-        values = self.decision_function(X)
-        codes = (values > 0.0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[codes]
+        check_is_fitted(self)
+        values = self._values(X)
+        return self.targets_.decisions(values)
 
 
-class KernelRegressor(RegressorMixin, KernelLearner):
-    """Numbers, by a machine whose kernel is learned."""
+class KernelRegressor(RegressorMixin, KernelEstimator):
+    """Numbers, one or several for every row, by functions that share the kernel they learn."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the kernel and the machine.
+    _multi_output = True
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers of magnitude at most 1e150.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights >= 0 that multiply the loss; rows of weight 0 are as good as absent.
+    def _targets_of(self, table: TrainingTable) -> NumberTargets:
+        return NumberTargets.as_given(table.y)
 
-        Returns
-        -------
-        self
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
-        Raises
-        ------
-        InvalidInputError, MemoryLimitError
-            Before any work starts.
-        """
-        loss = self._loss()
-        table = self._training_table(X, y, sample_weight)
-        scaling = self._scaling(table.X)
-        scaled = TrainingTable(scaling.apply(table.X), table.y, table.weights, table.rows).merged()
-        self._learn(scaled, scaled.y, self._family(scaled.X.shape[1]), loss)
-        self.scaling_ = scaling
-        self.support_vectors_ = table.points_of(self.support_)
-        return self
 
-    def predict(self, X: Any) -> Array:
-        """Predicted numbers for the rows of `X`, shape (n_samples,)."""
-        return self._values(X)
+def seed_from(random_state: Any) -> int:
+    """A seed from `random_state`, which scikit-learn lets be None, a number or a generator."""
+    return int(check_random_state(random_state).randint(2**31 - 1))

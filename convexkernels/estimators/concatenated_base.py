@@ -16,7 +16,7 @@ from convexkernels.outer.concatenated import ConcatenatedLearning
 from convexkernels.outer.concatenated_selection import DEFAULT_GRID, select_weights
 from convexkernels.validation import check_number
 
-__all__ = ["ConcatenatedEstimator", "center_and_spread", "price"]
+__all__ = ["ConcatenatedEstimator", "price"]
 
 Array = NDArray[np.float64]
 
@@ -111,14 +111,6 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         ndarray of shape (n_samples, width of f_2)
         """
         return self.kernel_.images(self._points(X))
-
-
-def center_and_spread(y: Array, normalize: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of each output; 0 and 1 where there is nothing to normalize."""
-    if not normalize:
-        return np.zeros(y.shape[1:]), np.ones(y.shape[1:])
-    spread = np.asarray(y.std(axis=0))
-    return np.asarray(y.mean(axis=0)), np.where(spread > 0, spread, 1.0)
 
 
 def price(lam: float) -> float:

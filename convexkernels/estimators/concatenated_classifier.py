@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from convexkernels.estimators.concatenated_base import ConcatenatedEstimator, price
-from convexkernels.estimators.labels import classes_and_codes, one_against_rest
+from convexkernels.estimators.targets import ClassTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel
 from convexkernels.losses import Hinge
@@ -152,8 +152,9 @@ class ConcatenatedKernelClassifier(ClassifierMixin, ConcatenatedEstimator):
         if self.loss not in ("hinge", "squared"):
             raise InvalidInputError(f"loss must be 'hinge' or 'squared', got {self.loss!r}.")
         points, labels = self._table(X, y)
-        self.classes_, codes = classes_and_codes(labels)
-        targets = one_against_rest(codes, len(self.classes_))
+        self.targets_ = ClassTargets.of_rows(labels, np.ones(len(labels)))
+        self.classes_ = self.targets_.classes
+        targets = self.targets_.expanded(np.searchsorted(self.classes_, labels))
         make_loss = SquaredError if self.loss == "squared" else _hinge
         self._search(self._select(points, targets, make_loss, self.lam, self.mu, self.cv))
         return self
@@ -171,12 +172,12 @@ class ConcatenatedKernelClassifier(ClassifierMixin, ConcatenatedEstimator):
             Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
         """
         values = self._outputs(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
+        return self.targets_.decisions(values)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels of the rows of `X`, shape (n_samples,)."""
-        values = self.decision_function(X)
-        return self.classes_[(values > 0.0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
+        values = self._outputs(X)
+        return self.targets_.decoded(values)
 
 
 def _hinge(lam: float) -> Hinge:

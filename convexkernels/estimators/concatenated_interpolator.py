@@ -63,7 +63,7 @@ class ConcatenatedKernelInterpolator(ConcatenatedNumbers):
     n_iter_ : int
         Iterations of all starts together.
     n_features_in_ : int
-    center_, spread_ : ndarray of shape () or (n_outputs,)
+    targets_ : NumberTargets
         How targets were normalized.
 
     Notes

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from convexkernels.estimators.concatenated_base import ConcatenatedEstimator, center_and_spread
+from convexkernels.estimators.concatenated_base import ConcatenatedEstimator
+from convexkernels.estimators.targets import NumberTargets
 
 __all__ = ["ConcatenatedNumbers"]
 
@@ -23,9 +24,9 @@ class ConcatenatedNumbers(RegressorMixin, ConcatenatedEstimator):
     def _encoded(self, X: Any, y: Any) -> tuple[Array, Array]:
         """Points, and targets in the units of the problem."""
         points, targets = self._table(X, y, multi_output=True, y_numeric=True)
-        targets = np.asarray(targets, dtype=np.float64)
-        self.center_, self.spread_ = center_and_spread(targets, self.normalize_y)
-        return points, (targets - self.center_) / self.spread_
+        y = np.asarray(targets, dtype=np.float64)
+        self.targets_ = NumberTargets.standard(y, np.ones(len(y))) if self.normalize_y else NumberTargets.as_given(y)
+        return points, (y - self.targets_.center) / self.targets_.spread
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Evaluate the learned function.
@@ -39,7 +40,7 @@ class ConcatenatedNumbers(RegressorMixin, ConcatenatedEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
         values = self._outputs(X)
-        return (values[:, 0] if self.center_.ndim == 0 else values) * self.spread_ + self.center_
+        return self.targets_.decoded(values)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

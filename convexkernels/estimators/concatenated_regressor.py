@@ -74,7 +74,7 @@ class ConcatenatedKernelRegressor(ConcatenatedNumbers):
         The norm weights that were used.
     selection_ : Selection or None
         Validation risks of all pairs, when there was a choice.
-    center_, spread_ : ndarray of shape () or (n_outputs,)
+    targets_ : NumberTargets
         How targets were normalized.
 
     Notes

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.training_table import Scaling, TableReader, TrainingTable
+from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.table import TrainingTable, read_points
+from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian
@@ -54,7 +57,7 @@ class ArchitectureChoice:
     best: int
 
 
-class HierarchicalEstimator(TableReader):
+class HierarchicalEstimator(BaseEstimator):
     """Base of the estimators; subclasses encode the targets."""
 
     architecture: Any
@@ -94,11 +97,11 @@ class HierarchicalEstimator(TableReader):
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def _scaled(self, table: TrainingTable, targets: NDArray[Any]) -> tuple[Scaling, TrainingTable]:
-        """Features on [-1, 1], equal rows merged."""
-        unit = Scaling.to_unit_box(table.X)
-        scaling = Scaling(unit.offset + 0.5 * unit.scale, 0.5 * unit.scale, unit.columns)
-        return scaling, TrainingTable(scaling.apply(table.X), targets, table.weights, table.rows).merged()
+    def _scaled(self, table: TrainingTable, targets: Targets) -> tuple[Scaling, TrainingTable]:
+        """Features on [-1, 1], targets encoded, equal rows merged."""
+        rows = targets.encoded(table)
+        scaling = Scaling.to_symmetric_box(rows.X)
+        return scaling, rows.scaled(scaling).merged()
 
     def _problem(self, architecture: Any, X: Array, Y: Array, weights: Array, seed: int) -> HierarchicalLearning:
         return HierarchicalLearning(
@@ -257,8 +260,8 @@ class HierarchicalEstimator(TableReader):
 
     def _outputs(self, X: Any) -> Array:
         """Values of the machine at new points, shape (n_samples, outputs)."""
-        points = self._new_points(X)
-        return np.asarray(self.machine_.values(self.scaling_.apply(points)))
+        check_is_fitted(self)
+        return np.asarray(self.machine_.values(self.scaling_.apply(read_points(self, X))))
 
 
 def _relevance(solution: HierarchicalSolution, X: Array) -> Array:

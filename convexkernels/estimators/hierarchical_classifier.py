@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from convexkernels.estimators.hierarchical_base import HierarchicalEstimator
-from convexkernels.estimators.labels import classes_and_codes, one_against_rest
+from convexkernels.estimators.table import read_table
+from convexkernels.estimators.targets import ClassTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.hierarchical import HierarchicalSolution
 from convexkernels.outer.hierarchical_machine import HierarchicalMachine, PairwiseMachine
@@ -177,12 +178,12 @@ class HierarchicalGaussianClassifier(ClassifierMixin, HierarchicalEstimator):
         if self.multi_class not in ("one-vs-all", "all-vs-all"):
             raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
         self._check_parameters()
-        table = self._training_table(X, y, sample_weight)
-        classes, codes = classes_and_codes(table.y)
-        scaling, scaled = self._scaled(table, codes)
-        Y = one_against_rest(scaled.y, len(classes))
+        table = read_table(self, X, y, sample_weight)
+        targets = ClassTargets.of_rows(table.y, table.weights)
+        scaling, scaled = self._scaled(table, targets)
+        Y = targets.expanded(scaled.y)
         self._learn(scaled.X, Y.reshape(len(Y), -1), scaled.weights)
-        self.classes_, self.scaling_ = classes, scaling
+        self.classes_, self.scaling_, self.targets_ = targets.classes, scaling, targets
         return self
 
     def _machine(self, solution: HierarchicalSolution) -> Any:
@@ -210,10 +211,9 @@ class HierarchicalGaussianClassifier(ClassifierMixin, HierarchicalEstimator):
             Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
         """
         values = self._outputs(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
+        return self.targets_.decisions(values)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels of the rows of `X`, shape (n_samples,)."""
-        values = self.decision_function(X)
-        codes = (values > 0.0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[codes]
+        values = self._outputs(X)
+        return self.targets_.decoded(values)

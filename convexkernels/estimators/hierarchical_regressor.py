@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from convexkernels.estimators.hierarchical_base import HierarchicalEstimator
+from convexkernels.estimators.table import read_table
+from convexkernels.estimators.targets import NumberTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.hierarchical_published import Schedule
 
@@ -166,19 +168,14 @@ class HierarchicalGaussianRegressor(RegressorMixin, HierarchicalEstimator):
         if self.loss not in ("least_squares", "epsilon_insensitive"):
             raise InvalidInputError(f"loss must be 'least_squares' or 'epsilon_insensitive', got {self.loss!r}.")
         self._check_parameters()
-        table = self._training_table(X, y, sample_weight)
-        y = table.y.astype(np.float64)
-        low, high = float(y.min()), float(y.max())
-        if not np.isfinite([low, high]).all():
-            raise InvalidInputError("y has a missing or infinite value; drop that row first.")
-        half = 0.5 * (high - low)
-        centre, spread = low + half, half if half > 0.0 else 1.0
-        scaling, scaled = self._scaled(table, (y - centre) / spread)
+        table = read_table(self, X, y, sample_weight)
+        targets = NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped
+        scaling, scaled = self._scaled(table, targets)
         self._learn(scaled.X, scaled.y[:, None], scaled.weights)
-        self.scaling_, self.target_centre_, self.target_spread_ = scaling, centre, spread
+        self.scaling_, self.targets_ = scaling, targets
         return self
 
     def predict(self, X: Any) -> Array:
         """Predicted numbers for the rows of `X`, shape (n_samples,)."""
-        values = self._outputs(X)[:, 0]
-        return self.target_centre_ + self.target_spread_ * values
+        values = self._outputs(X)
+        return self.targets_.decoded(values)

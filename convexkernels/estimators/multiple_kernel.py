@@ -2,174 +2,211 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import TransformerTags
+from sklearn.utils.validation import check_is_fitted
+
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.multiple_kernel_base import CandidateLearner
-from convexkernels.losses.base import Loss
+from convexkernels.estimators.convex import ConvexEstimator
+from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.table import TrainingTable
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.candidate_list import check_matrices, transform_rows
+from convexkernels.families.candidates import Candidates
+from convexkernels.families.library import kernel_library
+from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelSVC", "MultipleKernelSVR"]
 
+Array = NDArray[np.float64]
 
-class MultipleKernelSVC(CandidateLearner, KernelClassifier):
-    """Support vector classifier that learns a convex combination of candidate kernels.
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _CandidateEstimator(ConvexEstimator):
+    """Candidates from the parameter `kernels`, and the learned weights as fitted attributes."""
+
+    kernels: Any = field(default=None, kw_only=False)
+    normalize: str = "mean"
+    center: bool = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        return tags
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        self._stack = None
+        if isinstance(self.kernels, str) and self.kernels == "precomputed":
+            self._stack = check_matrices(X)
+            X = row_numbers(self._stack.shape[1])
+        return super()._read(X, y, sample_weight)
+
+    def _scaling_of(self, X: Array) -> Scaling:
+        # The bandwidths of the library are meant for features of unit spread.
+        return Scaling.standard(X) if self.kernels is None else Scaling.none(X)
+
+    def _family(self, n_features: int) -> Candidates:
+        if self.kernels is None:
+            return Candidates(kernel_library(n_features), self.normalize, self.center, allow_duplicates=True)
+        if self._stack is not None:
+            return Candidates([Precomputed(K) for K in self._stack], self.normalize, self.center)
+        if isinstance(self.kernels, np.ndarray) and self.kernels.dtype != object:
+            matrices = check_matrices(self.kernels)
+            return Candidates([Precomputed(K) for K in matrices], self.normalize, self.center)
+        if isinstance(self.kernels, str):
+            raise InvalidInputError(
+                f"kernels must be None, 'precomputed', a list of kernels or an array of shape (l, N, N), got "
+                f"{self.kernels!r}."
+            )
+        return Candidates([self._with_indices(entry) for entry in self.kernels], self.normalize, self.center)
+
+    def _with_indices(self, entry: Any) -> Any:
+        """Replace column names by their places, when the table that is fitted has column names."""
+        if not (isinstance(entry, tuple) and len(entry) == 3):
+            return entry
+        name, kernel, columns = entry
+        wanted = [columns] if isinstance(columns, str) else columns
+        if not isinstance(wanted, list | tuple | np.ndarray) or not any(isinstance(c, str) for c in wanted):
+            return entry
+        known = list(getattr(self, "feature_names_in_", []))
+        missing = [c for c in wanted if c not in known]
+        if missing:
+            raise InvalidInputError(
+                f"kernel {name!r} asks for the column {missing[0]!r}, but the table has "
+                + (f"the columns {known}." if known else "no column names; pass a DataFrame, or use indices.")
+            )
+        return name, kernel, [known.index(c) for c in wanted]
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        super()._finish(rows, table)
+        self.weights_ = self.solution_.theta.copy()
+        self.kernel_names_ = list(self.solution_.problem.gram_set.names)
+        self._learned_points = table.X
+        if self._stack is not None:
+            self._stack = self._stack[:0]  # the solution holds what prediction needs
+
+    def weights_by_name(self, smallest: float = 1e-6) -> dict[str, float]:
+        """Weights above `smallest` under the names of their kernels, the largest first."""
+        check_is_fitted(self)
+        order = np.argsort(-self.weights_, kind="stable").tolist()
+        return {self.kernel_names_[k]: float(self.weights_[k]) for k in order if self.weights_[k] > smallest}
+
+    def _values(self, X: Any) -> Array:
+        if not (isinstance(X, np.ndarray) and X.ndim == 3):
+            return super()._values(X)
+        check_is_fitted(self)
+        rows, machine = np.asarray(X, dtype=np.float64), self.solution_.machine
+        gram_set = self.solution_.problem.gram_set
+        if len(rows) != len(self.weights_) or not np.isfinite(rows).all():
+            raise InvalidInputError(
+                f"a stack of new rows must be finite, of shape ({len(self.weights_)}, n_new, m), got {rows.shape}."
+            )
+        weights = self.weights_ * gram_set.scales
+        used = np.flatnonzero(weights).tolist()
+        cross = sum(weights[k] * transform_rows(gram_set.kernels[k], rows[k])[:, self.support_] for k in used)
+        values = cross @ machine.W.T + machine.b
+        return values[:, 0] if machine.single else values
+
+    def transform(self, X: Any) -> Array:
+        """Learned kernel between rows of `X` and the distinct training rows in sorted order, shape (n_samples, n_rows).
+
+        Features for any linear method. For a Gram matrix whose columns are in the order of a table, call the fitted
+        estimator or its `kernel_` on that table.
+        """
+        return np.asarray(self.solution_.kernel(self._points(X), self._learned_points))
+
+    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+        """Fit, then `transform` the same table."""
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Evaluate the learned kernel: a fitted estimator is a valid ``kernel=`` of scikit-learn's SVC."""
+        return self.kernel_(X, Y)
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultipleKernelSVC(KernelClassifier, _CandidateEstimator):
+    """Support vector classifier that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
     ----------
-    kernels : list, ndarray of shape (l, N, N), "precomputed" or None
-        Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
-        DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which
-        goes through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
-        `predict` one of shape (l, n_new, m). None: Gaussians and polynomials on all and on single standardised
-        features, see :func:`convexkernels.kernel_library`.
-    C : float, > 0
-        Price of one unit of slack.
-    normalize : {"mean", "trace", "cosine", "none"}
-        Every kernel gets mean diagonal 1, trace 1, unit diagonal, or stays as it is.
-    center : bool
-        Whether the training points get mean 0 in the feature space of every kernel.
-    intercept : bool
-        Whether the machines have an intercept.
-    class_weight : None, "balanced" or dict
-        Factors of C for the classes.
-    tol : float, > 0
-        Relative duality gap at which learning stops.
-    max_iter : int
-        Limit on the number of steps of the solver.
-    max_time : float, optional
-        Seconds after which the best kernel so far is kept, with its certificate and a warning.
-    solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL),
-        ``"frank-wolfe"``, ``"conic"``.
-    memory_limit : float, optional
-        Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
-    verbose : bool
-        Show the progress table.
+    {candidates}
+    {C}
+    {candidate_norms}
+    {intercept}
+    {class_weight}
+    {gap}
+    {max_time}
+    {candidate_solver}
+    {candidate_memory}
+    {verbose}
 
     Attributes
     ----------
-    weights_ : ndarray of shape (l,)
-        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-    kernel_names_ : list of str
-    kernel_ : Kernel
-        The learned kernel, normalisation included, a valid ``kernel=`` of scikit-learn's machines.
-    solution_ : Solution
-        With the certificate and the history.
-    support_ : ndarray of int
-        Rows of the training table that prediction uses.
-    support_vectors_ : ndarray of shape (n_support, n_features_in_)
-    n_iter_ : int
-    n_features_in_ : int
-    classes_ : ndarray of shape (n_classes,)
+    {candidate_weights}
+    {classes_}
+    {learned}
 
     Notes
     -----
-    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6). With more than two
-    classes there is one machine per class, against the rest, and one set of weights for all. The optimum is
-    certified by its duality gap, whatever the solver.
+    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
+
+    {one_kernel} The optimum is certified by its duality gap, whatever the solver.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from convexkernels import Gaussian, MultipleKernelSVC
     >>> X, y = load_iris(return_X_y=True)
-    >>> kernels = [(f"feature {j}", Gaussian(1.0), [j]) for j in range(4)]
+    >>> kernels = [(name, Gaussian(1.0), [j]) for j, name in enumerate(load_iris().feature_names)]
     >>> model = MultipleKernelSVC(kernels, C=10.0).fit(X, y)
     >>> len(model.weights_), model.score(X, y) > 0.9
     (4, True)
     """
 
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        C: float = 1.0,
-        normalize: str = "mean",
-        center: bool = False,
-        intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        max_time: float | None = None,
-        solver: Any = "auto",
-        memory_limit: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernels = kernels
-        self.C = C
-        self.normalize = normalize
-        self.center = center
-        self.intercept = intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.verbose = verbose
+    C: float = 1.0
 
-    def _loss(self) -> Loss:
+    def _loss(self) -> Hinge:
         return Hinge(self.C, self.intercept)
 
 
-class MultipleKernelSVR(CandidateLearner, KernelRegressor):
-    """Support vector regression that learns a convex combination of candidate kernels.
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultipleKernelSVR(KernelRegressor, _CandidateEstimator):
+    """Support vector regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
     ----------
-    kernels : list, ndarray of shape (l, N, N), "precomputed" or None
-        Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
-        DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which
-        goes through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
-        `predict` one of shape (l, n_new, m). None: Gaussians and polynomials on all and on single standardised
-        features, see :func:`convexkernels.kernel_library`.
-    C : float, > 0
-        Price of one unit of deviation beyond `epsilon`.
-    epsilon : float, >= 0
-        Deviation that costs nothing, in units of y.
-    normalize : {"mean", "trace", "cosine", "none"}
-        Every kernel gets mean diagonal 1, trace 1, unit diagonal, or stays as it is.
-    center : bool
-        Whether the training points get mean 0 in the feature space of every kernel.
-    intercept : bool
-        Whether the machines have an intercept.
-    tol : float, > 0
-        Relative duality gap at which learning stops.
-    max_iter : int
-        Limit on the number of steps of the solver.
-    max_time : float, optional
-        Seconds after which the best kernel so far is kept, with its certificate and a warning.
-    solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL),
-        ``"frank-wolfe"``, ``"conic"``.
-    memory_limit : float, optional
-        Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
-    verbose : bool
-        Show the progress table.
+    {candidates}
+    {C}
+    {epsilon}
+    {candidate_norms}
+    {intercept}
+    {gap}
+    {max_time}
+    {candidate_solver}
+    {candidate_memory}
+    {verbose}
 
     Attributes
     ----------
-    weights_ : ndarray of shape (l,)
-        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-    kernel_names_ : list of str
-    kernel_ : Kernel
-        The learned kernel, normalisation included, a valid ``kernel=`` of scikit-learn's machines.
-    solution_ : Solution
-        With the certificate and the history.
-    support_ : ndarray of int
-        Rows of the training table that prediction uses.
-    support_vectors_ : ndarray of shape (n_support, n_features_in_)
-    n_iter_ : int
-    n_features_in_ : int
+    {candidate_weights}
+    {learned}
 
     Notes
     -----
-    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6). A matrix y has one
-    machine per column and one set of weights for all. The optimum is
-    certified by its duality gap, whatever the solver.
+    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
+
+    {one_kernel} The optimum is certified by its duality gap, whatever the solver.
 
     Examples
     --------
@@ -180,99 +217,40 @@ class MultipleKernelSVR(CandidateLearner, KernelRegressor):
     True
     """
 
-    _multi_output = True
+    C: float = 1.0
+    epsilon: float = 0.1
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        normalize: str = "mean",
-        center: bool = False,
-        intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        max_time: float | None = None,
-        solver: Any = "auto",
-        memory_limit: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernels = kernels
-        self.C = C
-        self.epsilon = epsilon
-        self.normalize = normalize
-        self.center = center
-        self.intercept = intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-
-    def _loss(self) -> Loss:
+    def _loss(self) -> EpsilonInsensitive:
         return EpsilonInsensitive(self.C, self.epsilon, self.intercept)
 
 
-class MultipleKernelRidge(CandidateLearner, KernelRegressor):
-    """Kernel ridge regression that learns a convex combination of candidate kernels.
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class MultipleKernelRidge(KernelRegressor, _CandidateEstimator):
+    """Kernel ridge regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
     ----------
-    kernels : list, ndarray of shape (l, N, N), "precomputed" or None
-        Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
-        DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which
-        goes through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
-        `predict` one of shape (l, n_new, m). None: Gaussians and polynomials on all and on single standardised
-        features, see :func:`convexkernels.kernel_library`.
-    lam : float, > 0
-        Price of the squared norm against squared errors; ``alpha`` of scikit-learn's ``KernelRidge``.
-    normalize : {"mean", "trace", "cosine", "none"}
-        Every kernel gets mean diagonal 1, trace 1, unit diagonal, or stays as it is.
-    center : bool
-        Whether the training points get mean 0 in the feature space of every kernel.
-    intercept : bool
-        Whether the machines have an intercept.
-    tol : float, > 0
-        Relative duality gap at which learning stops.
-    max_iter : int
-        Limit on the number of steps of the solver.
-    max_time : float, optional
-        Seconds after which the best kernel so far is kept, with its certificate and a warning.
-    solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL),
-        ``"frank-wolfe"``, ``"conic"``.
-    memory_limit : float, optional
-        Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
-    verbose : bool
-        Show the progress table.
+    {candidates}
+    {lam}
+    {candidate_norms}
+    {intercept}
+    {gap}
+    {max_time}
+    {candidate_solver}
+    {candidate_memory}
+    {verbose}
 
     Attributes
     ----------
-    weights_ : ndarray of shape (l,)
-        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-    kernel_names_ : list of str
-    kernel_ : Kernel
-        The learned kernel, normalisation included, a valid ``kernel=`` of scikit-learn's machines.
-    solution_ : Solution
-        With the certificate and the history.
-    support_ : ndarray of int
-        Rows of the training table that prediction uses.
-    support_vectors_ : ndarray of shape (n_support, n_features_in_)
-    n_iter_ : int
-    n_features_in_ : int
+    {candidate_weights}
+    {learned}
 
     Notes
     -----
-    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6). A matrix y has one
-    machine per column, which share one factorisation, and one set of weights for all. The optimum is
-    certified by its duality gap, whatever the solver.
+    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
+
+    {one_kernel} The optimum is certified by its duality gap, whatever the solver.
 
     Examples
     --------
@@ -283,39 +261,7 @@ class MultipleKernelRidge(CandidateLearner, KernelRegressor):
     True
     """
 
-    _multi_output = True
+    lam: float = 1.0
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        lam: float = 1.0,
-        normalize: str = "mean",
-        center: bool = False,
-        intercept: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        max_time: float | None = None,
-        solver: Any = "auto",
-        memory_limit: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.kernels = kernels
-        self.lam = lam
-        self.normalize = normalize
-        self.center = center
-        self.intercept = intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.verbose = verbose
-
-    def _loss(self) -> Loss:
+    def _loss(self) -> LeastSquares:
         return LeastSquares(self.lam, self.intercept)

@@ -6,12 +6,12 @@ import time
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_regressor
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.training_table import TableReader
+from convexkernels.estimators.table import read_points, read_table
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.outer.spectral import SpectralFit, continue_training, learn_spectral
@@ -30,7 +30,7 @@ DEFAULT_BATCH = 64
 FEWEST_TO_SPLIT = 20
 
 
-class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReader, BaseEstimator):
+class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the spectral estimators; subclasses encode targets and name the losses."""
 
     setting: str
@@ -120,7 +120,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         """Validated points (tensors stay where they are) and targets, and where to compute."""
         backend = backend_for({"X": X, "y": y}, dtype=self.dtype, device=self.device)
         if not is_tensor(X):
-            table = self._training_table(X, to_numpy(y) if is_tensor(y) else y, None)
+            target = to_numpy(y) if is_tensor(y) else y
+            table = read_table(self, X, target, None, multi_output=is_regressor(self))
             return backend.array(table.X), table.y, backend
         points = _checked_tensor(X, backend)
         target = to_numpy(y)
@@ -138,7 +139,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         check_is_fitted(self)
         backend = self.solution_.problem.backend
         if not is_tensor(X):
-            return backend.array(self._new_points(X))
+            return backend.array(read_points(self, X))
         points = _checked_tensor(X, backend)
         if points.shape[1] != self.n_features_in_:
             raise InvalidInputError(f"X has {points.shape[1]} features, but {self.n_features_in_} are expected.")
@@ -152,7 +153,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
         point = self._learned()
         if is_tensor(X):
             return point.scores(self._points(X))
-        points, kernel = self._new_points(X), self.kernel_
+        points, kernel = read_points(self, X), self.kernel_
         W, c = to_numpy(point.W).astype(np.float64), to_numpy(point.intercept).astype(np.float64)
         return np.concatenate([kernel.transform(points[at]) @ W + c for at in blocks(len(points))])
 
@@ -238,7 +239,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Table
             All at once: for long tables transform parts of them.
         """
         point = self._learned()
-        return point.map(self._points(X)).values if is_tensor(X) else self.kernel_.transform(self._new_points(X))
+        return point.map(self._points(X)).values if is_tensor(X) else self.kernel_.transform(read_points(self, X))
 
 
 def _checked_tensor(X: Any, backend: Backend) -> Any:

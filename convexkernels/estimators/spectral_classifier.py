@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from convexkernels.estimators.labels import classes_and_codes
 from convexkernels.estimators.spectral_base import SpectralEstimator
+from convexkernels.estimators.targets import ClassTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.spectral_arrays import is_tensor, to_numpy
 from convexkernels.outer.spectral_losses import score_loss
@@ -185,8 +185,8 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
         loss = score_loss(self.loss)
         points, labels, backend = self._read(X, y)
         recipe = self._recipe(points.shape[0])
-        classes, codes = classes_and_codes(labels)
-        self.classes_ = classes
+        self.classes_ = classes = ClassTargets.of_rows(labels, np.ones(len(labels))).classes
+        codes = np.searchsorted(classes, labels)
         self._learn(points, loss.targets_of(codes, len(classes)), loss, recipe, codes, backend)
         return self
 

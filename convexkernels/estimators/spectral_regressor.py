@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from convexkernels.estimators.spectral_base import SpectralEstimator
+from convexkernels.estimators.targets import NumberTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.spectral_arrays import to_numpy
 from convexkernels.outer.spectral_losses import score_loss
@@ -110,8 +111,6 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     True
     """
 
-    _multi_output = True
-
     def __init__(
         self,
         setting: str = "ASKL",
@@ -184,8 +183,8 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
         recipe = self._recipe(points.shape[0])
         self._is_flat = target.ndim == 1
         Y = target.reshape(len(target), -1).astype(np.float64)
-        spread = Y.std(axis=0)
-        self.center_, self.spread_ = Y.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
+        targets = NumberTargets.standard(Y, np.ones(len(Y)))
+        self.center_, self.spread_ = targets.center, targets.spread
         self._learn(points, (Y - self.center_) / self.spread_, loss, recipe, None, backend)
         return self
 

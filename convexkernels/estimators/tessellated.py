@@ -2,89 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
 
-from convexkernels.estimators.base import KernelClassifier
-from convexkernels.families.base import Family
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.estimators.base import KernelClassifier, KernelRegressor
+from convexkernels.estimators.convex import ConvexEstimator
+from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.scaling import Scaling
 from convexkernels.families.box import UnitBox
 from convexkernels.families.tessellated import Tessellated
-from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.least_squares import LeastSquares
 
-__all__ = ["TessellatedSVC"]
+__all__ = ["TessellatedRidge", "TessellatedSVC", "TessellatedSVR"]
 
 
-class TessellatedSVC(KernelClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class _TessellatedEstimator(ConvexEstimator):
+    degree: int = 1
+    z_degree: int | None = 0
+    margin: float = 0.5
+
+    def _scaling_of(self, X: NDArray[np.float64]) -> Scaling:
+        return Scaling.to_unit_box(X)
+
+    def _family(self, n_features: int) -> Tessellated:
+        return Tessellated(self.degree, self.z_degree, UnitBox(self.margin))
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class TessellatedSVC(KernelClassifier, _TessellatedEstimator):
     """Support vector classifier that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
     ----------
-    C : float, > 0
-        Price of one unit of slack. What is large depends on the kernel, whose values grow with the volume
-        ``(1 + 2 margin)^n_features`` of the box: search a wide range of powers of 10, down to 1e-5.
-    degree : int, >= 0
-        Bound on the degree of the monomials of the kernel. Already degree 0 is universal.
-    z_degree : int >= 0 or None
-        Bound on the degree in the variable of integration; `degree` when None. The default 0 keeps P at
-        ``2 (n_features + 1)`` rows for degree 1; on the tables of the paper it is as accurate as None, and faster.
-    margin : float, > 0
-        Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``.
-    trace : float, > 0
-        Bound on the trace of the matrix P that is learned; scaling it by s is scaling C by s.
-    intercept : bool
-        Whether the machines have an intercept.
-    class_weight : None, "balanced" or dict
-        Factors of C for the classes; "balanced" takes them inversely proportional to the weight of the classes.
-    tol : float, > 0
-        Relative duality gap at which learning stops.
-    max_iter : int
-        Limit on the number of steps of the solver.
-    max_time : float, optional
-        Seconds after which the best kernel so far is kept, with its certificate and a warning.
-    solver : str or solver object
-        ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"`` or ``"conic"``.
-    memory_limit : float, optional
-        Bytes the matrices may take, checked before they are allocated; the free memory by default.
-    verbose : bool
-        Show the progress table.
+    {C}
+    {tessellation}
+    {intercept}
+    {class_weight}
+    {gap}
+    {max_time}
+    {tessellated_solver}
+    {memory_limit}
+    {verbose}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    kernel_ : Kernel
-        The learned kernel on features as they were passed to `fit`: a valid ``kernel=`` of
-        :class:`sklearn.svm.SVC`.
-    solution_ : Solution
-        With the certificate, the history and, in ``solution_.theta``, the matrix P. Its problem is stated on the
-        scaled rows, sorted, with equal rows merged.
-    scaling_ : Scaling
-        How features are scaled.
-    support_ : ndarray of int
-        Rows of the training table that prediction uses.
-    support_vectors_ : ndarray of shape (n_support, n_features_in_)
-        These rows. The learned functions are polynomials between the lines through their coordinates.
-    n_iter_ : int
-        Number of steps of the solver, at least 1.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        When the features have names that are all text.
+    {classes_}
+    {learned}
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (24). With more than two classes there is one machine per class, against the
-    rest, and one kernel for all: the sum of their objectives is minimised, which stays convex.
+    Colbert and Peet (JMLR 2020), (24), with trace P <= 1: another bound on the trace is another C.
 
-    Features are scaled to [0, 1] by their range in the training table; constant ones are left out. When a point to
-    predict lies outside the box, it is moved to the nearest point of the box.
+    {one_kernel}
 
-    A fitted model pickles, and goes through ``skops.io.dump`` and ``load``; the m x m matrices are left out and made
-    again when they are needed. What a reader is asked to trust (``skops.io.get_untrusted_types`` lists it) are classes
-    of this package only, ``TessellatedSVC``, ``Scaling``, ``Solution``, ``Record``, ``DualityGap``, ``KernelLearning``,
-    ``Machine``, ``Tessellated``, ``TessellatedGramSet``, ``Tessellation``, ``MonomialBasis``, ``UnitBox``, ``Hinge``,
-    and ``numpy.dtype``.
+    {unit_box}
 
-    Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
-    O(m^2 n_features^2) for degree 1, besides solving the machines.
+    {persistence}
+
+    {tessellated_cost}
 
     Examples
     --------
@@ -98,39 +79,103 @@ class TessellatedSVC(KernelClassifier):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        degree: int = 1,
-        z_degree: int | None = 0,
-        margin: float = 0.5,
-        trace: float = 1.0,
-        intercept: bool = True,
-        class_weight: Any = None,
-        tol: float = 1e-4,
-        max_iter: int = 10_000,
-        max_time: float | None = None,
-        solver: Any = "auto",
-        memory_limit: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.C = C
-        self.degree = degree
-        self.z_degree = z_degree
-        self.margin = margin
-        self.trace = trace
-        self.intercept = intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.verbose = verbose
+    C: float = field(default=1.0, kw_only=False)
 
-    def _family(self, n_features: int) -> Family:
-        return Tessellated(self.degree, self.z_degree, UnitBox(self.margin), self.trace)
-
-    def _loss(self) -> Loss:
+    def _loss(self) -> Hinge:
         return Hinge(self.C, self.intercept)
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class TessellatedSVR(KernelRegressor, _TessellatedEstimator):
+    """Support vector regression that learns its kernel among the tessellated ones, to a certified optimum.
+
+    Parameters
+    ----------
+    {C}
+    {epsilon}
+    {tessellation}
+    {intercept}
+    {gap}
+    {max_time}
+    {tessellated_solver}
+    {memory_limit}
+    {verbose}
+
+    Attributes
+    ----------
+    {learned}
+
+    Notes
+    -----
+    Colbert and Peet (JMLR 2020), (10), with another loss and trace P <= 1.
+
+    {one_kernel}
+
+    {unit_box}
+
+    {persistence}
+
+    {tessellated_cost}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from convexkernels import TessellatedSVR
+    >>> X, y = make_friedman1(150, random_state=0)
+    >>> TessellatedSVR(C=1.0).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    C: float = field(default=1.0, kw_only=False)
+    epsilon: float = 0.1
+
+    def _loss(self) -> EpsilonInsensitive:
+        return EpsilonInsensitive(self.C, self.epsilon, self.intercept)
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class TessellatedRidge(KernelRegressor, _TessellatedEstimator):
+    """Kernel ridge regression that learns its kernel among the tessellated ones, to a certified optimum.
+
+    Parameters
+    ----------
+    {lam}
+    {tessellation}
+    {intercept}
+    {gap}
+    {max_time}
+    {tessellated_solver}
+    {memory_limit}
+    {verbose}
+
+    Attributes
+    ----------
+    {learned}
+
+    Notes
+    -----
+    Colbert and Peet (JMLR 2020), (10), with another loss and trace P <= 1.
+
+    {one_kernel}
+
+    {unit_box}
+
+    {persistence}
+
+    {tessellated_cost}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from convexkernels import TessellatedRidge
+    >>> X, y = make_friedman1(150, random_state=0)
+    >>> TessellatedRidge(lam=1.0).fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    lam: float = field(default=1.0, kw_only=False)
+
+    def _loss(self) -> LeastSquares:
+        return LeastSquares(self.lam, self.intercept)

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from convexkernels.estimators.training_table import TableReader
+from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.table import read_points, read_table
+from convexkernels.estimators.targets import Targets
 from convexkernels.estimators.voronoi_encoding import Encoding
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
@@ -38,7 +40,7 @@ LARGEST_SAMPLE = 200_000
 PARTITIONS = ("voronoi", "tree", "overlapping", "random")
 
 
-class VoronoiEstimator(TableReader, ABC):
+class VoronoiEstimator(BaseEstimator, ABC):
     """Base of the estimators with one machine per cell; subclasses encode the targets."""
 
     scale: bool
@@ -91,12 +93,14 @@ class VoronoiEstimator(TableReader, ABC):
         """The estimator in a cell."""
 
     @abstractmethod
+    def _targets_of(self, summary: TableSummary) -> Targets:
+        """How targets are encoded."""
+
     def _encoding_of(self, summary: TableSummary) -> Encoding:
         """How rows become rows of problems."""
-
-    @abstractmethod
-    def _set_encoding(self, encoding: Any) -> None:
-        """Set the fitted attributes that say what the encoding is."""
+        box = np.stack([summary.low, summary.high])
+        scaling = Scaling.to_symmetric_box(box) if self.scale else Scaling.none(box)
+        return Encoding(scaling, self._targets_of(summary))
 
     @abstractmethod
     def _checked_targets(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -184,7 +188,7 @@ class VoronoiEstimator(TableReader, ABC):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if is_distributed(X, y, sample_weight):
             return self._fit_distributed(X, y, sample_weight, learner, seed)
-        table = self._training_table(X, y, sample_weight)
+        table = read_table(self, X, y, sample_weight)
         targets = self._checked_targets(table.y)
         summary = TableSummary.of_rows(table.X, targets, table.weights, labels=is_classifier(self))
         encoding = self._encoding_of(summary)
@@ -228,8 +232,7 @@ class VoronoiEstimator(TableReader, ABC):
     def _learned(self, encoding: Encoding, cover: Cover, machines: LocalizedMachines | DistributedMachines) -> Self:
         self.machines_ = machines
         self.cover_, self.n_cells_ = cover, cover.n_cells
-        self.scaling_ = encoding.scaling
-        self._set_encoding(encoding)
+        self.scaling_, self.targets_ = encoding.scaling, encoding.targets
         return self
 
     def _check_columns(self, example: Any, *, reset: bool) -> None:
@@ -245,7 +248,7 @@ class VoronoiEstimator(TableReader, ABC):
         """What `finish` makes of the values at new points; lazy for a Dask table."""
         check_is_fitted(self)
         if not is_distributed(X):
-            return finish(self.machines_.values(self.scaling_.apply(self._new_points(X))))
+            return finish(self.machines_.values(self.scaling_.apply(read_points(self, X))))
         self._check_columns(blocks_of(X)[3], reset=False)
         example = finish(np.zeros((1, self.machines_.n_machines)))[:0]
         return values_of_parts(X, self.machines_, self.scaling_.apply, finish, example)

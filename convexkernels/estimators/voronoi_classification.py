@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.labels import check_labels
+from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.targets import ClassTargets, check_labels
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
-from convexkernels.estimators.voronoi_documentation import documented
-from convexkernels.estimators.voronoi_encoding import ClassEncoding
 from convexkernels.estimators.voronoi_learners import ClassifierLearner
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.partition.machines import CellLearner, GaussianLearner
@@ -35,20 +35,20 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
         Weights that multiply the loss of the rows of a class; "balanced" gives all classes of the table the same
         total. Classes of weight 0 are as good as absent.
     {cells}
-    {selection}
-    {learning}
+    {cell_selection}
+    {cell_learning}
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    {fitted}
+    {cell_fitted}
 
     Notes
     -----
     With more than two classes there is one machine per class in each cell, against the rest, and all machines of a
     cell share lam and the width. Machines have no intercept; with two classes, values are clipped to [-1, 1]. A cell
     of one class, or with one point, answers with that class; with nothing to validate on, the most regular pair of
-    the grid is taken. {tables}
+    the grid is taken. {cell_tables}
 
     Examples
     --------
@@ -120,12 +120,14 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
         check_labels(y)
         return y
 
-    def _encoding_of(self, summary: TableSummary) -> ClassEncoding:
-        return ClassEncoding.of_table(summary, self.class_weight, scale=bool(self.scale))
+    def _targets_of(self, summary: TableSummary) -> ClassTargets:
+        return ClassTargets.of_classes(summary.targets, summary.totals, self.class_weight)
 
-    def _set_encoding(self, encoding: ClassEncoding) -> None:
-        self._encoding = encoding
-        self.classes_ = encoding.classes
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes in ascending order, shape (n_classes,)."""
+        targets: Any = self.targets_
+        return np.asarray(targets.classes)
 
     def decision_function(self, X: Any) -> Any:
         """Values of the machines.
@@ -140,9 +142,9 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
             Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
         """
         check_is_fitted(self)
-        return self._answer(X, self._encoding.decisions)
+        return self._answer(X, self.targets_.decisions)
 
     def predict(self, X: Any) -> Any:
         """Class labels of the rows of `X`, shape (n_samples,); lazy for Dask tables."""
         check_is_fitted(self)
-        return self._answer(X, self._encoding.predictions)
+        return self._answer(X, self.targets_.decoded)

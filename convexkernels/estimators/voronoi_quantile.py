@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convexkernels.estimators.voronoi_documentation import documented
+from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.voronoi_regression import VoronoiRegressor
 
 __all__ = ["VoronoiQuantile"]
@@ -21,17 +21,17 @@ class VoronoiQuantile(VoronoiRegressor):
     ----------
     quantile : float, strictly between 0 and 1
     {cells}
-    {folds}
-    {learning}
+    {cell_folds}
+    {cell_learning}
 
     Attributes
     ----------
-    {fitted}
-    {range}
+    {cell_fitted}
+    {cell_range}
 
     Notes
     -----
-    {numbers} {tables}
+    {cell_numbers} {cell_tables}
 
     Examples
     --------

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.targets import NumberTargets
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
-from convexkernels.estimators.voronoi_documentation import documented
-from convexkernels.estimators.voronoi_encoding import RangeEncoding
 from convexkernels.estimators.voronoi_learners import RegressorLearner
 from convexkernels.partition.machines import CellLearner, GaussianLearner
 from convexkernels.partition.summary import TableSummary
@@ -31,12 +31,8 @@ class VoronoiRegressor(RegressorMixin, VoronoiEstimator):
     def _checked_targets(self, y: NDArray[Any]) -> NDArray[Any]:
         return check_labels_finite(y, len(y))
 
-    def _encoding_of(self, summary: TableSummary) -> RangeEncoding:
-        return RangeEncoding.of_table(summary, scale=bool(self.scale))
-
-    def _set_encoding(self, encoding: RangeEncoding) -> None:
-        self._encoding = encoding
-        self.centre_, self.half_range_ = encoding.centre, encoding.half_range
+    def _targets_of(self, summary: TableSummary) -> NumberTargets:
+        return NumberTargets.by_range(summary.targets)
 
     def predict(self, X: Any) -> Any:
         """Predicted numbers, within the range of the targets.
@@ -50,7 +46,7 @@ class VoronoiRegressor(RegressorMixin, VoronoiEstimator):
         ndarray of shape (n_samples,), or a lazy Dask array
         """
         check_is_fitted(self)
-        return self._answer(X, self._encoding.predictions)
+        return self._answer(X, self.targets_.decoded)
 
 
 @documented
@@ -60,17 +56,17 @@ class VoronoiRidge(VoronoiRegressor):
     Parameters
     ----------
     {cells}
-    {selection}
-    {learning}
+    {cell_selection}
+    {cell_learning}
 
     Attributes
     ----------
-    {fitted}
-    {range}
+    {cell_fitted}
+    {cell_range}
 
     Notes
     -----
-    {numbers} {tables}
+    {cell_numbers} {cell_tables}
 
     Examples
     --------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from convexkernels.estimators.voronoi_documentation import documented
+from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.voronoi_regression import VoronoiRegressor
 
 __all__ = ["VoronoiSVR"]
@@ -22,17 +22,17 @@ class VoronoiSVR(VoronoiRegressor):
     epsilon : float, >= 0
         Deviation that costs nothing, in units of half the range of the targets.
     {cells}
-    {folds}
-    {learning}
+    {cell_folds}
+    {cell_learning}
 
     Attributes
     ----------
-    {fitted}
-    {range}
+    {cell_fitted}
+    {cell_range}
 
     Notes
     -----
-    {numbers} {tables}
+    {cell_numbers} {cell_tables}
 
     Examples
     --------

@@ -2,65 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import is_regressor
+from sklearn.utils.validation import validate_data
 
+from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.algebra import OnColumns
-from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.rescaled import Rescaled, rescale
 from convexkernels.validation import check_points
 
-__all__ = ["Scaling", "TableReader", "TrainingTable", "sorted_rows"]
+__all__ = ["TrainingTable", "read_points", "read_table", "sorted_rows"]
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """How the features of a table become the features of a problem: ``(x - offset) / scale``, some columns.
-
-    Attributes
-    ----------
-    offset, scale : ndarray of shape (n_features,)
-        Columns of scale 0 become 0.
-    columns : ndarray of int
-        The columns that are used.
-    """
-
-    offset: Array
-    scale: Array
-    columns: NDArray[np.intp]
-
-    @classmethod
-    def to_unit_box(cls, X: Array) -> Scaling:
-        """The scaling that takes every column of `X` onto [0, 1] and leaves constant columns out."""
-        offset = X.min(axis=0)
-        scale = X.max(axis=0) - offset
-        varying = np.flatnonzero(scale > 0.0)
-        # With every column constant, one of them (all 0) stands for the table.
-        return cls(offset, scale, varying if varying.size else np.array([0]))
-
-    @classmethod
-    def none(cls, X: Array) -> Scaling:
-        """The scaling that changes nothing."""
-        n = X.shape[1]
-        return cls(np.zeros(n), np.ones(n), np.arange(n))
-
-    def apply(self, X: Array) -> Array:
-        """Map a table."""
-        return rescale(X[:, self.columns], self.offset[self.columns], self.scale[self.columns])
-
-    def pull_back(self, kernel: Kernel) -> Kernel:
-        """The kernel on tables before the map, from one on tables after it."""
-        if len(self.columns) == len(self.scale):
-            return Rescaled(kernel, self.offset, self.scale)
-        return OnColumns(Rescaled(kernel, self.offset[self.columns], self.scale[self.columns]), self.columns.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +41,10 @@ class TrainingTable:
         """The points at these places of the table that was passed (`self.rows` being sorted)."""
         return self.X[np.searchsorted(self.rows, rows)]
 
+    def scaled(self, scaling: Scaling) -> TrainingTable:
+        """The same rows with scaled features."""
+        return replace(self, X=scaling.apply(self.X))
+
     def merged(self) -> TrainingTable:
         """One row for all that agree in features and target, with their weights added.
 
@@ -102,39 +62,46 @@ class TrainingTable:
         return TrainingTable(self.X[first], self.y[first], weights, self.rows[first])
 
 
-class TableReader(BaseEstimator):
-    """Validated tables for an estimator: refusals name the argument, the value found and the remedy."""
+def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool = False) -> TrainingTable:
+    """The rows of positive weight of a table, validated; the estimator gets ``n_features_in_`` and names of columns.
 
-    # Whether targets may have several columns.
-    _multi_output = False
+    Parameters
+    ----------
+    X : array-like of shape (m, n)
+    y : array-like of shape (m,) or, where there may be several outputs, (m, n_outputs)
+    sample_weight : array-like of shape (m,), >= 0, or None
 
-    def _training_table(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        numeric_target = isinstance(self, RegressorMixin)
-        try:
-            points, target = validate_data(
-                self,
-                X,
-                y,
-                dtype=np.float64,
-                ensure_all_finite=False,
-                ensure_min_samples=2,
-                multi_output=self._multi_output,
-                y_numeric=numeric_target,
-            )
-        except ValueError as error:
-            raise InvalidInputError(_explained(error, X, y)) from error
-        points = check_points(points)
-        weights = _checked_weights(sample_weight, len(points))
-        rows = np.flatnonzero(weights)
-        return TrainingTable(points[rows], target[rows], weights[rows], rows)
+    Raises
+    ------
+    InvalidInputError
+        The message names the argument, the value found and the remedy.
+    """
+    try:
+        points, target = validate_data(
+            estimator,
+            X,
+            y,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            ensure_min_samples=2,
+            multi_output=multi_output,
+            y_numeric=is_regressor(estimator),
+        )
+    except ValueError as error:
+        raise InvalidInputError(_explained(error, X, y)) from error
+    points = check_points(points)
+    weights = _checked_weights(sample_weight, len(points))
+    rows = np.flatnonzero(weights)
+    return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
-    def _new_points(self, X: Any) -> Array:
-        check_is_fitted(self)
-        try:
-            points = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
-        except ValueError as error:
-            raise InvalidInputError(_explained(error, X)) from error
-        return check_points(points)
+
+def read_points(estimator: Any, X: Any) -> Array:
+    """Validated points with the columns that the estimator was fitted on."""
+    try:
+        points = validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+    except ValueError as error:
+        raise InvalidInputError(_explained(error, X)) from error
+    return check_points(points)
 
 
 def _explained(error: ValueError, X: Any, y: Any = None) -> str:

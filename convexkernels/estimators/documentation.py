@@ -1,0 +1,233 @@
+"""The words that the docstrings of several estimators share, written once."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TypeVar
+
+__all__ = ["documented"]
+
+Estimator = TypeVar("Estimator", bound=type)
+
+# Paragraphs by the names that stand for them in braces.
+_SHARED = {
+    # convex kernel learning
+    "C": """
+C : float, > 0
+    Weight of the losses against half the squared norm, ``1 / (2 lam)``.
+""",
+    "epsilon": """
+epsilon : float, >= 0
+    Deviation that costs nothing, in units of y.
+""",
+    "lam": """
+lam : float, > 0
+    Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
+    scikit-learn's ``KernelRidge``.
+""",
+    "class_weight": """
+class_weight : None, "balanced" or dict
+    Factors of the losses of the classes; "balanced" takes them inversely proportional to the weight of the classes.
+    Classes of weight 0 are as good as absent.
+""",
+    "intercept": """
+intercept : bool
+    Whether the functions have an intercept.
+""",
+    "gap": """
+tol : float, > 0
+    Relative duality gap at which learning stops.
+""",
+    "max_time": """
+max_time : float, > 0, optional
+    Seconds after which the best kernel so far is kept, with its certificate and a warning.
+""",
+    "memory_limit": """
+memory_limit : float, optional
+    Bytes the matrices may take, checked before they are allocated; the free memory by default.
+""",
+    "verbose": """
+verbose : bool
+    Show the progress table.
+""",
+    "tessellation": """
+degree : int, >= 0
+    Bound on the degree of the monomials of the kernel. Already degree 0 is universal.
+z_degree : int >= 0 or None
+    Bound on the degree in the variable of integration; `degree` when None. The default 0 keeps P at
+    ``2 (n_features + 1)`` rows for degree 1; on the tables of the paper it is as accurate as None, and faster.
+margin : float, > 0
+    Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``. Kernel
+    values, and with them what is a large C or a small lam, grow with the volume of the box: search a wide range of
+    powers of 10.
+""",
+    "tessellated_solver": """
+solver : str or solver object
+    ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"`` or ``"conic"``; or an object with
+    settings of its own.
+""",
+    "candidates": """
+kernels : list, ndarray of shape (l, N, N), "precomputed" or None
+    Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
+    DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which goes
+    through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
+    `predict` one of shape (l, n_new, m). None: Gaussians and polynomials on all and on single standardized features,
+    see :func:`convexkernels.kernel_library`.
+""",
+    "candidate_norms": """
+normalize : {"mean", "trace", "cosine", "none"}
+    Every kernel gets mean diagonal 1, trace 1, unit diagonal, or stays as it is.
+center : bool
+    Whether the training points get mean 0 in the feature space of every kernel.
+""",
+    "candidate_solver": """
+solver : str or solver object
+    ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL), ``"frank-wolfe"`` or
+    ``"conic"``; or an object with settings of its own.
+""",
+    "candidate_memory": """
+memory_limit : float, optional
+    Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
+""",
+    "candidate_weights": """
+weights_ : ndarray of shape (l,)
+    Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
+kernel_names_ : list of str
+""",
+    "classes_": """
+classes_ : ndarray of shape (n_classes,)
+    In ascending order.
+""",
+    "learned": """
+kernel_ : Kernel
+    The learned kernel on features as they were passed to `fit`, scaling and normalization included: a valid
+    ``kernel=`` of :class:`sklearn.svm.SVC`.
+solution_ : Solution
+    With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
+    rows, sorted, with equal rows merged.
+scaling_ : Scaling
+    How features are scaled.
+targets_ : Targets
+    How targets are encoded.
+support_ : ndarray of int
+    Rows of the training table that prediction uses.
+support_vectors_ : ndarray of shape (n_support, n_features_in_)
+    These rows.
+n_iter_ : int
+    Number of steps of the solver, at least 1.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    When the features have names that are all text.
+""",
+    "one_kernel": """
+With more than two classes there is one function per class, against the rest, and with a matrix y one per column;
+all of them share one kernel, and the sum of their objectives is minimized, which stays convex.
+""",
+    "unit_box": """
+Features are scaled to [0, 1] by their range in the training table; constant ones are left out. A point to predict
+that lies outside the box is moved to its nearest point. The learned functions are polynomials between the lines
+through the coordinates of the support vectors.
+""",
+    "persistence": """
+A fitted model pickles, and goes through ``skops.io.dump`` and ``load``; the m x m matrices are left out and made
+again when they are needed. What a reader is asked to trust (``skops.io.get_untrusted_types`` lists it) are classes
+of this package and ``numpy.dtype``.
+""",
+    "tessellated_cost": """
+Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
+O(m^2 n_features^2) for degree 1, besides solving for the functions.
+""",
+    # cells
+    "cells": """
+scale : bool
+    Scale every feature to [-1, 1] by its range in the table. False takes features as they are; the grid of widths
+    is meant for about that range.
+radius : float, > 0, optional
+    Of the balls that the cells lie in, on scaled features.
+max_cell_size : int, >= 2, optional
+    Most training points of a cell; 2000 when neither a radius nor a budget is given.
+time_budget, memory_budget : float, > 0, optional
+    Seconds that the learning may take (estimated from small cells), bytes that one cell may take: the largest
+    cells are used that keep both.
+partition : {"voronoi", "tree", "overlapping", "random"}
+    Voronoi cells; cells divided again and again; Voronoi cells that also learn from near points of their
+    neighbours; random chunks of the table, whose machines are averaged (the baseline).
+overlap : float, >= 0
+    For "overlapping": a point teaches the cells whose centres are at most ``1 + overlap`` times as far as the
+    nearest one. A cell selects lam and the width on the points that it answers for, and trains on all.
+subset : int, optional
+    Centres are sought among so many random points.
+""",
+    "cell_folds": """
+validation : int >= 2, or "split"
+    How lam and the width of each cell are selected: folds, or training on one half and validation on the other
+    (TV-VP-SVM).
+n_lams, n_widths : int, >= 1
+    Size of the grid, geometric in ``[0.001 / m, 0.1] x [0.5 m^(-1 / n_features), 10]`` for a cell that trains on
+    m points.
+""",
+    "cell_selection": """
+validation : int >= 2, "split", or "leave-one-out"
+    How lam and the width of each cell are selected: folds, or training on one half and validation on the other
+    (TV-VP-SVM), or every point left out in turn, which has a closed form for least squares.
+n_lams, n_widths : int, >= 1
+    Size of the grid, geometric in ``[0.001 / m, 0.1] x [0.5 m^(-1 / n_features), 10]`` for a cell that trains on
+    m points.
+rank : int, >= 1
+    Rank of the factors of Gram matrices that the selection for least squares starts with. In larger cells the
+    best pair and its neighbours are measured again with exact ones. The final machines are exact.
+""",
+    "cell_learning": """
+tol : float, > 0
+    Relative duality gap of final machines that are solved by iteration.
+estimator : estimator object, optional
+    A clone of it learns in each cell, on scaled features and targets, instead of a Gaussian machine; it takes
+    ``sample_weight`` where there are weights or repeated rows.
+gather : bool
+    What becomes of machines that a Dask cluster learned: they are brought here, or stay there until
+    ``machines_.gather()``. Many and large ones should stay: predictions for Dask tables take them along.
+random_state : int, RandomState or None
+n_jobs : int, optional
+    Processes that share the cells. With 1, the linear algebra may use all cores. A Dask cluster has its own.
+max_time : float, > 0, optional
+    Seconds after which no further cell is begun; the others answer with a constant, and a warning says so.
+verbose : bool
+    Show how many cells are learned and how long the rest will take.
+""",
+    "cell_fitted": """
+cover_ : Cover
+n_cells_ : int
+machines_ : LocalizedMachines or DistributedMachines
+    With the machine of each cell: its lam, width, coefficients and held-out risks.
+kernel_ : Kernel
+    For Voronoi cells, the kernel with which one machine at price 1 is the machines of all cells.
+scaling_ : Scaling
+    How features are scaled.
+n_features_in_ : int
+""",
+    "cell_range": """
+targets_ : NumberTargets
+    Targets are ``targets_.center + targets_.spread * t`` with t in [-1, 1].
+""",
+    "cell_numbers": """
+Targets are scaled to [-1, 1], and predictions clipped to their range. Machines have no intercept. A cell
+whose targets are all the same, or with one point, answers with that constant; with nothing to validate on, the
+most regular pair of the grid is taken.
+""",
+    "cell_tables": """
+Equal rows are merged into one with the sum of their weights. Cost: O(m) for cells of bounded size, besides
+finding the centres, O(m) each.
+
+Dask arrays and dataframes (extra ``distributed``) are read part by part, twice: centres come from `subset` random
+rows, a shuffle of Dask takes the rows to their cells, and cells are tasks of the active `distributed.Client`, or of
+Dask's local scheduler when there is none. Predictions for them are lazy Dask arrays.
+""",
+}
+
+
+def documented(cls: Estimator) -> Estimator:
+    """Put the shared paragraphs in the place of their names in braces, in the docstring of a class."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    cls.__doc__ = re.sub(r"\{([a-z]\w*)\}", lambda name: _SHARED[name[1]].strip(), text, flags=re.IGNORECASE)
+    return cls

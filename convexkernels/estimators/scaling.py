@@ -1,0 +1,78 @@
+"""How the columns of a table become the features of a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.kernels.algebra import OnColumns
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.rescaled import Rescaled, rescale
+
+__all__ = ["Scaling"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """``(x - offset) / scale``, column by column, of the columns that are used: constant ones say nothing.
+
+    Attributes
+    ----------
+    offset, scale : ndarray of shape (n_features,)
+        Columns of scale 0 become 0.
+    columns : ndarray of int
+        The columns that are used.
+    """
+
+    offset: Array
+    scale: Array
+    columns: NDArray[np.intp]
+
+    @classmethod
+    def none(cls, X: Array) -> Scaling:
+        """Change nothing, and use every column."""
+        n = X.shape[1]
+        return cls(np.zeros(n), np.ones(n), np.arange(n))
+
+    @classmethod
+    def to_unit_box(cls, X: Array) -> Scaling:
+        """Take every column of `X` that is not constant onto [0, 1]."""
+        offset = X.min(axis=0)
+        return cls._of_varying(offset, X.max(axis=0) - offset)
+
+    @classmethod
+    def to_symmetric_box(cls, X: Array) -> Scaling:
+        """Take every column of `X` that is not constant onto [-1, 1]; the range of a table will do for the table."""
+        low = X.min(axis=0)
+        half = 0.5 * (X.max(axis=0) - low)
+        return cls._of_varying(low + half, half)
+
+    @classmethod
+    def standard(cls, X: Array) -> Scaling:
+        """Give every column of `X` that is not constant mean 0 and standard deviation 1.
+
+        Rows count once, so that repeating one and giving it weight are the same.
+        """
+        distinct = np.unique(X, axis=0)
+        spread = distinct.std(axis=0)
+        return cls._of_varying(distinct.mean(axis=0), np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 0.0))
+
+    @classmethod
+    def _of_varying(cls, offset: Array, scale: Array) -> Scaling:
+        varying = np.flatnonzero(scale > 0.0)
+        # With every column constant, one of them (all 0) stands for the table.
+        return cls(offset, scale, varying if varying.size else np.array([0]))
+
+    def apply(self, X: Array) -> Array:
+        """Map a table, shape (m, n_features) to (m, n_columns)."""
+        return rescale(X[:, self.columns], self.offset[self.columns], self.scale[self.columns])
+
+    def pull_back(self, kernel: Kernel) -> Kernel:
+        """The kernel on tables before the map, from one on tables after it."""
+        if len(self.columns) == len(self.scale):
+            return Rescaled(kernel, self.offset, self.scale)
+        return OnColumns(Rescaled(kernel, self.offset[self.columns], self.scale[self.columns]), self.columns.tolist())

@@ -1,0 +1,181 @@
+"""How the targets of a table become targets of problems, and values of learned functions become predictions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+
+from convexkernels.estimators.table import TrainingTable
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_labels_finite, check_number
+
+__all__ = ["ClassTargets", "NumberTargets", "Targets", "check_labels"]
+
+Array = NDArray[np.float64]
+
+
+class Targets(ABC):
+    """An encoding in two steps: of rows, which can then be merged, and of merged rows into targets of problems."""
+
+    @abstractmethod
+    def encoded(self, table: TrainingTable) -> TrainingTable:
+        """The table with encoded targets and the weights they ask for, without the rows whose weight is then 0."""
+
+    @abstractmethod
+    def expanded(self, t: NDArray[Any]) -> Array:
+        """Targets of problems, shape (m,) or (m, n_outputs), from encoded ones."""
+
+    @abstractmethod
+    def decisions(self, F: Array) -> Array:
+        """Values of the learned functions, shape (m,) or (m, n_outputs), in the shape scikit-learn asks for."""
+
+    @abstractmethod
+    def decoded(self, F: Array) -> NDArray[Any]:
+        """Predictions from values of the learned functions."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTargets(Targets):
+    """Classes as their places in `classes`: one function for two of them, else one for each, against the rest.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        In ascending order; those of weight 0 are as good as absent.
+    weights : ndarray of shape (n_classes,), > 0
+        They multiply the weights of the rows.
+    """
+
+    classes: NDArray[Any]
+    weights: Array
+
+    @classmethod
+    def of_rows(cls, y: NDArray[Any], weights: Array, class_weight: Any = None) -> ClassTargets:
+        """The encoding of labels of shape (m,), or a refusal where they are none."""
+        check_labels(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        totals = np.bincount(codes, weights=weights, minlength=len(classes)).astype(np.float64)
+        return cls.of_classes(classes, totals, class_weight)
+
+    @classmethod
+    def of_classes(cls, classes: NDArray[Any], totals: Array, class_weight: Any = None) -> ClassTargets:
+        """The encoding of classes in ascending order whose rows weigh `totals`; one class alone is refused.
+
+        `class_weight` is None, "balanced" or a dict, as in scikit-learn.
+        """
+        weights = _class_weights(class_weight, classes, totals)
+        if not weights.any():
+            raise InvalidInputError(f"class_weight is 0 for every class of y ({classes.tolist()}).")
+        kept = np.flatnonzero(weights)
+        if len(kept) < 2:
+            raise InvalidInputError(
+                f"y holds one class only ({classes[kept].tolist()[0]!r}, in all rows of positive weight) where two or "
+                "more classes are needed; check how the rows were selected."
+            )
+        return cls(classes[kept], weights[kept])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of functions."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def encoded(self, table: TrainingTable) -> TrainingTable:
+        codes = np.minimum(np.searchsorted(self.classes, table.y), len(self.classes) - 1)
+        kept = np.flatnonzero(self.classes[codes] == table.y)
+        codes = codes[kept]
+        return TrainingTable(table.X[kept], codes, table.weights[kept] * self.weights[codes], table.rows[kept])
+
+    def expanded(self, t: NDArray[Any]) -> Array:
+        """Targets -1 and 1, shape (m,) for two classes, else (m, n_classes)."""
+        hit = t == 1 if self.n_outputs == 1 else t[:, None] == np.arange(self.n_outputs)
+        return np.where(hit, 1.0, -1.0)
+
+    def decisions(self, F: Array) -> Array:
+        return F.reshape(-1) if self.n_outputs == 1 else F
+
+    def decoded(self, F: Array) -> NDArray[Any]:
+        values = self.decisions(F)
+        codes = (values > 0.0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return np.asarray(self.classes[codes])
+
+
+@dataclass(frozen=True, eq=False)
+class NumberTargets(Targets):
+    """Numbers as ``center + spread * t``.
+
+    Attributes
+    ----------
+    center, spread : ndarray of shape () or (n_outputs,)
+    limit : float
+        Largest magnitude of t; predictions are clipped to it.
+    """
+
+    center: Array
+    spread: Array
+    limit: float = np.inf
+
+    @classmethod
+    def as_given(cls, y: Array) -> NumberTargets:
+        """Numbers as they are."""
+        return cls(np.zeros(y.shape[1:]), np.ones(y.shape[1:]))
+
+    @classmethod
+    def by_range(cls, y: Array, *, clip: bool = True) -> NumberTargets:
+        """Every column of `y` onto [-1, 1]; the range of the targets of a table will do for the table."""
+        low, high = 0.5 * y.min(axis=0), 0.5 * y.max(axis=0)
+        return cls(np.asarray(low + high), _positive(high - low), 1.0 if clip else np.inf)
+
+    @classmethod
+    def standard(cls, y: Array, weights: Array) -> NumberTargets:
+        """Every column of `y` to mean 0 and standard deviation 1, rows counting by their weights."""
+        center = np.asarray(np.average(y, axis=0, weights=weights))
+        return cls(center, _positive(np.sqrt(np.average((y - center) ** 2, axis=0, weights=weights))))
+
+    def encoded(self, table: TrainingTable) -> TrainingTable:
+        y = check_labels_finite(table.y, len(table.X))
+        t = np.clip((y - self.center) / self.spread, -self.limit, self.limit)
+        return TrainingTable(table.X, t, table.weights, table.rows)
+
+    def expanded(self, t: NDArray[Any]) -> Array:
+        return np.asarray(t, dtype=np.float64)
+
+    def decisions(self, F: Array) -> Array:
+        return F.reshape(-1) if self.center.ndim == 0 else F
+
+    def decoded(self, F: Array) -> NDArray[Any]:
+        return np.asarray(self.center + self.spread * np.clip(self.decisions(F), -self.limit, self.limit))
+
+
+def check_labels(y: Any) -> None:
+    """Refuse targets that are not class labels."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise InvalidInputError(f"y must hold class labels: {error}") from error
+
+
+def _class_weights(class_weight: Any, classes: NDArray[Any], totals: Array) -> Array:
+    """Weight of every class, shape (n_classes,)."""
+    if class_weight is None:
+        return np.ones(len(classes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(totals.sum() / (len(classes) * totals))
+    if not isinstance(class_weight, dict):
+        raise InvalidInputError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")
+    labels = classes.tolist()
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise InvalidInputError(f"class_weight names the class {unknown[0]!r}, but the classes of y are {labels}.")
+    return np.array(
+        [check_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), low=0.0) for label in labels]
+    )
+
+
+def _positive(spread: Array) -> Array:
+    """Spreads, 1 where all targets are equal."""
+    return np.where(spread > 0.0, spread, 1.0)
