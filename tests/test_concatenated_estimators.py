@@ -1,4 +1,4 @@
-"""The concatenated estimators: scikit-learn's checks, what they learn, cross-validation, and refusals."""
+"""The concatenated estimators: what they learn, cross-validation, and refusals."""
 
 import pickle
 
@@ -9,7 +9,6 @@ from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from convexkernels import (
     ConcatenatedKernelClassifier,
@@ -27,19 +26,6 @@ from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.outer.concatenated_selection import PAPER_GRID
 
 QUICK = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
-
-
-@parametrize_with_checks(
-    [
-        ConcatenatedKernelInterpolator(**QUICK),
-        ConcatenatedKernelRegressor(lam=0.1, mu=0.1, **QUICK),
-        ConcatenatedKernelClassifier(lam=0.1, mu=0.1, **QUICK),
-        ConcatenatedKernelClassifier(loss="squared", lam=0.1, mu=0.1, **QUICK),
-    ]
-)
-@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def kinked(m=80, seed=0):

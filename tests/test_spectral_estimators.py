@@ -1,4 +1,4 @@
-"""The spectral estimators: scikit-learn's checks, what they learn, passes over new rows, limits, refusals."""
+"""The spectral estimators: what they learn, passes over new rows, limits, refusals."""
 
 import pickle
 import time
@@ -12,7 +12,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from convexkernels import (
     ConvexKernelsWarning,
@@ -27,19 +26,6 @@ from convexkernels.outer.spectral_arrays import Backend, MissingTorchError, back
 from convexkernels.outer.spectral_training import SpectralTraining
 
 SMALL = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "batch_size": None, "random_state": 0}
-
-
-@parametrize_with_checks(
-    [
-        SpectralKernelClassifier(**SMALL),
-        SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", dtype="float64", **SMALL),
-        SpectralKernelClassifier("SK", loss="squared", **SMALL),
-        SpectralKernelRegressor(**SMALL),
-        SpectralKernelRegressor("NSK", early_stopping=False, **SMALL),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import convexkernels as ck
-
-
-# The time limit turns a solver that does not reach the tolerance into a failure instead of a wait.
-@parametrize_with_checks([ck.TessellatedSVC(max_time=60.0)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -120,30 +113,11 @@ def test_swapping_the_classes_changes_the_sign(moons, fitted):
     assert np.mean(swapped.predict(X) == 1 - fitted.predict(X)) > 0.98
 
 
-def test_weights_are_repeated_rows(moons):
-    X, y = moons
-    weights = np.random.default_rng(2).integers(0, 4, len(X))
-    weighted = ck.TessellatedSVC().fit(X, y, sample_weight=weights)
-    repeated = ck.TessellatedSVC().fit(X.repeat(weights, axis=0), y.repeat(weights))
-    assert np.array_equal(weighted.decision_function(X), repeated.decision_function(X))
-
-
 def test_weights_that_are_not_whole_scale_c(moons, fitted):
     X, y = moons
     other = ck.TessellatedSVC(C=6.0, tol=1e-6).fit(X, y, sample_weight=np.full(len(X), 0.5))
     assert overlap(other.solution_.certificate, fitted.solution_.certificate)
     assert np.allclose(other.decision_function(X), fitted.decision_function(X), atol=0.02)
-
-
-def test_class_weights_are_sample_weights(moons):
-    X, y = moons
-    by_class = ck.TessellatedSVC(class_weight={0: 2.0, 1: 0.5}).fit(X, y)
-    by_row = ck.TessellatedSVC().fit(X, y, sample_weight=np.where(y == 0, 2.0, 0.5))
-    assert np.array_equal(by_class.decision_function(X), by_row.decision_function(X))
-    balanced = ck.TessellatedSVC(class_weight="balanced").fit(X[:90], y[:90])
-    counts = np.bincount(y[:90])
-    by_hand = ck.TessellatedSVC().fit(X[:90], y[:90], sample_weight=(90 / (2 * counts))[y[:90]])
-    assert np.allclose(balanced.decision_function(X), by_hand.decision_function(X), atol=1e-9)
 
 
 def test_units_of_the_features_do_not_matter(moons, fitted):

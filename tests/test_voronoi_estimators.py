@@ -1,4 +1,4 @@
-"""The Voronoi estimators: scikit-learn's checks, what they learn, limits, any learner in a cell, and refusals."""
+"""The Voronoi estimators: what they learn, limits, any learner in a cell, and refusals."""
 
 import pickle
 
@@ -12,7 +12,6 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from convexkernels import (
     ConcatenatedKernelRegressor,
@@ -38,20 +37,6 @@ from convexkernels.estimators.table import sorted_rows
 from convexkernels.partition import training
 
 SMALL = {"n_lams": 3, "n_widths": 3}
-
-
-@parametrize_with_checks(
-    [
-        VoronoiRidge(**SMALL),
-        VoronoiRidge(partition="tree", max_cell_size=10, **SMALL),
-        VoronoiSVC(validation=2, **SMALL),
-        VoronoiSVC(loss="least_squares", validation="leave-one-out", max_cell_size=20, **SMALL),
-        VoronoiSVR(validation=2, **SMALL),
-        VoronoiQuantile(validation="split", **SMALL),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def table(m=600, seed=0):

@@ -43,7 +43,7 @@ __all__ = [
     "VoronoiSVR",
 ]
 
-_CELLS: dict[str, Any] = {"n_lams": 3, "n_widths": 3}
+_CELLS: dict[str, Any] = {"n_lams": 3, "n_widths": 3, "random_state": 0}
 _CONCATENATED: dict[str, Any] = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
 _HIERARCHICAL: dict[str, Any] = {"architecture": 2, "max_iter": 2, "random_state": 0}
 _SPECTRAL: dict[str, Any] = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "random_state": 0}
