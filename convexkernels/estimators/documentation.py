@@ -10,48 +10,20 @@ __all__ = ["documented"]
 
 Estimator = TypeVar("Estimator", bound=type)
 
-# Paragraphs by the names that stand for them in braces.
-_SHARED = {
-    # convex kernel learning
-    "C": """
+# What ``{parameters}`` stands for: those parameters of the class that its docstring does not describe itself.
+_PARAMETERS = """
 C : float, > 0
     Weight of the losses against half the squared norm, ``1 / (2 lam)``.
-""",
-    "epsilon": """
 epsilon : float, >= 0
     Deviation that costs nothing, in units of y.
-""",
-    "lam": """
 lam : float, > 0
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
     scikit-learn's ``KernelRidge``.
-""",
-    "class_weight": """
 class_weight : None, "balanced" or dict
     Factors of the losses of the classes; "balanced" takes them inversely proportional to the weight of the classes.
     Classes of weight 0 are as good as absent.
-""",
-    "intercept": """
 intercept : bool
     Whether the functions have an intercept.
-""",
-    "gap": """
-tol : float, > 0
-    Relative duality gap at which learning stops.
-""",
-    "max_time": """
-max_time : float, > 0, optional
-    Seconds after which the best kernel so far is kept, with its certificate and a warning.
-""",
-    "memory_limit": """
-memory_limit : float, optional
-    Bytes the matrices may take, checked before they are allocated; the free memory by default.
-""",
-    "verbose": """
-verbose : bool
-    Show the progress table.
-""",
-    "tessellation": """
 degree : int, >= 0
     Bound on the degree of the monomials of the kernel. Already degree 0 is universal.
 z_degree : int >= 0 or None
@@ -61,44 +33,33 @@ margin : float, > 0
     Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``. Kernel
     values, and with them what is a large C or a small lam, grow with the volume of the box: search a wide range of
     powers of 10.
-""",
-    "tessellated_solver": """
-solver : str or solver object
-    ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"`` or ``"conic"``; or an object with
-    settings of its own.
-""",
-    "candidates": """
 kernels : list, ndarray of shape (l, N, N), "precomputed" or None
     Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
     DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which goes
     through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
     `predict` one of shape (l, n_new, m). None: Gaussians and polynomials on all and on single standardized features,
     see :func:`convexkernels.kernel_library`.
-""",
-    "candidate_norms": """
 normalize : {"mean", "trace", "cosine", "none"}
     Every kernel gets mean diagonal 1, trace 1, unit diagonal, or stays as it is.
 center : bool
     Whether the training points get mean 0 in the feature space of every kernel.
-""",
-    "candidate_solver": """
+tol : float, > 0
+    Relative duality gap at which learning stops.
 solver : str or solver object
-    ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"reduced-gradient"`` (SimpleMKL), ``"frank-wolfe"`` or
-    ``"conic"``; or an object with settings of its own.
-""",
-    "candidate_memory": """
+    ``"auto"``, ``"spectral-gradient"``, ``"interior-point"``, ``"frank-wolfe"``, ``"conic"`` or, for candidates,
+    ``"reduced-gradient"`` (SimpleMKL); or an object with settings of its own.
 memory_limit : float, optional
-    Bytes the matrices may take; they are kept in float32, or made anew when needed, where float64 does not fit.
-""",
-    "candidate_weights": """
-weights_ : ndarray of shape (l,)
-    Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-kernel_names_ : list of str
-""",
-    "classes_": """
-classes_ : ndarray of shape (n_classes,)
-    In ascending order.
-""",
+    Bytes the matrices may take, checked before they are allocated; the free memory by default. Matrices of candidates
+    are kept in float32, or made anew when needed, where float64 does not fit.
+max_time : float, > 0, optional
+    Seconds after which the best kernel so far is kept, with its certificate and a warning.
+verbose : bool
+    Show the progress table.
+"""
+
+# Paragraphs by the names that stand for them in braces.
+_SHARED = {
+    # convex kernel learning
     "learned": """
 kernel_ : Kernel
     The learned kernel on features as they were passed to `fit`, scaling and normalization included: a valid
@@ -124,17 +85,17 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 With more than two classes there is one function per class, against the rest, and with a matrix y one per column;
 all of them share one kernel, and the sum of their objectives is minimized, which stays convex.
 """,
-    "unit_box": """
+    "tessellated": """
+{one_kernel}
+
 Features are scaled to [0, 1] by their range in the training table; constant ones are left out. A point to predict
 that lies outside the box is moved to its nearest point. The learned functions are polynomials between the lines
 through the coordinates of the support vectors.
-""",
-    "persistence": """
+
 A fitted model pickles, and goes through ``skops.io.dump`` and ``load``; the m x m matrices are left out and made
 again when they are needed. What a reader is asked to trust (``skops.io.get_untrusted_types`` lists it) are classes
 of this package and ``numpy.dtype``.
-""",
-    "tessellated_cost": """
+
 Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
 O(m^2 n_features^2) for degree 1, besides solving for the functions.
 """,
@@ -227,7 +188,28 @@ Dask's local scheduler when there is none. Predictions for them are lazy Dask ar
 
 
 def documented(cls: Estimator) -> Estimator:
-    """Put the shared paragraphs in the place of their names in braces, in the docstring of a class."""
+    """Put the shared words in the place of their names in braces, in the docstring of a class.
+
+    Parameters come in the order of the classes that define them, the class itself first.
+    """
     text = inspect.cleandoc(cls.__doc__ or "")
-    cls.__doc__ = re.sub(r"\{([a-z]\w*)\}", lambda name: _SHARED[name[1]].strip(), text, flags=re.IGNORECASE)
+    while names := set(re.findall(r"\{([a-z]\w*)\}", text, flags=re.IGNORECASE)):
+        for name in names:
+            words = _parameters(cls, text) if name == "parameters" else _SHARED[name]
+            text = text.replace(f"{{{name}}}", words.strip())
+    cls.__doc__ = text
     return cls
+
+
+def _parameters(cls: type, text: str) -> str:
+    """The shared entries of the parameters that a docstring does not describe."""
+    shared, described = _by_name(_PARAMETERS), _by_name(text)
+    names = dict.fromkeys(name for base in cls.__mro__ for name in inspect.get_annotations(base))
+    missing = [name for name in names if name in inspect.signature(cls).parameters and name not in described]
+    return "".join(dict.fromkeys(shared[name] for name in missing))
+
+
+def _by_name(text: str) -> dict[str, str]:
+    """Entries of numpydoc, which begin with ``name :`` or ``name, name :``, by each of their names."""
+    entries = re.split(r"^(?=\w[\w, ]* :)", text, flags=re.MULTILINE)
+    return {name: entry for entry in entries for name in entry.split(" :")[0].split(", ")}

@@ -139,28 +139,22 @@ class MultipleKernelSVC(KernelClassifier, _CandidateEstimator):
 
     Parameters
     ----------
-    {candidates}
-    {C}
-    {candidate_norms}
-    {intercept}
-    {class_weight}
-    {gap}
-    {max_time}
-    {candidate_solver}
-    {candidate_memory}
-    {verbose}
+    {parameters}
 
     Attributes
     ----------
-    {candidate_weights}
-    {classes_}
+    weights_ : ndarray of shape (l,)
+        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
+    kernel_names_ : list of str
+    classes_ : ndarray of shape (n_classes,)
     {learned}
 
     Notes
     -----
     Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
 
-    {one_kernel} The optimum is certified by its duality gap, whatever the solver.
+    {one_kernel}
+    The optimum is certified by its duality gap, whatever the solver.
 
     Examples
     --------
@@ -186,27 +180,21 @@ class MultipleKernelSVR(KernelRegressor, _CandidateEstimator):
 
     Parameters
     ----------
-    {candidates}
-    {C}
-    {epsilon}
-    {candidate_norms}
-    {intercept}
-    {gap}
-    {max_time}
-    {candidate_solver}
-    {candidate_memory}
-    {verbose}
+    {parameters}
 
     Attributes
     ----------
-    {candidate_weights}
+    weights_ : ndarray of shape (l,)
+        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
+    kernel_names_ : list of str
     {learned}
 
     Notes
     -----
     Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
 
-    {one_kernel} The optimum is certified by its duality gap, whatever the solver.
+    {one_kernel}
+    The optimum is certified by its duality gap, whatever the solver.
 
     Examples
     --------
@@ -231,26 +219,21 @@ class MultipleKernelRidge(KernelRegressor, _CandidateEstimator):
 
     Parameters
     ----------
-    {candidates}
-    {lam}
-    {candidate_norms}
-    {intercept}
-    {gap}
-    {max_time}
-    {candidate_solver}
-    {candidate_memory}
-    {verbose}
+    {parameters}
 
     Attributes
     ----------
-    {candidate_weights}
+    weights_ : ndarray of shape (l,)
+        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
+    kernel_names_ : list of str
     {learned}
 
     Notes
     -----
     Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
 
-    {one_kernel} The optimum is certified by its duality gap, whatever the solver.
+    {one_kernel}
+    The optimum is certified by its duality gap, whatever the solver.
 
     Examples
     --------

@@ -40,32 +40,18 @@ class TessellatedSVC(KernelClassifier, _TessellatedEstimator):
 
     Parameters
     ----------
-    {C}
-    {tessellation}
-    {intercept}
-    {class_weight}
-    {gap}
-    {max_time}
-    {tessellated_solver}
-    {memory_limit}
-    {verbose}
+    {parameters}
 
     Attributes
     ----------
-    {classes_}
+    classes_ : ndarray of shape (n_classes,)
     {learned}
 
     Notes
     -----
     Colbert and Peet (JMLR 2020), (24), with trace P <= 1: another bound on the trace is another C.
 
-    {one_kernel}
-
-    {unit_box}
-
-    {persistence}
-
-    {tessellated_cost}
+    {tessellated}
 
     Examples
     --------
@@ -92,15 +78,7 @@ class TessellatedSVR(KernelRegressor, _TessellatedEstimator):
 
     Parameters
     ----------
-    {C}
-    {epsilon}
-    {tessellation}
-    {intercept}
-    {gap}
-    {max_time}
-    {tessellated_solver}
-    {memory_limit}
-    {verbose}
+    {parameters}
 
     Attributes
     ----------
@@ -110,13 +88,7 @@ class TessellatedSVR(KernelRegressor, _TessellatedEstimator):
     -----
     Colbert and Peet (JMLR 2020), (10), with another loss and trace P <= 1.
 
-    {one_kernel}
-
-    {unit_box}
-
-    {persistence}
-
-    {tessellated_cost}
+    {tessellated}
 
     Examples
     --------
@@ -141,14 +113,7 @@ class TessellatedRidge(KernelRegressor, _TessellatedEstimator):
 
     Parameters
     ----------
-    {lam}
-    {tessellation}
-    {intercept}
-    {gap}
-    {max_time}
-    {tessellated_solver}
-    {memory_limit}
-    {verbose}
+    {parameters}
 
     Attributes
     ----------
@@ -158,13 +123,7 @@ class TessellatedRidge(KernelRegressor, _TessellatedEstimator):
     -----
     Colbert and Peet (JMLR 2020), (10), with another loss and trace P <= 1.
 
-    {one_kernel}
-
-    {unit_box}
-
-    {persistence}
-
-    {tessellated_cost}
+    {tessellated}
 
     Examples
     --------
