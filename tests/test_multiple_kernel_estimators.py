@@ -134,7 +134,8 @@ def test_bad_input_is_refused_by_name(iris):
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
             ck.MultipleKernelSVC(kernels).fit(table, y)
-    with pytest.raises(ck.InvalidInputError, match="epsilon"):
-        ck.MultipleKernelSVR(epsilon=-0.1).fit(X, X[:, 0])
+    for wrong in ({"epsilon": -0.1}, {"C": 0.0}, {"tol": 0.0}, {"memory_limit": -1.0}):
+        with pytest.raises(ck.InvalidInputError, match=f"{next(iter(wrong))} must be a finite number"):
+            ck.MultipleKernelSVR(**wrong).fit(X, X[:, 0])
     with pytest.raises(ck.InvalidInputError, match=r"smallest eigenvalue is at most -"):
         ck.KernelLearning(ck.Span(np.array([negative]), trace=1.0), ck.Hinge(), None, np.repeat([1, -1], 75))

@@ -78,11 +78,22 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     "ConcatenatedKernelInterpolator": ("numbers", lambda: ConcatenatedKernelInterpolator(**_CONCATENATED)),
     "SpectralKernelClassifier": ("labels", lambda: SpectralKernelClassifier(**_SPECTRAL)),
     "SpectralKernelClassifier, SK": ("labels", lambda: SpectralKernelClassifier("SK", loss="squared", **_SPECTRAL)),
+    "SpectralKernelClassifier, SKL": (
+        "labels",
+        lambda: SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", dtype="float64", **_SPECTRAL),
+    ),
     "SpectralKernelRegressor": ("numbers", lambda: SpectralKernelRegressor(**_SPECTRAL)),
+    "SpectralKernelRegressor, NSK": (
+        "numbers",
+        lambda: SpectralKernelRegressor("NSK", early_stopping=False, **_SPECTRAL),
+    ),
     "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_CELLS)),
     "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(partition="tree", max_cell_size=10, **_CELLS)),
     "VoronoiSVC": ("labels", lambda: VoronoiSVC(validation=2, **_CELLS)),
-    "VoronoiSVC, squared": ("labels", lambda: VoronoiSVC(loss="least_squares", max_cell_size=20, **_CELLS)),
+    "VoronoiSVC, squared": (
+        "labels",
+        lambda: VoronoiSVC(loss="least_squares", validation="leave-one-out", max_cell_size=20, **_CELLS),
+    ),
     "VoronoiSVR": ("numbers", lambda: VoronoiSVR(validation=2, **_CELLS)),
     "VoronoiQuantile": ("numbers", lambda: VoronoiQuantile(validation="split", **_CELLS)),
 }

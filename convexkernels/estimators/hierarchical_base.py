@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable, read_points
 from convexkernels.estimators.targets import Targets
@@ -161,7 +161,7 @@ class HierarchicalEstimator(BaseEstimator):
             what=f"a kernel machine of {m} rows",
             remedy="Learn from a sample of the rows, or from cells: VoronoiRidge(estimator=...).",
         )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_from(self.random_state)
         candidates = as_candidates(self.architecture)
         for candidate in candidates:  # all of them are checked before the first is searched
             self._problem(candidate, X, Y, weights, seed)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_regressor
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.table import read_points, read_table
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
@@ -182,7 +182,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _generator(self) -> Any:
         """A stream of random numbers from `random_state`, which scikit-learn lets be several things."""
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        return np.random.default_rng(seed_from(self.random_state))
 
     def _learn_more(self, X: Any, Y: Any) -> None:
         """One pass over new rows."""

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import read_points, read_table
 from convexkernels.estimators.targets import Targets
@@ -185,7 +185,7 @@ class VoronoiEstimator(BaseEstimator, ABC):
         """
         self._check_parameters()
         learner = self._cell_learner()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_from(self.random_state)
         if is_distributed(X, y, sample_weight):
             return self._fit_distributed(X, y, sample_weight, learner, seed)
         table = read_table(self, X, y, sample_weight)
