@@ -15,7 +15,7 @@ from convexkernels.bases.tessellation_stack import tessellated_stack
 from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
-from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.gaussian import NEGLIGIBLE, Gaussian
 from convexkernels.kernels.normalized import Centered
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import available_memory, check_memory, check_number
@@ -215,9 +215,11 @@ def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
     for columns, gaussians in _shared_distances(kernels).items():
         points = X if columns is None else np.ascontiguousarray(X[:, columns])
         distances = np.empty(values.shape[1])
-        pack_symmetric(squared_distances(points, points), 1.0, distances)
+        rates = [gamma for _, gamma in gaussians]
+        pack_symmetric(squared_distances(points, points, max(rates), NEGLIGIBLE / min(rates)), 1.0, distances)
         for k, gamma in gaussians:
-            values[k] = np.exp(-gamma * distances)
+            with np.errstate(over="ignore"):
+                values[k] = np.exp(-gamma * distances)
         rest -= {k for k, _ in gaussians}
     for k in sorted(rest):
         pack_symmetric(kernels[k](X), 1.0, values[k])

@@ -4,37 +4,123 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
-__all__ = ["nearest_rows", "radial_pullback", "squared_distances"]
+__all__ = ["center_of", "has_lost_digits", "nearest_rows", "radial_pullback", "squared_distances"]
 
 Array = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 # Entries of a block of distances; a few of these are alive at a time.
 BLOCK = 2**21
+# Entries that stay in the second-level cache while they are finished.
+CACHED = 2**15
+# Rounding of ``|x|^2 - 2 x'y + |y|^2`` as a multiple of ``|x|^2 + |y|^2``.
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+# What that may change a kernel value by, and a distance, relative to it, where no kernel says what matters.
+ABSOLUTE, RELATIVE = 2e-12, 1e-9
 
 
-def squared_distances(X: Array, Y: Array) -> Array:
+def squared_distances(X: Array, Y: Array, rate: float | None = None, reach: float = np.inf) -> Array:
     """Matrix of ``|x_i - y_j|^2``, shape (n_samples_X, n_samples_Y), by one GEMM.
 
-    Centring first keeps the cancellation of ``|x|^2 - 2 x'y + |y|^2`` relative to the spread of the
-    data instead of its distance from the origin; equal rows of one table get exactly 0.
+    The identity ``|x|^2 - 2 x'y + |y|^2`` loses distances that are small next to the lengths of the rows around
+    their center: far rows, clusters far apart. Those are formed anew from differences.
+
+    Parameters
+    ----------
+    X, Y : ndarray of shape (n_samples_X, n_features), (n_samples_Y, n_features)
+        Equal rows of one table (``Y is X``) get exactly 0.
+    rate, reach : float, > 0, optional
+        Largest slope, in the squared distance, of the function the distances are for, and the squared distance beyond
+        which it is as good as constant: what changes its values by less than 2e-12 is then left as it is, and
+        ordinary tables cost one look at their lengths. Without them every distance is right to 1e-9 of itself.
     """
-    centre = Y.mean(axis=0)
-    Xc = X - centre
-    Yc = Xc if Y is X else Y - centre
-    D = Xc @ Yc.T
-    D *= -2.0
-    D += np.einsum("ij,ij->i", Xc, Xc)[:, None]
-    D += np.einsum("ij,ij->i", Yc, Yc)[None, :]
-    np.maximum(D, 0.0, out=D)
+    left, right, own, other, limit = _around(X, Y, Y.mean(axis=0), rate, reach)
+    if rate is not None and limit.any():
+        left, right, own, other, limit = _around(X, Y, center_of(Y), rate, reach)
+    D = left @ right.T
+    doubtful = bool(limit.any())
+    if Y is X:
+        np.fill_diagonal(D, -np.inf)  # doubled and reversed below: never doubtful
+    step = max(1, CACHED // len(Y))
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        part = D[rows]
+        part *= -2.0
+        part += own[rows, None]
+        part += other
+        if doubtful:
+            _mend(part, X[rows], Y, limit[rows])
+        np.maximum(part, 0.0, out=part)
     if Y is X:
         np.fill_diagonal(D, 0.0)
     return D
 
 
+def center_of(X: Array) -> Array:
+    """The mean of the rows, or in columns where far rows have pulled it away the median of some hundred of them."""
+    center = X.mean(axis=0)
+    some = X[:: max(1, len(X) // 100)]
+    middle = np.median(some, axis=0)
+    pulled = np.abs(center - middle) > 100.0 * np.median(np.abs(some - middle), axis=0)
+    return np.where(pulled, middle, center)
+
+
+def has_lost_digits(lengths: Array, others: Array, rate: float = 1.0) -> bool:
+    """Whether distances by the identity, between rows of these squared lengths, change kernel values.
+
+    The rate is that of :func:`squared_distances`; with a True, form distances from differences.
+    """
+    largest = float(lengths.max(initial=0.0)) + float(others.max(initial=0.0))
+    return ROUNDING * rate * largest > ABSOLUTE
+
+
+def _around(
+    X: Array, Y: Array, center: Array, rate: float | None, reach: float
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Both tables around a center, their squared lengths, and the distance below which each row of X is doubtful.
+
+    Rows that are close to each other are about equally long, so that the length of one says how far the rounding
+    of their distance goes: ``|y|^2 <= (|x| + distance)^2``.
+    """
+    left = X - center
+    right = left if Y is X else Y - center
+    own = np.einsum("ij,ij->i", left, left)
+    other = own if Y is X else np.einsum("ij,ij->i", right, right)
+    if rate is None:
+        return left, right, own, other, 2.0 * ROUNDING / RELATIVE * own
+    if not has_lost_digits(own, other, rate):
+        return left, right, own, other, np.zeros(len(X))
+    error = ROUNDING * (own + np.minimum(np.sqrt(own) + np.sqrt(reach), np.sqrt(other.max())) ** 2)
+    return left, right, own, other, np.where(error > ABSOLUTE / rate, reach + error, 0.0)
+
+
+def _mend(D: Array, X: Array, Y: Array, limit: Array) -> None:
+    """Form the distances below the limit of their row anew."""
+    rows = np.flatnonzero(D.min(axis=1) < limit)
+    if rows.size == 0:
+        return
+    doubtful = D[rows] < limit[rows, None]
+    if 8 * np.count_nonzero(doubtful) > doubtful.size:
+        D[rows] = np.where(doubtful, cdist(X[rows], Y, "sqeuclidean"), D[rows])
+    else:
+        i, j = np.nonzero(doubtful)
+        _form_anew(D, X, Y, rows[i], j)
+
+
+def _form_anew(D: Array, X: Array, Y: Array, rows: Index, columns: Index) -> None:
+    """Overwrite entries by sums of squared differences."""
+    step = max(1, BLOCK // X.shape[1])
+    for start in range(0, rows.size, step):
+        i, j = rows[start : start + step], columns[start : start + step]
+        D[i, j] = ((X[i] - Y[j]) ** 2).sum(axis=1)
+
+
 def radial_pullback(X: Array, Y: Array, B: Array) -> Array:
     """Gradient in X of ``sum_ij phi(|x_i - y_j|^2)`` given ``B_ij = phi'(|x_i - y_j|^2)``."""
-    return 2.0 * (B.sum(axis=1)[:, None] * X - B @ Y)
+    center = Y.mean(axis=0)  # the difference of both terms keeps its digits around it
+    return 2.0 * (B.sum(axis=1)[:, None] * (X - center) - B @ (Y - center))
 
 
 def nearest_rows(X: Array, Y: Array) -> tuple[NDArray[np.intp], Array]:
@@ -69,9 +155,5 @@ def nearest_rows(X: Array, Y: Array) -> tuple[NDArray[np.intp], Array]:
 def _settle(X: Array, Y: Array, close: NDArray[np.bool_]) -> NDArray[np.intp]:
     """The nearest of the rows of `Y` that `close` marks, from sums of squared differences."""
     D = np.full(close.shape, np.inf)
-    step = max(1, BLOCK // X.shape[1])
-    rows, columns = np.nonzero(close)
-    for start in range(0, rows.size, step):
-        i, j = rows[start : start + step], columns[start : start + step]
-        D[i, j] = ((X[i] - Y[j]) ** 2).sum(axis=1)
+    _form_anew(D, X, Y, *np.nonzero(close))
     return np.asarray(D.argmin(axis=1))

@@ -9,9 +9,12 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
-__all__ = ["Gaussian"]
+__all__ = ["NEGLIGIBLE", "Gaussian"]
 
 Array = NDArray[np.float64]
+
+# exp(-40) is below the rounding of 1, the largest value.
+NEGLIGIBLE = 40.0
 
 
 class Gaussian(Kernel):
@@ -30,8 +33,10 @@ class Gaussian(Kernel):
         return check_number("gamma", self.gamma, low=0.0, open_low=True)
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        K = squared_distances(X, Y)
-        K *= -self._rate()
+        rate = self._rate()
+        K = squared_distances(X, Y, rate, NEGLIGIBLE / rate)
+        with np.errstate(over="ignore"):  # what overflows is infinitely far away
+            K *= -rate
         return np.exp(K, out=K)
 
     def _diag(self, X: Array) -> Array:

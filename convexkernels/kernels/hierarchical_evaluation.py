@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from threadpoolctl import ThreadpoolController
 
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.distances import center_of, has_lost_digits
 
 if TYPE_CHECKING:
     from convexkernels.kernels.hierarchical_tree import KernelTree, Place
@@ -31,14 +33,20 @@ Rows = slice
 
 # Entries of a tile: what all nodes of a tile need at a time should stay in the second-level cache.
 TILE_ROWS, TILE_COLUMNS = 64, 512
+# Squared length of a scaled row from which on products round distances to rows as long by more than 1e-12.
+LONGEST = 500.0
 
 
 @dataclass(eq=False)
 class _Leaf:
-    """A leaf on given points: one product of `left` and `right` is ``log(2 q) - S``."""
+    """A leaf on given points: one product of `left` and `right` is ``log(2 q) - S``.
+
+    Of rows that are `long`, that product loses small S.
+    """
 
     left: Array
     right: Array
+    long: Array
 
 
 @dataclass(eq=False)
@@ -67,7 +75,7 @@ class TreeEvaluation:
     def __post_init__(self) -> None:
         other = self.X if self.Z is None else self.Z
         # Differences do not change, and squared lengths cancel less, around the mean.
-        centre = other.mean(axis=0)
+        centre = center_of(other)
         self._left, self._right = self.X - centre, other - centre
         self._live = self._reachable()
         self._leaves = {}
@@ -105,7 +113,8 @@ class TreeEvaluation:
             )
         left = np.column_stack([2.0 * A, self._shift(i) - a, -np.ones(len(A))])
         right = np.column_stack([B, np.ones(len(B)), b])
-        return _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)))
+        long = a > LONGEST if has_lost_digits(a, b) else np.zeros(len(a), dtype=bool)
+        return _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)), long)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,10 +152,20 @@ class TreeEvaluation:
 
     def leaf_values(self, i: int, rows: Rows, out: Array) -> None:
         """What leaf `i` passes on, ``2 q k`` (k itself where it is the root), for a block of rows of two tables."""
-        leaf = self._leaf(i)
-        np.matmul(leaf.left[rows], leaf.right, out=out)
+        self._exponents(i, rows, slice(0, self.shape[1]), out)
         np.minimum(out, self._shift(i), out=out)
         np.exp(out, out=out)
+
+    def _exponents(self, i: int, rows: Rows, columns: slice, out: Array | None) -> Array:
+        """``log(2 q) - S`` of a leaf on one tile."""
+        leaf = self._leaf(i)
+        value = np.matmul(leaf.left[rows], leaf.right[:, columns], out=out)
+        long = np.flatnonzero(leaf.long[rows])
+        if long.size:
+            place, other = self.tree.places[i], self.X if self.Z is None else self.Z
+            x, z = (table[:, list(place.features)] for table in (self.X[rows][long], other[columns]))
+            value[long] = self._shift(i) - cdist(x, z, "sqeuclidean", w=self.squares[place.weights])
+        return value
 
     def _values(self, rows: Rows, columns: slice, out: Array | None = None) -> dict[int, Array]:
         """What every node passes on, on one tile; the root's is k and goes into `out`."""
@@ -156,8 +175,7 @@ class TreeEvaluation:
             place = self.tree.places[i]
             target = out if i == root and out is not None else None
             if place.is_leaf:
-                leaf = self._leaf(i)
-                value = np.matmul(leaf.left[rows], leaf.right[:, columns], out=target)
+                value = self._exponents(i, rows, columns, target)
             else:
                 total = 2.0 * float(self.squares[place.weights].sum()) - self._shift(i)
                 parts = [kept[child] for child in place.children if child in kept]

@@ -16,6 +16,11 @@ __all__ = ["Matern", "MaternProfile", "refuse_kinks"]
 
 Array = NDArray[np.float64]
 
+# Beyond this distance every Matern kernel is 0, and polynomials in the distance do not overflow below it.
+FARTHEST = 1e5
+# Beyond this many lengths, and ten more per order, values are below the rounding of 1.
+NEGLIGIBLE = 40.0
+
 
 class MaternProfile:
     """The one-variable function behind both Matern kernels.
@@ -113,10 +118,15 @@ class Matern(Kernel):
     def _radius(self, X: Array, Y: Array, length: float, smoothing: float) -> Array:
         # Rounding of the fast distances, 1e-8 between equal points, is harmless only where the
         # kernel is flat at 0; rougher ones would become indefinite by as much.
-        D = cdist(X, Y, "sqeuclidean") if self.order < 2 else squared_distances(X, Y)
-        D /= length * length
+        rough = self.order < 2
+        reach = (NEGLIGIBLE + 10.0 * self.order) * length
+        D = cdist(X, Y, "sqeuclidean") if rough else squared_distances(X, Y, 1.0 / length / length, reach * reach)
+        with np.errstate(over="ignore"):
+            D /= length
+            D /= length
         D += smoothing * smoothing
-        return np.sqrt(D, out=D)
+        np.sqrt(D, out=D)
+        return np.minimum(D, FARTHEST, out=D)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         profile, length, smoothing = self._checked()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["Linear", "Polynomial"]
 
 Array = NDArray[np.float64]
+
+# Sums of many values of e to this power, and their squares, are still far from the largest float.
+LARGEST_EXPONENT = 345.0
 
 
 class Polynomial(Kernel):
@@ -35,12 +39,22 @@ class Polynomial(Kernel):
 
     def _gram(self, X: Array, Y: Array) -> Array:
         degree, offset = self._checked()
+        self._refuse_overflow(X, Y, degree, offset)
         K = X @ Y.T
         K += offset
         return K**degree if degree > 1 else K
 
+    def _refuse_overflow(self, X: Array, Y: Array, degree: int, offset: float) -> None:
+        largest = X.shape[1] * float(np.abs(X).max()) * float(np.abs(Y).max()) + offset
+        if degree * np.log(max(largest, 1.0)) > LARGEST_EXPONENT:
+            raise InvalidInputError(
+                f"{self!r} overflows float64 on X, whose inner products reach {largest:.3g}; scale the features "
+                "to [-1, 1] or lower the degree."
+            )
+
     def _diag(self, X: Array) -> Array:
         degree, offset = self._checked()
+        self._refuse_overflow(X, X, degree, offset)
         return (np.einsum("ij,ij->i", X, X) + offset) ** degree
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:

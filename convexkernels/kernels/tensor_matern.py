@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.matern import MaternProfile, refuse_kinks
+from convexkernels.kernels.matern import FARTHEST, MaternProfile, refuse_kinks
 from convexkernels.validation import check_number
 
 __all__ = ["TensorMatern"]
@@ -54,12 +54,22 @@ class TensorMatern(Kernel):
         t += smoothing * smoothing
         return np.sqrt(t, out=t)
 
+    def _farthest(self, X: Array, Y: Array, length: float) -> float:
+        """Differences in one feature are cut to this, where values are 0, if their products could overflow."""
+        spread = float(max(X.max(), Y.max()) - min(X.min(), Y.min())) / length
+        powers = self.order * X.shape[1]  # of the polynomial in front of the exponential
+        return np.inf if powers * np.log1p(spread) < 690.0 else length * min(FARTHEST, np.expm1(690.0 / powers))
+
     def _gram(self, X: Array, Y: Array) -> Array:
         profile, length, smoothing = self._checked()
         total = np.full((X.shape[0], Y.shape[0]), -smoothing * X.shape[1])
+        farthest = self._farthest(X, Y, length)
         factor = None
         for x, y in zip(X.T, Y.T, strict=True):
-            t = self._radius(x[:, None] - y, length, smoothing)
+            difference = x[:, None] - y
+            if farthest < np.inf:
+                np.clip(difference, -farthest, farthest, out=difference)
+            t = self._radius(difference, length, smoothing)
             total += t
             if self.order != 1:
                 value = profile.value(t)

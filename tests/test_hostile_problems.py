@@ -1,0 +1,97 @@
+"""Problems that broke bounds, solvers or checks once: each is kept as it was found."""
+
+import numpy as np
+import pytest
+
+import convexkernels as ck
+
+
+def relative(a, b):
+    return abs(a - b) / max(abs(a), abs(b))
+
+
+# --- distances that are small next to the lengths of the rows -------------------------------------
+
+
+def one_far_row(far, m=60):
+    X = np.random.default_rng(0).random((m, 3))
+    X[m // 2] = far
+    return X
+
+
+def two_clusters(far, m=60):
+    X = np.random.default_rng(0).random((m, 3))
+    X[::3] += far
+    return X
+
+
+def differences(X, Y, weights=1.0):
+    """Squared distances in extended precision, without an identity."""
+    return ((weights * (X[:, None, :].astype(np.longdouble) - Y[None, :, :])) ** 2).sum(axis=2)
+
+
+def matern(X, Y, length):
+    r = np.sqrt(differences(X, Y)) / length
+    return (1.0 + r) * np.exp(-r)
+
+
+def product_matern(X, Y):
+    t = np.abs(X[:, None, :].astype(np.longdouble) - Y[None, :, :])
+    return ((1.0 + t) * np.exp(-t)).prod(axis=2)
+
+
+RADIAL = {
+    "gaussian": (ck.Gaussian(2.0), lambda X, Y: np.exp(-2.0 * differences(X, Y))),
+    "wide gaussian": (ck.Gaussian(1e-3), lambda X, Y: np.exp(-1e-3 * differences(X, Y))),
+    "matern": (ck.Matern(2), lambda X, Y: matern(X, Y, 1.0)),
+    "short matern": (ck.Matern(2, 0.05), lambda X, Y: matern(X, Y, 0.05)),
+    "tensor matern": (ck.TensorMatern(2), product_matern),
+    "tree": (
+        ck.HierarchicalGaussian(
+            [0.7, 0.4],
+            [ck.HierarchicalGaussian([1.0, 2.0], features=[0, 1]), ck.HierarchicalGaussian([1.5], features=[2])],
+        ),
+        lambda X, Y: np.exp(
+            -0.98 * (1.0 - np.exp(-differences(X[:, :2], Y[:, :2], [1.0, 2.0])))
+            - 0.32 * (1.0 - np.exp(-differences(X[:, 2:], Y[:, 2:], [1.5])))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RADIAL)
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e6, 1e8])
+@pytest.mark.parametrize("table", [one_far_row, two_clusters])
+def test_radial_kernels_keep_small_distances(name, far, table):
+    kernel, formula = RADIAL[name]
+    X = table(far)
+    rest = X[5:40] + 0.01
+    for K, exact in ((kernel(X), formula(X, X)), (kernel(X, rest), formula(X, rest))):
+        assert np.abs(K - exact).max() < 1e-11
+
+
+def test_a_far_row_does_not_move_the_optimum():
+    X = one_far_row(1e8)
+    y = np.where(np.random.default_rng(1).random(60) < 0.5, -1.0, 1.0)
+    family = ck.Candidates([ck.Gaussian(1.0), ck.Gaussian(4.0)], normalize="none")
+    exact = ck.Candidates([np.exp(-g * differences(X, X)).astype(float) for g in (1.0, 4.0)], normalize="none")
+    found = ck.KernelLearning(family, ck.Hinge(10.0), X, y).solve(tol=1e-9)
+    reference = ck.KernelLearning(exact, ck.Hinge(10.0), None, y).solve(tol=1e-9)
+    assert relative(found.value, reference.value) < 1e-8
+
+
+def test_rows_of_any_magnitude_make_no_warning():
+    X = np.random.default_rng(0).random((20, 3))
+    X[0] = 1e150
+    for kernel in (ck.Gaussian(1e300), ck.Matern(5, 1e-160), ck.TensorMatern(4, 1e-60), ck.Matern(1.7)):
+        K = kernel(X)
+        assert np.isfinite(K).all()
+        assert (K[0, 1:] == 0.0).all()
+
+
+def test_polynomials_that_overflow_are_refused():
+    X = np.random.default_rng(0).random((20, 3))
+    X[0] = 1e150
+    for call in (ck.Polynomial(3), ck.Polynomial(3).diag):
+        with pytest.raises(ck.InvalidInputError, match=r"overflows float64.*scale the features"):
+            call(X)
