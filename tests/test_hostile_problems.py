@@ -95,3 +95,55 @@ def test_polynomials_that_overflow_are_refused():
     for call in (ck.Polynomial(3), ck.Polynomial(3).diag):
         with pytest.raises(ck.InvalidInputError, match=r"overflows float64.*scale the features"):
             call(X)
+
+
+# --- machines: rows of K that are 0, matrices of any scale ----------------------------------------
+
+
+def losses(C, intercept):
+    return [
+        ck.Hinge(C, intercept=intercept),
+        ck.EpsilonInsensitive(C, 0.1, intercept=intercept),
+        ck.Pinball(C, 0.3, intercept=intercept),
+    ]
+
+
+def labels_for(loss, rng, X):
+    targets = X[:, 0] + 0.5 * rng.normal(size=len(X))
+    return np.where(targets > 0, 1.0, -1.0) if isinstance(loss, ck.Hinge) else targets
+
+
+def test_rows_without_features():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((60, 5)) < 0.2, 1.0, 0.0)
+    y = np.where(rng.random(60) < 0.5, 1, -1)
+    assert not X.any(axis=1).all()
+    ck.MultipleKernelSVC(kernels=[ck.Linear()], intercept=False).fit(X, y)
+    for loss in losses(1.0, False) + losses(1e4, False):
+        problem = ck.KernelLearning(ck.Candidates([ck.Linear()]), loss, X, y)
+        assert problem.solve(tol=1e-4).status.is_success
+
+
+@pytest.mark.parametrize("kernel", [ck.Linear(), ck.Polynomial(3), ck.Gaussian(0.05)], ids=repr)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_machines_on_matrices_of_scale_1e6(kernel, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    for loss in losses(1.0, intercept):
+        y = labels_for(loss, rng, X)
+        family = ck.Candidates([1e6 * kernel], normalize="none")
+        assert ck.KernelLearning(family, loss, X, y).solve(tol=1e-6).status.is_success
+
+
+def test_machine_on_a_factor_agrees_with_a_conic_solver():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=60) > 0, 1.0, -1.0)
+    problem = ck.KernelLearning(ck.Candidates([1e9 * ck.Linear()], normalize="none"), ck.Hinge(1.0), X, y)
+    cp = pytest.importorskip("cvxpy")
+    v, b = cp.Variable(3), cp.Variable()
+    slack = cp.sum(cp.pos(1.0 - cp.multiply(y, X @ v + b)))
+    reference = cp.Problem(cp.Minimize(0.5e-9 * cp.sum_squares(v) + slack)).solve(solver="CLARABEL")
+    evaluation = problem.evaluate(np.ones(1), tol=1e-7)
+    assert relative(evaluation.upper, reference) < 1e-5
+    assert relative(evaluation.value, reference) < 1e-5

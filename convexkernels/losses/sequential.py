@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 FAST = {"contract", "reassoc", "nsz", "nnan", "arcp"}
 # Stands for "this coefficient cannot move that way"; finite, so that sums and squares with it stay ordered.
 BLOCKED = 1e150
+# Stands for the diagonal of a row that is 0; products of two of it are not 0.
+SMALLEST = 1e-150
 
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
@@ -208,7 +210,7 @@ def ascend_free(
                 return iteration, gap
         i = _find(gains, best)
         row = K[i]
-        own = max(diagonal[i], 1e-300)
+        own = max(diagonal[i], SMALLEST)
         slope_i = max(0.0, g[i] + up[i]) + min(0.0, g[i] + down[i])
         best = _joint_gains(slope_i, own, g, up, down, diagonal, row, gains)
         gains[i] = 0.0
@@ -219,7 +221,7 @@ def ascend_free(
             step_j = 0.0
         else:
             slope_j = max(0.0, g[j] + up[j]) + min(0.0, g[j] + down[j])
-            c, cross = max(diagonal[j], 1e-300), row[j]
+            c, cross = max(diagonal[j], SMALLEST), row[j]
             low_j, high_j = _room(w[j], lo[j], hi[j], eps[j], slope_j - cross * slope_i / own)
             det = max(own * c - cross * cross, 1e-14 * own * c)
             step_i = min(max((c * slope_i - cross * slope_j) / det, low_i), high_i)

@@ -12,7 +12,7 @@ from scipy.linalg import cho_solve
 from convexkernels.linalg import shifted_cholesky
 from convexkernels.losses.base import BoxDual, Loss
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
-from convexkernels.losses.sequential import ascend_free, ascend_pairs
+from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 
@@ -115,6 +115,7 @@ def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, dead
     w = w.copy()
     g = _residual(K, dual, w)
     budget, last, fruitless = 4 * m + 200, np.inf, 0
+    inside, reached = w, np.inf
     for round_ in range(60):
         _, gap = ascend(K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, tol, budget)
         g = _residual(K, dual, w)  # drop what rounding has added up
@@ -123,16 +124,22 @@ def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, dead
             break
         last = gap
         if round_ == 1 and m <= LARGEST_INTERIOR:
-            w = _from_inside(K, dual, w, intercept, tol, deadline)
-            g = _residual(K, dual, w)
+            w, reached = _from_inside(K, dual, w, intercept, tol, deadline)
+            if reached <= tol:
+                break
+            inside, g = w.copy(), _residual(K, dual, w)
         if _newton(K, dual, w, g, intercept):
             g = _residual(K, dual, w)
         budget = min(2 * budget, 20 * m + 20000)
+    if reached < np.inf and _gap(K, dual, w, intercept) > reached:
+        w = inside  # rounding of K w can make later steps lose what was reached
     return _balance(w) if intercept else w
 
 
-def _from_inside(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, deadline: float | None) -> Array:
-    """The better of `w` and the answer of the interior-point method, moved onto the bounds it is close to."""
+def _from_inside(
+    K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, deadline: float | None
+) -> tuple[Array, float]:
+    """The best of `w` and the answer of the interior-point method, moved onto the bounds it is close to or not."""
     K64 = K.astype(np.float64, copy=False)
     full = max(float(dual.hi.max()), -float(dual.lo.min()))
     # Bounds far above every coefficient spoil the scaling: solve with lower ones unless they turn out active.
@@ -145,12 +152,23 @@ def _from_inside(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float,
         limit = min(full, 1e3 * limit)
     width = 1e-9 * (hi - lo)
     found = np.clip(found, dual.lo, dual.hi)
-    found = np.where(np.abs(found) <= width, 0.0, found)
-    found = np.where(dual.hi - found <= width, dual.hi, np.where(found - dual.lo <= width, dual.lo, found))
-    if intercept:
-        found = _balance(found)
-    values = [float(dual.lin @ v - dual.eps @ np.abs(v) - 0.5 * v @ (K64 @ v)) for v in (w, found)]
-    return found if values[1] > values[0] else w
+    moved = np.where(np.abs(found) <= width, 0.0, found)
+    moved = np.where(dual.hi - moved <= width, dual.hi, np.where(moved - dual.lo <= width, dual.lo, moved))
+    best = w, _gap(K64, dual, w, intercept)
+    for trial in (moved, found):
+        v = _balance(trial) if intercept else trial
+        gap = _gap(K64, dual, v, intercept)
+        if gap < best[1]:
+            best = v, gap
+    return best
+
+
+def _gap(K: Array, dual: BoxDual, w: Array, intercept: bool) -> float:
+    """Relative duality gap of w with its best intercept."""
+    g = _residual(K, dual, w)
+    b = best_intercept(g, dual) if intercept else 0.0
+    primal, value = box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, g, b)
+    return float((primal - value) / max(abs(primal), abs(value), 1e-300))
 
 
 def _residual(K: Array, dual: BoxDual, w: Array) -> Array:
