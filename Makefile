@@ -4,6 +4,7 @@
 #   make test    run the whole test suite (two processes)
 #   make lint    ruff and mypy
 #   make claims  check the theorems of the papers numerically
+#   make formulas  write docs/formulas.md: where every formula of the papers is implemented
 #   make clean   remove caches and build products;  make distclean also removes .venv
 #
 # The environment is .venv, made once and brought up to date when pyproject.toml changes. An
@@ -22,7 +23,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 # Two test processes share the cores; threads below them would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help demo test lint lint-rules lint-format lint-types claims clean distclean
+.PHONY: help demo test lint lint-rules lint-format lint-types claims formulas clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -46,6 +47,9 @@ lint-types: $(VENV)/.ready-dev
 
 claims: $(VENV)/.ready-dev
 	$(RUN) -m proofs_check
+
+formulas: $(VENV)/.ready-dev
+	$(RUN) docs/formulas.py
 
 $(VENV)/.ready-demo: pyproject.toml | $(VENV)/.made
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[plot,persist]'

@@ -271,7 +271,7 @@ def _slope(kernel: Callable[[Any, Any], Any], X: Array, Y: Array, M: Array, V: A
 
 
 def richardson_derivative(f: Callable[[float], tuple[float, float]], step: float) -> tuple[float, float]:
-    """Derivative at 0 by central differences, extrapolated to step 0 (Ridders 1982), and its error.
+    """Derivative at 0 by central differences, extrapolated to step 0 [Rid82], and its error.
 
     `f` returns the value at t and that value's rounding error; `step`, the largest one taken, is of the
     order of the length over which `f` changes. The answer is the entry of the table with the smallest

@@ -62,7 +62,7 @@ class Cone(ABC):
 class Scaling(ABC):
     """Nesterov and Todd's scaling of a pair (P, S) of interior points: the map with ``W(S) = P``.
 
-    Todd, Toh and Tutuncu (SIAM J. Optim. 1998). In scaled coordinates P and S are the same point `spectrum`, a vector
+    [TTT98]. In scaled coordinates P and S are the same point `spectrum`, a vector
     or a diagonal matrix.
     """
 

@@ -37,7 +37,7 @@ class Layer:
 
     @property
     def squared_norm(self) -> float:
-        """Squared norm in the vector-valued space with kernel ``k diag(a)``."""
+        """Squared norm in the vector-valued space with kernel ``k diag(a)`` [BGR19 (15)]."""
         return float(np.sum(self.a * np.einsum("il,ij,jl->l", self.weights, self.kernel(self.centres), self.weights)))
 
     @property
@@ -78,7 +78,7 @@ def chain(rng: Generator, n_layers: int, X: Array) -> list[Layer]:
 
 
 def measure_projection(subject: tuple[int, int], rng: Generator) -> Verdict:
-    """Projecting every layer changes no value at the data and increases no norm: Theorem 1.
+    """Projecting every layer changes no value at the data [BGR19 (8)] and increases no norm [BGR19 Theorem 1].
 
     The violation is the change of ``f_1 o ... o f_L`` at the data or the increase of a squared norm.
     """
@@ -108,18 +108,18 @@ def measure_projection(subject: tuple[int, int], rng: Generator) -> Verdict:
 
 
 def interpolation_energy(Q: Array, y: Array) -> float:
-    """Outer part of (uP): y'Q^-1 y."""
+    """Outer part of [BGR19 (uP)]: y'Q^-1 y."""
     return float(y @ np.linalg.solve(Q, y))
 
 
 def regression_energy(Q: Array, y: Array, lam: float = 0.1) -> float:
-    """Outer part of (uR), as (16) prints it: squared errors plus lam times the squared norm."""
+    """Outer part of [BGR19 (uR)], as [BGR19 (16)] prints it: squared errors plus lam times the squared norm."""
     alpha = np.linalg.solve(Q + lam * np.eye(y.size), y)
     return float(lam * alpha @ Q @ alpha + np.sum((Q @ alpha - y) ** 2))
 
 
 def measure_one_term(one_term: Callable[[Array, Array, float], float], rng: Generator) -> Verdict:
-    """The two outer terms of (16) equal lam y'(Q + lam I)^-1 y."""
+    """The two outer terms of [BGR19 (16)] equal lam y'(Q + lam I)^-1 y."""
     Q, y = Gaussian(2.0)(separated(rng, 8, 2)), rng.standard_normal(8)
     lam = float(2.0 ** rng.uniform(-15.0, 0.0))
     three, one = regression_energy(Q, y, lam), one_term(Q, y, lam)
@@ -140,7 +140,7 @@ def one_term_without_lam(Q: Array, y: Array, lam: float) -> float:
 
 
 def measure_multilayer(sign: float, rng: Generator) -> Verdict:
-    """a(|sum nu_i (K_2(x_i, x) - K_2(x_i, y))|) is the deep kernel (11) with c = nu and D = 1."""
+    """a(|sum nu_i (K_2(x_i, x) - K_2(x_i, y))|) is the deep kernel [BGR19 (11)] with c = nu and D = 1."""
     X = separated(rng, 6, 2)
     x, y = rng.uniform(0.0, 1.0, (2, 1, 2))
     nu, inner, gamma = rng.standard_normal(6), Polynomial(2), float(rng.uniform(0.2, 2.0))

@@ -1,4 +1,4 @@
-"""The library's concatenated learning against direct evaluations: representer theorem, (16), derivatives."""
+"""The library's concatenated learning against direct evaluations: representer theorem, [BGR19 (16)], derivatives."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def interpolation(n_layers: int, left_out: int = 0) -> Learning:
 
 
 def regression(n_layers: int, left_out: int = 0) -> Learning:
-    """Least squares with (16) as it is printed behind it."""
+    """Least squares with [BGR19 (16)] as it is printed behind it."""
     loss = LeastSquares(LAM, intercept=False)
     return Learning(n_layers, loss, lambda Q, y: regression_energy(Q, y, LAM), left_out)
 
@@ -62,7 +62,7 @@ def problem_for(learning: Learning, layers: list[Layer], X: Array, y: Array) -> 
 
 
 def measure_learned(learning: Learning, rng: Generator) -> Verdict:
-    """The library's value at the projections of random inner functions is theirs, or less.
+    """The library's value at projections of inner functions is theirs, or less [BGR19 (9), Corollary 2, Corollary 3].
 
     Directly evaluated competitors have translates outside the data. Their projections, handed to the library as
     coefficients, must give the same outermost value (its kernel and machine at the data) and no larger norms.

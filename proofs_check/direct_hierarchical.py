@@ -1,4 +1,4 @@
-"""Hierarchical Gaussian kernels evaluated straight from Definition 2.1, one pair of points at a time.
+"""Hierarchical Gaussian kernels evaluated straight from [ST16 Definition 2.1], one pair of points at a time.
 
 Weights may be complex, so that derivatives can be taken by the complex step without cancellation.
 """
@@ -44,7 +44,7 @@ class Node:
 
 
 def evaluate(node: Node, x: Array, z: Array) -> Any:
-    """k(x, z) by (4) at depth 1 and by (7) above."""
+    """k(x, z) by [ST16 (4)] at depth 1 and by [ST16 (5), (6), (7)] above."""
     if not node.children:
         return np.exp(-np.sum(node.w**2 * (x[node.columns] - z[node.columns]) ** 2))
     distance = sum(w**2 * (1.0 - evaluate(child, x, z)) for w, child in zip(node.w, node.children, strict=True))

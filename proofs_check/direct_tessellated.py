@@ -86,14 +86,14 @@ def block_printed(z: Array, x: Array) -> NDArray[np.bool_]:
 
 
 def features(z: Array, x: Array, degree: int, block: Block) -> Array:
-    """N(z, x) of (10) for every row of `z`, shape (len(z), 2q)."""
+    """N(z, x) of [CP20 (10)] for every row of `z`, shape (len(z), 2q)."""
     Z = monomials(z, x, degree)
     first = np.logical_not(block_complement(z, x))
     return np.hstack([Z * first[:, None], Z * block(z, x)[:, None]])
 
 
 def integral(case: Case, x: Array, y: Array, block: Block = block_complement) -> Value:
-    """The defining integral (7) with N from (10)."""
+    """The defining integral [CP20 (7)] with N from [CP20 (10)]."""
     nodes, weights = np.polynomial.legendre.leggauss(case.degree + 1)
     z_axes, w_axes = [], []
     for low, high, u, v in zip(case.a, case.b, x, y, strict=True):
@@ -113,7 +113,7 @@ def integral(case: Case, x: Array, y: Array, block: Block = block_complement) ->
 
 
 def _tail(u: Array, b: Array, zeta: Array) -> tuple[Array, Array]:
-    """T(u, b, zeta) of Corollary 13, and the same with every sign positive."""
+    """T(u, b, zeta) of [CP20 Corollary 13], and the same with every sign positive."""
     upper, lower = b**zeta, u**zeta
     return np.prod((upper - lower) / zeta, axis=-1), np.prod((np.abs(upper) + np.abs(lower)) / zeta, axis=-1)
 
@@ -135,14 +135,14 @@ def _rounded(case: Case, terms: list[Array], sizes: list[Array], x: Array) -> Va
 
 
 def lemma_5(case: Case, x: Array, y: Array) -> Value:
-    """Equation (13): four integrals over boxes, three of which separate x from y."""
+    """[CP20 (13)]: four integrals over boxes, three of which separate x from y."""
     P11, P12, P21, P22 = case.blocks
     parts = ((P11 - P12 - P21 + P22, np.maximum(x, y)), (P12 - P22, x), (P21 - P22, y), (P22, case.a))
     return _four_parts(case, x, y, parts)
 
 
 def gram(case: Case, X: Array, Y: Array) -> Array:
-    """Kernel matrix by Lemma 5 for all pairs of rows at once, points inside the box."""
+    """Kernel matrix by [CP20 Lemma 5] for all pairs of rows at once, points inside the box."""
     P11, P12, P21, P22 = case.blocks
     zeta = _zeta(X.shape[1], case.degree)
     _, delta = exponents(X.shape[1], case.degree)
@@ -166,7 +166,7 @@ def lemma_5_swapped(case: Case, x: Array, y: Array) -> Value:
 
 
 def orthant_polynomial(case: Case, x: Array, y: Array, beta: NDArray[np.bool_]) -> Value:
-    """The polynomial k_beta of Lemma 5, whose first lower limit is y where beta is 1 and x where it is 0."""
+    """The polynomial k_beta [CP20 Lemma 5, (11), (12)]: its first lower limit is y where beta is 1, x where it is 0."""
     P11, P12, P21, P22 = case.blocks
     limit = np.where(beta, y, x)
     parts = ((P11 - P12 - P21 + P22, limit), (P12 - P22, x), (P21 - P22, y), (P22, case.a))
@@ -184,7 +184,7 @@ def _four_parts(case: Case, x: Array, y: Array, parts: tuple[tuple[Array, Array]
 
 
 def corollary_13(case: Case, x: Array, y: Array, third: str = "t_ji(y,x)") -> Value:
-    """Equation (23) with the third map as printed (``t_ij(y,x)``) or as it has to be (``t_ji(y,x)``)."""
+    """[CP20 (23)] with the third map as printed (``t_ij(y,x)``) or as it has to be (``t_ji(y,x)``)."""
     Q, R, Rt, S = case.blocks
     zeta = _zeta(x.size, case.degree)
     outer, outer_yx = _outer(case, x, y), _outer(case, y, x)

@@ -73,14 +73,14 @@ def _children_first(tree: Node) -> list[tuple[Node, int]]:
 
 
 def weighted_sum(tree: Node, x: Array, z: Array) -> float:
-    """The kernel (3) a tree is built on: linear kernels at depth 1, its children above."""
+    """The kernel [ST16 (3)] a tree is built on: linear kernels at depth 1, its children above."""
     if not tree.children:
         return float(np.sum(tree.gamma**2 * tree.w**2 * x[tree.columns] * z[tree.columns]))
     return float(sum(w**2 * evaluate(child, x, z) for w, child in zip(tree.w, tree.children, strict=True)))
 
 
 def gaussian_of_features(tree: Node, x: Array, z: Array) -> float:
-    """(2): exp(-|Phi(x) - Phi(z)|^2 / gamma^2), the distance written with the kernel (3)."""
+    """[ST16 (2)]: exp(-|Phi(x) - Phi(z)|^2 / gamma^2), the distance written with [ST16 (3)]."""
     distance = weighted_sum(tree, x, x) - 2.0 * weighted_sum(tree, x, z) + weighted_sum(tree, z, z)
     return float(np.exp(-distance / tree.gamma**2))
 
@@ -91,7 +91,7 @@ def gaussian_half_distance(tree: Node, x: Array, z: Array) -> float:
 
 
 def product_formula(tree: Node, x: Array, z: Array) -> float:
-    """Lemma A.3: the product of the kernels of width gamma / w_i."""
+    """[ST16 Lemma A.3]: the product of the kernels of width gamma / w_i."""
     if not tree.children:
         return float(np.prod(np.exp(-(tree.w**2) * (x[tree.columns] - z[tree.columns]) ** 2)))
     factors = [
@@ -122,7 +122,7 @@ def _describe(tree: Node) -> dict[str, Any]:
 
 
 def derivative(tree: Node, owner: Node, i: int, x: Array, z: Array, *, factor: bool = True) -> float:
-    """Lemma 4.1 as a recursion; `factor` says whether the lower-layer formula keeps the factor k, missing in print."""
+    """[ST16 Lemma 4.1] as a recursion; `factor` says whether its second formula keeps the factor k, lost in print."""
     k = float(evaluate(tree, x, z))
     if tree is owner:
         if not tree.children:
@@ -137,7 +137,7 @@ def derivative(tree: Node, owner: Node, i: int, x: Array, z: Array, *, factor: b
 
 
 def derivative_by_distance(tree: Node, owner: Node, i: int, x: Array, z: Array) -> float:
-    """Lemma A.6: -2 w_j |Phi_j(x) - Phi_j(z)|^2 k / gamma^2, the distance written with the child's kernel."""
+    """[ST16 Lemma A.6]: -2 w_j |Phi_j(x) - Phi_j(z)|^2 k / gamma^2, the distance written with the child's kernel."""
     child = tree.children[i]
     distance = evaluate(child, x, x) - 2.0 * evaluate(child, x, z) + evaluate(child, z, z)
     return float(-2.0 * tree.w[i] / tree.gamma**2 * distance * evaluate(tree, x, z))
@@ -172,7 +172,7 @@ def measure_derivative(subject: tuple[Callable[..., float], str, int, int], rng:
 
 
 def measure_risk_gradient(keep_loss_slope: bool, rng: Generator) -> Verdict:
-    """Section 4: derivative of the validation risk for fixed alpha, least squares, against the complex step."""
+    """[ST16 Section 4]: derivative of the validation risk for fixed alpha, least squares, against the complex step."""
     tree, _, _ = _draw(rng, 2, 3)
     n = 1 + max(int(column) for node in _leaves(tree) for column in node.columns)
     X, V = rng.uniform(-1.0, 1.0, (6, n)), rng.uniform(-1.0, 1.0, (5, n))
@@ -222,7 +222,7 @@ def one_feature_unseen(rng: Generator) -> tuple[Any, Array]:
 
 
 def product_of_gaussians(rng: Generator) -> tuple[Any, Array]:
-    """k_I k_J on a grid, each universal on its own coordinate."""
+    """k_I k_J on a grid, each universal on its own coordinate [ST16 Lemma A.5]."""
     return _on_grid(lambda a, b: a * b)
 
 

@@ -35,7 +35,7 @@ def spiral(rng: np.random.Generator, m: int) -> tuple[Array, Array]:
 
 
 def measure_gaussian_sign(sign: float, rng: np.random.Generator) -> Verdict:
-    """exp(sign |x - y|^2 / gamma^2) is positive semidefinite, bandwidths as in Section 4.3.3."""
+    """exp(sign |x - y|^2 / gamma^2) is positive semidefinite, bandwidths as in [CP20 (22)]."""
     width = float(np.exp(rng.uniform(np.log(0.3), np.log(10.0))))
 
     def kernel(U: Array, V: Array) -> Array:
@@ -45,7 +45,7 @@ def measure_gaussian_sign(sign: float, rng: np.random.Generator) -> Verdict:
 
 
 def measure_distance_to_target(library: Library, rng: np.random.Generator) -> Verdict:
-    """Closest positive combination of the candidates to K* = y y', in the norms of (20) and (21)."""
+    """Closest positive combination of the candidates to K* = y y', in the norms of [CP20 (20), (21)]."""
     X, y = spiral(rng, 16)
     target = np.outer(y, y)
     stack = [Gaussian(gamma=float(width) ** -2)(X) for width in np.geomspace(0.01, 10.0, 12)]
@@ -83,7 +83,7 @@ def _coefficients(case: direct.Case, X: Array) -> Array:
 
 
 def _bracket_24(A: Array, y: Array, C: float, penalty: float) -> tuple[float, float]:
-    """Rigorous bounds on half the optimum of TK-SDP (24) with ``penalty C delta'e`` in the corner.
+    """Rigorous bounds on half the optimum of TK-SDP [CP20 (24)] with ``penalty C delta'e`` in the corner.
 
     The program is solved by CVXPY and Clarabel as it is stated. For its P, made feasible, and any alpha the
     point ``v = G(P) alpha`` with the least t is feasible and bounds the optimum from above. The column of
@@ -110,7 +110,7 @@ def _bracket_24(A: Array, y: Array, C: float, penalty: float) -> tuple[float, fl
 
 
 def measure_strong_duality(subject: tuple[float, float], rng: np.random.Generator) -> Verdict:
-    """The SDP (24) and the min-max problem (4), solved by two methods, have the same optimum.
+    """The SDP [CP20 (24)] and the min-max problem [CP20 (4)], solved by two methods, have the same optimum.
 
     Each gives rigorous bounds on its own optimum; the two intervals have to overlap. `subject` holds the
     coefficient of ``C delta'e`` in the SDP and the bound on trace P in (4).
@@ -131,7 +131,7 @@ def measure_strong_duality(subject: tuple[float, float], rng: np.random.Generato
 
 
 def measure_scaling(factor: float, rng: np.random.Generator) -> Verdict:
-    """The objective of (6) and (25) is strictly smaller at factor * mu than at mu."""
+    """The objective of [CP20 (6), (25)] is strictly smaller at factor * mu than at mu."""
     y = labels(rng, balanced=False)
     X = rng.uniform(0.0, 1.0, (y.size, 2))
     mu = rng.uniform(0.1, 1.0, 3)

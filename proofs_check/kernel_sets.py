@@ -1,4 +1,4 @@
-"""Learning over sets of kernels: (5) over a span, (6) over the simplex, (17) over all matrices of a trace.
+"""Learning over a span [CP20 (5)], over the simplex [CP20 (6)] and over all matrices of a trace [CP20 (17)].
 
 Every program is stated here directly for CVXPY. Dual and primal points, repaired to be feasible, bound
 its optimum on both sides; so does the library's certificate, and the two intervals have to overlap.
@@ -81,7 +81,7 @@ def measure_simplex(normalize: str, rng: Generator) -> Verdict:
 
 
 def bracket_span(stack: Array, y: Array, C: float, trace: float) -> tuple[float, float]:
-    """Bounds on half the optimum of (5), which asks for K >= 0 on all rows of `stack`, the first of which train.
+    """Bounds on half the optimum of [CP20 (5)], which asks for K >= 0 on all rows of `stack`, the first of which train.
 
     Upper bound: the weights found, moved towards those of the first (positive definite) kernel until K is
     positive semidefinite. Lower bound: `largest_quadratic_form` at the multiplier.
@@ -175,7 +175,7 @@ def diagonal_matrices(m: int) -> Family:
 
 
 def measure_all_matrices(learner: Learner, rng: Generator) -> Verdict:
-    """Half the optimum of (17), for large and small C, is what the library learns."""
+    """Half the optimum of [CP20 (17)], for large and small C, is what the library learns."""
     y = labels(rng, balanced=bool(rng.integers(2)))
     C = float(np.exp(rng.uniform(-2.0, 2.0))) * 2.0 / y.size
     bound = bracket_17(y, C, 2.0)

@@ -44,7 +44,7 @@ def projected_grid(d: int, c: float, spacing: float) -> Array:
 
 
 def measure_cover(constant: float, rng: Generator) -> Verdict:
-    """The library's cover of the ball of radius c by m balls of radius r has r <= constant * c * m^(-1/d).
+    """The library's m balls cover that of radius c, with r <= constant * c * m^(-1/d) [MS16 Lemma 1, (4), (5)].
 
     The violation is the excess of r, or of the distance of some point of the ball from all centres.
     """
@@ -69,7 +69,7 @@ def largest_index(X: Array, centres: Array) -> Cells:
 
 
 def measure_voronoi(assign: Callable[[Array, Array], Cells], rng: Generator) -> Verdict:
-    """Cells of (6): nearest centre, ties to the smallest index, each inside its ball.
+    """Cells of [MS16 Example 1, (6)]: nearest centre, ties to the smallest index, each inside its ball.
 
     Whole numbers make the distances, and so the ties, exact. The violation counts misplaced points.
     """
@@ -100,7 +100,7 @@ def kept_outside(K: Array, left: NDArray[np.bool_], right: NDArray[np.bool_]) ->
 
 
 def measure_zero_extension(extend: Callable[..., Array], rng: Generator) -> Verdict:
-    """The extended kernel (10) is PSD, and reproduces the zero extension of f with the same norm."""
+    """The extended kernel [MS16 Lemma 2, (10)] is PSD, and reproduces the zero extension of f with the same norm."""
     kernel = Gaussian(float(rng.uniform(1.0, 5.0)))
     X, T = rng.uniform(0.0, 1.0, (12, 2)), rng.uniform(0.0, 1.0, (20, 2))
     A = X[_in_cell(X)]
@@ -139,7 +139,7 @@ def unweighted(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
 
 
 def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
-    """The joined kernel k reproduces under the norm (12) of the direct sum, and is 0 across cells.
+    """The joined kernel k reproduces under the norm [MS16 Lemma 3, (12)] of the direct sum, and is 0 across cells.
 
     With ``f = sum_i alpha_i k_j(x_i, .)`` over the x_i in cell j, the inner product of f with k(t, .) in (12) is
     ``sum_j lam_j <f_j, k(t, .)>_j = sum_i lam_j(i) alpha_i k(t, x_i)`` and has to be f(t).
@@ -173,12 +173,12 @@ def nearest(X: Array, centres: Array) -> Cells:
 
 
 def cell_solution(K: Array, y: Array, lam: float, n: int) -> Array:
-    """Coefficients of (2) for least squares: (K + n lam I)^-1 y."""
+    """Coefficients of [MS16 (2)] for least squares: (K + n lam I)^-1 y."""
     return np.asarray(np.linalg.solve(K + n * lam * np.eye(y.size), y), dtype=np.float64)
 
 
 def measure_one_svm(join: Join, rng: Generator) -> Verdict:
-    """The predictor (3) of the cells, solved one by one, equals the library's one SVM with the joined kernel.
+    """The predictor [MS16 (3)] of the cells, solved one by one, is one SVM with the joined kernel [MS16 (15)].
 
     (1) with lambda = 1 is ``min |f|^2 + sum (y - f)^2 / n``: least squares of price n in the library.
     """
@@ -205,7 +205,7 @@ def measure_one_svm(join: Join, rng: Generator) -> Verdict:
 
 
 def measure_rescaled(factor: Callable[[int, int], float], rng: Generator) -> Verdict:
-    """(2) on a cell equals (1) on the cell's own data with lambda multiplied by factor(n, n_j)."""
+    """[MS16 (2)] on a cell equals [MS16 (1)] on the cell's own data with lambda multiplied by factor(n, n_j)."""
     X, y, cells, lam, gamma = _problem(rng)
     j = int(np.argmax(np.bincount(cells, minlength=3)))
     own = cells == j
@@ -219,7 +219,7 @@ def measure_rescaled(factor: Callable[[int, int], float], rng: Generator) -> Ver
 
 
 def measure_additive_risk(join: Callable[[Array, Cells], float], rng: Generator) -> Verdict:
-    """The risk of f = sum_j 1_{A_j} f_j is the sum of the risks with the losses L_j (Lemma 9)."""
+    """The risk of f = sum_j 1_{A_j} f_j is the sum of the risks with the losses L_j [MS16 Lemma 9]."""
     _, y, cells, _, _ = _problem(rng)
     losses = (rng.standard_normal(y.size) - y) ** 2
     witness = {"losses": losses, "cells": cells}

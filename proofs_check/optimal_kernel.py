@@ -1,4 +1,4 @@
-"""Theorem 10: which kernel matrix is best for given labels, against the semidefinite program (17).
+"""[CP20 Theorem 10]: which kernel matrix is best for given labels, against the program [CP20 (17)].
 
 Solver answers are never taken at their word. A dual point repaired to be feasible bounds the optimum
 from below, a primal point repaired to be feasible bounds it from above; a claimed value outside the two
@@ -89,7 +89,7 @@ def feasible_dual(alpha: Array, y: Array, cap: float) -> Array:
 
 
 def bracket_17(y: Array, C: float, penalty: float) -> Bracket:
-    """Rigorous bounds on the optimum of (17), from a solve of that very program by CVXPY and Clarabel.
+    """Rigorous bounds on the optimum of [CP20 (17)], from a solve of that very program by CVXPY and Clarabel.
 
     For a fixed v the best K is ``m v v' / |v|^2`` (any K with trace m has largest eigenvalue at most m),
     so ``|v|^2 / m + penalty C sum(delta)`` is attained by a feasible point. For feasible alpha and any K,

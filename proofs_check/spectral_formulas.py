@@ -53,12 +53,12 @@ def psi_without_second(f: Frequencies, X: Array) -> Array:
 
 
 def phi(f: Frequencies, X: Array) -> Array:
-    """Map R^d -> R^D of equation (6): the library's features with phases."""
+    """Map R^d -> R^D of [LLW20 (6)]: the library's features with phases."""
     return Spectral(f.omega, f.other, f.b, f.b_other).transform(X)
 
 
 def phi_of(omega: NDArray[Any], f: Frequencies, X: Array) -> NDArray[Any]:
-    """Equation (6) written down once more, for complex frequencies, too: what derivatives are compared with."""
+    """[LLW20 (6)] written down once more, for complex frequencies, too: what derivatives are compared with."""
     return (np.cos(X @ omega + f.b) + np.cos(X @ f.other + f.b_other)) / np.sqrt(2.0 * f.omega.shape[1])
 
 
@@ -69,7 +69,7 @@ def features_for_training(f: Frequencies, X: Array) -> Any:
 
 
 def nonstationary_kernel(f: Frequencies, x: Array, z: Array) -> float:
-    """(1 / 4D) sum of the four cosines of the Monte Carlo form of (5)."""
+    """(1 / 4D) sum of the four cosines of the Monte Carlo form of [LLW20 (5)]."""
     ux, vx, uz, vz = x @ f.omega, x @ f.other, z @ f.omega, z @ f.other
     return float(np.mean(np.cos(ux - vz) + np.cos(vx - uz) + np.cos(ux - uz) + np.cos(vx - vz)) / 4.0)
 
@@ -116,7 +116,7 @@ def measure_expectation(subject: tuple[bool, Callable[..., float]], rng: Generat
 
 
 def measure_yaglom(density: Array, rng: Generator) -> Verdict:
-    """Complex Gram matrix of (3) for a 2 x 2 spectral density on {omega, omega'}."""
+    """Complex Gram matrix of [LLW20 Theorem 2, (3)] for a 2 x 2 spectral density on {omega, omega'}."""
     f, X = draw(rng, 2, 12), rng.uniform(-2.0, 2.0, (15, 2))
     waves = np.exp(1j * np.stack([X @ f.omega, X @ f.other]))
     K = np.einsum("api,ab,bqi->pq", waves, density, waves.conj()) / f.omega.shape[1]
@@ -163,7 +163,7 @@ def measure_diagonal(
 
 
 def measure_density(variance: Callable[[float], float], rng: Generator) -> Verdict:
-    """E cos(omega tau) over N(0, variance(sigma)) is exp(-tau^2 / (2 sigma^2)); adaptive quadrature."""
+    """E cos(omega tau) over N(0, variance(sigma)) is exp(-tau^2 / (2 sigma^2)) [LLW20 Theorem 1, (2)]; quadrature."""
     sigma, tau = float(rng.uniform(1.5, 3.0)), float(rng.uniform(0.5, 2.0))
     scale = float(np.sqrt(variance(sigma)))
     value, error = quad(lambda u: np.cos(scale * u * tau) * norm.pdf(u), -np.inf, np.inf)
@@ -175,7 +175,7 @@ def measure_density(variance: Callable[[float], float], rng: Generator) -> Verdi
 
 
 def rademacher(features: Array, K: int) -> float:
-    """Complexity of {W : |W|_* <= 1} exactly: the mean over all signs of a spectral norm, over n."""
+    """Complexity [LLW20 Definition 1] of {W : |W|_* <= 1} exactly: mean over all signs of a spectral norm, over n."""
     n = features.shape[0]
     signs = np.array(list(product((-1.0, 1.0), repeat=n * K))).reshape(-1, n, K)
     sums = np.einsum("ni,snk->sik", features, signs)
@@ -183,7 +183,7 @@ def rademacher(features: Array, K: int) -> float:
 
 
 def measure_bound(subject: tuple[Any, Callable[[float, int, int], float]], rng: Generator) -> Verdict:
-    """A bound computed from the trace, n and K is not below the complexity."""
+    """A bound computed from the trace, n and K is not below the complexity [LLW20 Theorem 3, (11)]."""
     feature_map, bound = subject
     n, K = ((1, 4), (2, 3), (3, 2), (1, 1), (4, 2))[int(rng.integers(5))]
     f, X = draw(rng, 2, int(rng.integers(1, 5))), rng.uniform(-1.0, 1.0, (n, 2))
@@ -221,7 +221,7 @@ def _complex_gradient(value: Callable[[NDArray[Any]], Any], at: Array) -> Array:
 
 
 def sine_gradient(f: Frequencies, x: Array, slope: Array) -> Array:
-    """Gradient in Omega of ``slope'phi(x)`` by the library: x [D slope]', D = -(2D)^(-1/2) sin."""
+    """Gradient in Omega of ``slope'phi(x)`` [LLW20 (9)] by the library: x [D slope]', D = -(2D)^(-1/2) sin."""
     return features_for_training(f, x).gradient(slope[None, :])[:, : f.omega.shape[1]]
 
 
@@ -267,10 +267,10 @@ def measure_norm_gradient(scale: Callable[[int], float], rng: Generator) -> Verd
 
 
 def measure_proximal(threshold: Callable[[float], float], rng: Generator) -> Verdict:
-    """U diag(max(sigma - eta, 0)) V' minimises |W - Q|_F^2 / 2 + eta |W|_*: its optimality conditions.
+    """U diag(max(sigma - eta, 0)) V' minimises |W - Q|_F^2 / 2 + eta |W|_* [LLW20 (8), Proposition 1].
 
-    (Q - W) / eta is a subgradient of the trace norm at W exactly when its spectral norm is at most 1 and
-    its inner product with W is ``|W|_*``.
+    Its optimality conditions: (Q - W) / eta is a subgradient of the trace norm at W exactly when its spectral norm is
+    at most 1 and its inner product with W is ``|W|_*``.
     """
     Q, eta = rng.standard_normal((6, 4)), float(rng.uniform(0.3, 2.0))
     sigma = np.linalg.svd(Q, compute_uv=False)

@@ -28,7 +28,7 @@ def inside(rng: Generator, case: Case, m: int, margin: float = 0.0) -> Array:
 
 
 def measure_integral(subject: tuple[Formula, direct.Block, tuple[int, ...]], rng: Generator) -> Verdict:
-    """A formula equals the integral (7), for (x, y) and for (y, x)."""
+    """A formula equals the integral [CP20 (7)], for (x, y) and for (y, x)."""
     formula, block, dimensions = subject
     case = direct.random_case(rng, int(rng.choice(dimensions)), int(rng.integers(0, 3)))
     x, y = inside(rng, case, 2)
@@ -61,7 +61,7 @@ def library_kernel(case: Case, x: Array, y: Array) -> Value:
 
 
 def measure_linearity(combine: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
-    """The map from P to the kernel is linear: Section 3."""
+    """The map from P to the kernel is linear [CP20 Section 3]."""
     first, other = (direct.random_case(rng, 2, 1) for _ in range(2))
     other = Case(other.P, first.a, first.b, first.degree)
     joined = Case(combine(first.P, other.P), first.a, first.b, first.degree)
@@ -76,7 +76,7 @@ def measure_linearity(combine: Callable[[Array, Array], Array], rng: Generator) 
 
 
 def measure_positive(draw_P: Callable[[Generator, int], Array], rng: Generator) -> Verdict:
-    """Every kernel matrix is positive semidefinite."""
+    """Every kernel matrix is positive semidefinite [CP20 Proposition 3]."""
     case = direct.random_case(rng, int(rng.integers(1, 4)), int(rng.integers(0, 2)))
     case = Case(draw_P(rng, case.P.shape[0]), case.a, case.b, case.degree)
     X = inside(rng, case, 20)
@@ -104,7 +104,7 @@ def polynomial_features(X: Array, degree: int) -> Array:
 
 
 def measure_polynomial_criterion(criterion: Callable[[Array], bool], rng: Generator) -> Verdict:
-    """A criterion on P predicts whether Z(x)'PZ(y) is a positive kernel: Lemma 4, both directions."""
+    """A criterion on P predicts whether Z(x)'PZ(y) is a positive kernel, both ways [CP20 Lemma 4, (8)]."""
     X = rng.uniform(-1.0, 1.0, (12, 2))
     Z = polynomial_features(X, 2)
     size = Z.shape[1]
@@ -132,7 +132,7 @@ def positive_diagonal(P: Array) -> bool:
 
 
 def measure_continuity(use_integral: bool, rng: Generator) -> Verdict:
-    """No jump of x -> k(x, y) where a coordinate of x passes that of y.
+    """No jump of x -> k(x, y) where a coordinate of x passes that of y [CP20 Theorem 6].
 
     The jump over a gap of half width h is J + O(h); extrapolating three gaps to 0 leaves J, and the
     extrapolation's own spread is its error estimate.
@@ -166,7 +166,7 @@ def measure_continuity(use_integral: bool, rng: Generator) -> Verdict:
 
 
 def measure_tiles(beta_is_one: Callable[[Array, Array], NDArray[np.bool_]], rng: Generator) -> Verdict:
-    """On a tile the classifier is the sum of the polynomials k_beta(i, gamma)(x_i, z) of Section 3.3."""
+    """On a tile the classifier is the sum of the polynomials k_beta(i, gamma)(x_i, z) [CP20 Section 3.3]."""
     case = direct.random_case(rng, 2, 1)
     X = inside(rng, case, 5)
     alpha = rng.standard_normal(5)
@@ -184,7 +184,7 @@ def measure_tiles(beta_is_one: Callable[[Array, Array], NDArray[np.bool_]], rng:
 
 
 def measure_polynomials_inside(block: direct.Block, rng: Generator) -> Verdict:
-    """The matrix P of Lemma 11 turns a generalized polynomial kernel into a tessellated one."""
+    """The matrix P of [CP20 Lemma 11] turns a generalized polynomial kernel into a tessellated one."""
     n, degree = 2, int(rng.integers(0, 3))
     gamma, _ = direct.exponents(n, degree)
     plain = np.flatnonzero(gamma.sum(axis=1) == 0)
@@ -203,7 +203,7 @@ def measure_polynomials_inside(block: direct.Block, rng: Generator) -> Verdict:
 
 
 def measure_pointwise_density(surplus: int, rng: Generator) -> Verdict:
-    """Some GPK matches a given kernel matrix exactly: Theorem 12, with the degree its proof needs.
+    """Some GPK matches a given kernel matrix exactly [CP20 Definition 9, Theorem 12], with the degree its proof needs.
 
     `surplus` is added to the smallest degree with at least as many monomials as points.
     """
@@ -239,7 +239,7 @@ def count_section_7(n: int, d: int) -> float:
 
 
 def measure_appendix(last_map: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
-    """Appendix A: the constant part of h for a = (0, 0), b = (3, 4) and monomials 1, x_1, z_1."""
+    """[CP20 Appendix A]: the constant part of h for a = (0, 0), b = (3, 4) and monomials 1, x_1, z_1."""
     a, b = np.zeros(2), np.array([3.0, 4.0])
     x, y = rng.uniform(a, b), rng.uniform(a, b)
     gamma, delta = direct.exponents(2, 1)

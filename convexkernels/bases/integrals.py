@@ -1,4 +1,4 @@
-"""The box integrals of Corollary 13, derived symbolically and compiled to tables.
+"""The box integrals of [CP20 Corollary 13], derived symbolically and compiled to tables.
 
 ``T(u, b, zeta) = prod_l (b_l^zeta_l - u_l^zeta_l) / zeta_l`` is the integral of ``z^(zeta - 1)`` over the box
 [u, b]. Every coordinate contributes ``integral_u^b z^k dz = (b - u) r_k(u, b)`` with a polynomial ``r_k`` that
@@ -67,7 +67,7 @@ def interval_ratios(U: Array, b: Array, max_power: int) -> Array:
 
 
 def box_integrals(U: Array, b: Array, basis: MonomialBasis) -> Array:
-    """``T(U_j, b, s + 1)`` for every s in ``basis.sums`` and every column j of `U`.
+    """``T(U_j, b, s + 1)`` of [CP20 Corollary 13] for every s in ``basis.sums`` and every column j of `U`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def box_integrals(U: Array, b: Array, basis: MonomialBasis) -> Array:
 
 
 def symbolic_entry(basis: MonomialBasis, i: int, j: int) -> dict[str, Any]:
-    """One entry of the matrices g, t, t~ and h of Corollary 13 as sympy expressions, with t~ corrected.
+    """One entry of the matrices g, t, t~ and h of [CP20 (23)] as sympy expressions, with t~ corrected.
 
     The printed corollary writes ``t_ij(y, x)`` where ``t~_ij(x, y) = t_ji(y, x)`` is needed.
 

@@ -60,7 +60,7 @@ def monomials(X: Array, powers: Index) -> Array:
 def count_monomials(n: int, degree: int, z_degree: int | None = None) -> int:
     """Number q of monomials ``z^gamma x^delta``, |gamma| + |delta| <= degree and |gamma| <= z_degree.
 
-    With ``z_degree=None`` that is ``binom(2n + degree, degree)`` (Section 5 of Colbert and Peet; the
+    With ``z_degree=None`` that is ``binom(2n + degree, degree)`` ([CP20 Section 5]; the
     count printed in their Section 7 is another number), with ``z_degree=0`` ``binom(n + degree, degree)``.
     """
     top = degree if z_degree is None else min(z_degree, degree)

@@ -1,6 +1,6 @@
 """Evaluation of k(x, y) = integral over [a, b] of N(z, x)' P N(z, y) dz and of its adjoint in P.
 
-With ``P = [[P11, P12], [P21, P22]]`` the four products of indicators regroup (Lemma 5) into
+With ``P = [[P11, P12], [P21, P22]]`` the four products of indicators regroup [CP20 Lemma 5] into
 
     k = (g-part with P11 - P12 - P21 + P22, box from max(x, y))  + (P12 - P22, box from x)
         + (P21 - P22, box from y)  + (P22, the whole box).
@@ -52,7 +52,7 @@ class BoxPoints:
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """P regrouped: `g` = P11 - P12 - P21 + P22, `x` = P12 - P22 and `a` = P22, each (q, q)."""
+    """P regrouped as in [CP20 (13)]: `g` = P11 - P12 - P21 + P22, `x` = P12 - P22 and `a` = P22, each (q, q)."""
 
     g: Array
     x: Array

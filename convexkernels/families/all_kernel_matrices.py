@@ -28,7 +28,7 @@ class AllKernelMatrices(Family):
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (17). The solution says how small the objective of any kernel of that trace
+    [CP20 (17)]. The solution says how small the objective of any kernel of that trace
     can be, and :func:`optimal_kernel_matrix` is it in closed form for the hinge loss. As a kernel, K is a
     function of row numbers.
     """
@@ -123,7 +123,7 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), Theorem 10. (17) is printed with ``t - C sum(delta)``; proof and bound belong to
+    [CP20 Theorem 10]. [CP20 (17)] is printed with ``t - C sum(delta)``; proof and bound belong to
     ``t - 2 C sum(delta)``. The dual variables that go with K are ``s |v| / m`` with ``s = min(1, C m / max |v|)``: they
     maximise ``sum(alpha) - m / 2 |alpha|^2``, the lower bound that holds for every K of trace m, and keep their
     proportions when C cuts them off, so that K is optimal for every C > 0, with value ``|v|^2 (s - s^2 / 2) / m``.

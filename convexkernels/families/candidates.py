@@ -44,7 +44,7 @@ class Candidates(Family):
 
     Notes
     -----
-    Lanckriet et al. (2004); Rakotomamonjy et al. (2008); Colbert and Peet (JMLR 2020), (6) and (25). The matrices are
+    [LCBEJ04], [RBCG08], [CP20 (6), (25)]. The matrices are
     stored as lower triangles in float64 where they fit the memory limit, else in float32, else made anew whenever
     they are used. K costs O(m^2) per kernel of nonzero weight, the adjoint O(l n_support^2).
 

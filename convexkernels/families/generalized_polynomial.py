@@ -29,7 +29,7 @@ class GeneralizedPolynomial(Family):
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (9).
+    [CP20 (9)]
     """
 
     def __init__(self, degree: int, trace: float = 1.0) -> None:

@@ -34,8 +34,8 @@ def kernel_library(
     Returns
     -------
     list of (name, kernel, columns)
-        ``(n_bandwidths + max_degree) (n + 1)`` candidates, 13 (n + 1) by default as in Colbert and Peet (JMLR 2020),
-        Section 8; for a table of one feature, half of them, because "all" and "each" are the same there.
+        ``(n_bandwidths + max_degree) (n + 1)`` candidates, 13 (n + 1) by default as in [CP20 Section 8];
+        for a table of one feature, half of them, because "all" and "each" are the same there.
     """
     n = check_whole_number("n", n, low=1)
     count = check_whole_number("n_bandwidths", n_bandwidths, low=1)
@@ -75,7 +75,7 @@ def random_tessellated_kernels(
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (25), with count = 300 there. :class:`Candidates` computes the Gram matrices of
+    [CP20 (25)], with count = 300 there. :class:`Candidates` computes the Gram matrices of
     kernels of one tessellation together.
     """
     n = check_whole_number("n", n, low=1)

@@ -40,7 +40,7 @@ class Span(Family):
 
     Notes
     -----
-    Lanckriet et al. (2004); Colbert and Peet (JMLR 2020), (5). K is PSD on these points, which does not make k a
+    [LCBEJ04], [CP20 (5)]. K is PSD on these points, which does not make k a
     positive kernel elsewhere. Eigenvalues down to -1e-10 times the trace count as rounding, and so do combinations
     whose matrix is smaller than 3e-7 of their terms: they are not in the span.
     """

@@ -43,7 +43,7 @@ class Tessellated(Family):
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (10) and (24); see :class:`TessellatedKernel` for the corrections.
+    [CP20 (10), (24)]; see :class:`TessellatedKernel` for the corrections.
     """
 
     def __init__(

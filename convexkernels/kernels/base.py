@@ -16,7 +16,7 @@ __all__ = ["Kernel"]
 
 
 class Kernel(ABC, BaseEstimator):
-    """A positive semidefinite function k(x, y), called on tables of points.
+    """A positive semidefinite function k(x, y), called on tables of points [CP20 Definition 2].
 
     Parameters are ordinary constructor arguments stored under their own names, so that
     ``get_params``, ``set_params`` and scikit-learn's ``clone`` work, also through sums and products
@@ -29,7 +29,7 @@ class Kernel(ABC, BaseEstimator):
     """
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
-        """Evaluate the kernel on all pairs of points.
+        """Evaluate the kernel on all pairs of points [BGR19 (4)].
 
         Parameters
         ----------

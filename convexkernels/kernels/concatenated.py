@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class KernelMap(BaseEstimator):
     """A vector-valued function spanned by kernel translates: ``f(x) = sum_i k(z_i, x) c_i``.
 
-    The form that the representer theorem gives every layer of a concatenation.
+    The form that the representer theorem gives every layer of a concatenation [BGR19 (13)].
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ class KernelMap(BaseEstimator):
 
 
 class Concatenated(Kernel):
-    """k(x, y) = outer(g(x), g(y)) with g = f_2 o ... o f_L: the deep kernel of Bohn, Griebel and Rieger.
+    """k(x, y) = outer(g(x), g(y)) with g = f_2 o ... o f_L: the deep kernel [BGR19 (10), (11)].
 
-    Equations (10) and (11) of "A representer theorem for deep kernel learning". A minimizer of a
+    Its matrices as functions of the coefficients of the maps are [BGR19 (14)]. A minimizer of a
     concatenated learning problem is a combination of translates of this kernel, and with it fixed
     any kernel machine can be trained. Positive semidefinite for every choice of the maps, because it
     is a kernel evaluated at images.

@@ -18,7 +18,7 @@ NEGLIGIBLE = 40.0
 
 
 class Gaussian(Kernel):
-    """k(x, y) = exp(-gamma |x - y|^2).
+    """k(x, y) = exp(-gamma |x - y|^2) [ST16 (1)].
 
     Parameters
     ----------

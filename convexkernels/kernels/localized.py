@@ -21,8 +21,9 @@ Array = NDArray[np.float64]
 class Localized(Kernel):
     """k(x, y) = sum_j kernel_j(x, y) / lam_j over the cells j that hold both x and y: 0 across cells.
 
-    Lemmas 2 and 3 of Meister and Steinwart (JMLR 2016): the kernel of the direct sum of the zero-extended spaces of
-    the cells, with ``|f|^2 = sum_j lam_j |f_j|^2``. One machine with it is the machines of all cells at once.
+    The kernel of the direct sum of the zero-extended spaces [MS16 Lemma 2, Lemma 3, (10), (11), (13)] of the cells,
+    with ``|f|^2 = sum_j lam_j |f_j|^2`` [MS16 (12), (14)]. One machine with it is the machines of all cells at once
+    [MS16 (15)].
 
     Parameters
     ----------

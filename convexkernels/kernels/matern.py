@@ -88,7 +88,7 @@ class Matern(Kernel):
     order : float, > 1/2
         The Sobolev order s in one dimension. Whole numbers use the closed form, others the Bessel
         function of scipy. On R^n the kernel reproduces the Sobolev space of order
-        ``order + (n - 1) / 2``: the statement of Bohn, Griebel and Rieger that it "characterizes the
+        ``order + (n - 1) / 2``: the statement of [BGR19 Section 4] that it "characterizes the
         Sobolev space of order s" holds for n = 1 only.
     length : float, > 0
         Length scale, in units of the features. scikit-learn's ``Matern(nu, length_scale)`` is this
@@ -100,7 +100,7 @@ class Matern(Kernel):
 
     Notes
     -----
-    Bohn, Griebel and Rieger print the kernel without its factor; theirs is
+    [BGR19 Section 4] prints the kernel without its factor; theirs is
     ``2^(nu - 1) Gamma(nu)`` times this one (``sqrt(pi / 2)`` for orders 1 and 2), with length 1.
     Without smoothing the kernel is differentiable for ``order > 1``.
     """

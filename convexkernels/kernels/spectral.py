@@ -70,7 +70,7 @@ class Spectral(Kernel):
     """k(x, y) = <psi(x), psi(y)>, psi(x) = (4D)^(-1/2) [cos(Omega'x) + cos(Omega2'x); sin(Omega'x) + sin(Omega2'x)].
 
     That is the mean over i of ``cos(w_i'x - w2_i'y) + cos(w2_i'x - w_i'y) + cos(w_i'(x - y)) + cos(w2_i'(x - y))``,
-    over 4: the Monte Carlo form of (5) in Li, Liu and Wang, "Automated spectral kernel learning" (AAAI 2020).
+    over 4: the Monte Carlo form of [LLW20 (5)], and of [LLW20 (2)] where the kernel is stationary.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class Spectral(Kernel):
     omega2 : array-like of shape (n_features, D), optional
         Frequencies w2_i. Left out they equal `omega`, and the kernel is stationary.
     phase : array-like of shape (D,), optional
-        Given, the features are the map ``phi(x) = (2D)^(-1/2) [cos(Omega'x + b) + cos(Omega2'x + b)]`` of (6) with one
-        phase for both waves; the kernel is that of psi in expectation over uniform phases.
+        Given, the features are the map ``phi(x) = (2D)^(-1/2) [cos(Omega'x + b) + cos(Omega2'x + b)]`` of
+        [LLW20 (6)] with one phase for both waves; the kernel is that of psi in expectation over uniform phases.
     phase2 : array-like of shape (D,), optional
-        A second, independent phase, as (6) is printed. What that has in expectation is a *stationary* kernel; it is
-        here for comparison.
+        A second, independent phase, as [LLW20 (6)] is printed. What that has in expectation is a *stationary*
+        kernel; it is here for comparison.
 
     Notes
     -----

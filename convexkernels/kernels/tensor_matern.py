@@ -30,7 +30,7 @@ class TensorMatern(Kernel):
     Notes
     -----
     Functions in its space may have kinks and (for order 1) even jumps in the derivative along the
-    coordinate axes, not along a diagonal. Bohn, Griebel and Rieger print it without the factors that
+    coordinate axes, not along a diagonal. [BGR19 Section 4] prints it without the factors that
     make k(x, x) = 1: theirs is ``(2^(nu - 1) Gamma(nu))^n`` times this one, ``nu = order - 1/2``.
     Costs O(n_samples_X n_samples_Y n_features).
     """

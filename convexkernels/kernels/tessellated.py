@@ -55,9 +55,9 @@ class TessellatedKernel(Kernel):
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (10), (12) and Corollary 13, with two corrections. The second block of N
-    carries the complement of ``{z >= x}``, as Lemma 5 and (23) use it, not the printed ``{x >= z}``; and the third
-    term of (23) is ``t_ji(y, x)``, without which the function is not even symmetric. Points outside the box are
+    [CP20 (7), (10), Corollary 13] with two corrections. The second block of N carries the complement of
+    ``{z >= x}``, as [CP20 Lemma 5, (23)] use it, not the printed ``{x >= z}``; and the third term of [CP20 (23)] is
+    ``t_ji(y, x)``, without which the function is not even symmetric. Points outside the box are
     moved to its nearest point, in the monomials as well as in the integration limits: the kernel stays PSD
     and every function of its space is constant along the way out of the box.
 
@@ -112,7 +112,7 @@ class GeneralizedPolynomialKernel(Kernel):
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (9). Not universal: its functions are polynomials.
+    [CP20 (8), (9)]. Not universal: its functions are polynomials.
     """
 
     def __init__(self, P: Any, degree: int = 1) -> None:

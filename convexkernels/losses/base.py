@@ -57,7 +57,8 @@ class Loss(ABC):
 
         J(K) = scale * max over alpha in A of  c(alpha) - 1/2 w' K w,     w = coefficients(alpha),
 
-    the function found being ``f = K w + b``. `c` is concave, A convex. Methods see matrices, never tables.
+    the function found being ``f = K w + b``, which minimizes a regularized empirical risk [ST16 (8)], [MS16 (1)]. `c`
+    is concave, A convex. Methods see matrices, never tables.
 
     Attributes
     ----------

@@ -20,12 +20,13 @@ Array = NDArray[np.float64]
 class Hinge(SupportVectorLoss):
     """``J(K) = max sum(alpha) - 1/2 w'Kw``, ``0 <= alpha <= C * weights``, ``w = y * alpha``, ``[y'alpha = 0]``.
 
-    Its primal is ``min over f, b of 1/2 |f|^2 + C sum_i weights_i max(0, 1 - y_i (f(x_i) + b))``.
+    That is the dual [CP20 (3)]. The primal [CP20 (2)] is
+    ``min over f, b of 1/2 |f|^2 + C sum_i weights_i max(0, 1 - y_i (f(x_i) + b))``.
 
     Parameters
     ----------
     C : float, > 0
-        Price of one unit of slack; ``2C = 2 / (m lam)`` in the notation of Colbert and Peet, (24).
+        Price of one unit of slack; ``2C = 2 / (m lam)`` in the notation of [CP20 (24)].
     intercept : bool
         Whether b is fitted. Without it the equality ``y'alpha = 0`` falls away (``gamma = 0`` in the paper).
     """

@@ -20,7 +20,7 @@ class LeastSquares(Loss):
     """``J(K) = lam y'(K + lam I)^-1 y = min over f, b of  sum_i weights_i (y_i - f(x_i) - b)^2 + lam |f|^2``.
 
     In the form of the contract, ``J(K) = 2 lam max over w of  y'w - lam/2 sum w_i^2 / weights_i - 1/2 w'Kw`` with
-    ``[sum w = 0]``; alpha is w, and ``w = (K + lam I)^-1 (y - b)`` at the optimum.
+    ``[sum w = 0]``; alpha is w, and ``w = (K + lam I)^-1 (y - b)`` at the optimum [BGR19 (5), (6)].
 
     Parameters
     ----------

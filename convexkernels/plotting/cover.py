@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class CoverDisplay:
-    """Balls around centres, cells, and the cells that meet a set: Figures 1 to 4 of Meister and Steinwart (JMLR 2016).
+    """Balls around centres, cells, and the cells that meet a set [MS16 (7), Figure 1, Figure 2, Figure 3, Figure 4].
 
     Parameters
     ----------

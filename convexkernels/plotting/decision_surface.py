@@ -20,7 +20,7 @@ MOST_LINES = 150
 
 
 class DecisionSurfaceDisplay:
-    """The function a classifier decides by, over its two features, as in Figure 6 of Colbert and Peet (JMLR 2020).
+    """The function a classifier decides by, over its two features, as in [CP20 Figure 6].
 
     For two classes: the value, with the boundary (solid) and the margins -1 and 1 (dashed). For more: the class
     that wins. A tessellated kernel divides the plane by the lines through the coordinates of the support vectors;

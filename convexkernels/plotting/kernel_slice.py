@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 class KernelSliceDisplay:
     """How similar a point is to a fixed one: k(x0, .) along one feature, or over two.
 
-    The other features stay as they are at x0. Figure 1b of Colbert and Peet (JMLR 2020) shows four such slices.
+    The other features stay as they are at x0. [CP20 Figure 1] shows four such slices.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class KernelLearning:
 
     Notes
     -----
-    Lanckriet et al. (2004); Colbert and Peet (JMLR 2020), (4). A point (theta, alpha) is measured by the
+    [LCBEJ04], [CP20 (4)]. A point (theta, alpha) is measured by the
     problem, whoever found it: the primal objective at theta is an upper bound of the optimum, and
     ``c(alpha) - 1/2 sigma(A*(w w'))``, with the adjoint A* of theta -> K(theta) and the support function sigma of
     Theta, a lower bound, for inexact alpha too.

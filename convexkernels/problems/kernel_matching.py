@@ -1,4 +1,4 @@
-"""How closely a family can imitate a given kernel matrix: (20) and (21) of the tessellated-kernel paper."""
+"""How closely a family can imitate a given kernel matrix [CP20 (20), (21)]."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class KernelMatching:
     target : array-like of shape (m, m)
         Symmetric, for example the matrix of :func:`optimal_kernel_matrix`.
     norm : {"one", "infinity"}
-        Mean of ``|K_ij - target_ij|`` (20), or the largest of them (21).
+        Mean of ``|K_ij - target_ij|`` [CP20 (20)], or the largest of them [CP20 (21)].
     memory_limit : float, optional
         Bytes, checked before allocation.
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), 4.3.3. A linear program for weights, a semidefinite one for a matrix. The lower
+    [CP20 Section 4.3.3]. A linear program for weights, a semidefinite one for a matrix. The lower
     bound is ``<Z, target>`` for a Z in the unit ball of the dual norm with ``<Z, K> <= 0`` on the whole cone, made from
     the solver's multipliers and repaired.
     """

@@ -22,6 +22,8 @@ CHUNK = 4096
 class Machine:
     """The functions ``f_k(x) = sum_i w_ki k(x_i, x) + b_k``, with the points of nonzero coefficients only.
 
+    The form that the representer theorem gives the solution [BGR19 (2)].
+
     Attributes
     ----------
     gram_set : Crossing

@@ -66,7 +66,7 @@ class Program:
 def state(problem: KernelLearning) -> Program:
     """State `problem`: ``min sum_k t_k / 2`` with one linear matrix inequality, or one set of cones, per machine.
 
-    For the hinge loss and a matrix parameter this is (24) of Colbert and Peet, word for word:
+    For the hinge loss and a matrix parameter this is [CP20 (24)] word for word, for weights of any sign [CP20 (5)]:
     ``[[G(P), v], [v', t - 2C sum(delta)]] >= 0``, ``v = 1 + nu - delta + gamma y``, ``G = diag(y) K(P) diag(y)``.
 
     Where the weights of a family are >= 0 and ``K = sum_k mu_k L_k L_k'``, the same minimum is that of

@@ -15,7 +15,7 @@ class Envelope(OuterSolver):
     If ``sigma(A*(w w')) = w' K(E) w`` for a fixed E, the saddle problem ``max over alpha of c(alpha) - 1/2 sigma`` is
     the dual of one machine with the matrix K(E). Its w is optimal and the vertex that attains sigma is the optimal
     theta. That is so for generalized polynomial kernels (E = tau I, optimal P of rank one) and for all kernel matrices
-    of a given trace (E = m I; Theorem 10 of Colbert and Peet is the closed form for the hinge loss).
+    of a given trace (E = m I; [CP20 Theorem 10] is the closed form for the hinge loss).
     """
 
     name = "envelope"

@@ -40,7 +40,7 @@ def reduced_direction(mu: Array, gradient: Array) -> tuple[Array, int]:
 
 
 class ReducedGradient(OuterSolver):
-    """SimpleMKL (Rakotomamonjy, Bach, Canu and Grandvalet, JMLR 2008), Algorithm 1.
+    """SimpleMKL [RBCG08 Algorithm 1].
 
     The direction is the reduced gradient with the largest weight as reference coordinate. As long as J decreases
     at the point where the first weight reaches 0, that weight is fixed at 0 and the direction updated; then

@@ -25,7 +25,7 @@ SMALLEST_TOL = 1e-13
 class QuasiNewtonModel:
     """``g'd + d'Bd / 2`` with the limited-memory BFGS matrix B of the last steps (compact form).
 
-    Byrd, Nocedal and Schnabel (Math. Prog. 1994), (2.17): ``B = sigma I - N M^-1 N'``.
+    [BNS94 (2.17)]: ``B = sigma I - N M^-1 N'``.
     """
 
     memory: int
@@ -108,8 +108,8 @@ class SpectralGradient(OuterSolver):
     """Projected gradient steps scaled by a limited-memory quasi-Newton matrix.
 
     J is differentiable with gradient ``-scale / 2 A*(w w')`` (Danskin). Each step minimises a quadratic model
-    of J over Theta by spectral projected gradient (Birgin, Martinez and Raydan, SIAM J. Optim. 2000), as in
-    Schmidt et al. (AISTATS 2009): projections onto Theta are cheap, values of J are not. With ``memory=0``
+    of J over Theta by spectral projected gradient [BMR00], as in
+    [SBFM09]: projections onto Theta are cheap, values of J are not. With ``memory=0``
     the model is a multiple of the identity and the method is spectral projected gradient itself. Machines are
     warm-started and solved to a fraction of the gap still open. Lower bounds combine the dual variables of the last
     iterates.
