@@ -1,4 +1,4 @@
-"""Claims about kernel learning problems: (4), (6), (20), (21), (24), (25) of the tessellated-kernel paper."""
+"""Claims about kernel learning problems [CP20 (4), (6), (20), (21), (24), (25)]."""
 
 from __future__ import annotations
 

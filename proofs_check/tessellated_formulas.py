@@ -1,4 +1,4 @@
-"""Claims about the formulas of the tessellated-kernel paper: integrals, positivity, continuity, counts."""
+"""Claims about the formulas of tessellated kernels: integrals, positivity, continuity, counts."""
 
 from __future__ import annotations
 
