@@ -28,7 +28,7 @@ from convexkernels import (
 from convexkernels.datasets import make_inverse_distance
 from convexkernels.outer import SquaredError
 from convexkernels.outer.concatenated_search import random_start
-from convexkernels.outer.quasi_newton import Limits, descend
+from convexkernels.solvers.nonconvex.bfgs import Limits, descend
 
 PAIRS = {
     "Matern o Polynomial(1)": [Matern(2), Polynomial(1)],

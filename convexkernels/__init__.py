@@ -47,13 +47,14 @@ _HOME = {
     # losses
     "EpsilonInsensitive": "losses",
     "Hinge": "losses",
+    "Logistic": "losses",
     "LeastSquares": "losses",
     "Loss": "losses",
     "Pinball": "losses",
     # problems and solvers
     "KernelLearning": "problems",
     "KernelMatching": "problems",
-    "Machine": "problems",
+    "DecisionFunction": "problems",
     "Program": "problems",
     "ConcatenatedLearning": "outer",
     "HierarchicalLearning": "outer",

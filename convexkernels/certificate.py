@@ -1,6 +1,9 @@
 """What is known about an answer, recomputed from the problem and never taken from a solver."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +24,11 @@ class DualityGap:
 
     upper: float
     lower: float
+
+    @property
+    def value(self) -> float:
+        """Objective at the point behind `upper`."""
+        return self.upper
 
     @property
     def gap(self) -> float:
@@ -55,12 +63,21 @@ class Stationarity:
     residual : float
         Norm of the (projected) gradient at the point, in the coordinates the method searches.
     scale : float
-        The residual a relative statement divides by, for example the norm at the start.
+        The residual that a relative statement divides by. In :meth:`at`, the one meaning it has in the library, a
+        relative residual of 1e-4 says that, to first order, no move of the size of the point lowers the objective by
+        more than 1e-4 of its value.
     """
 
     value: float
     residual: float
     scale: float = 1.0
+
+    @classmethod
+    def at(cls, value: float, gradient: Any, point: Any) -> Stationarity:
+        """The condition at a point, from the gradient and the point in the coordinates of the search."""
+        size = max(1.0, float(np.linalg.norm(point)))
+        residual = float(np.linalg.norm(gradient))
+        return cls(float(value), residual, max(abs(float(value)), 1e-300) / size)
 
     @property
     def relative_residual(self) -> float:

@@ -269,7 +269,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _solvers(arguments: argparse.Namespace) -> None:
-    from convexkernels.solvers.conic import available_solvers
+    from convexkernels.solvers.convex.conic import available_solvers
 
     print(f"{'solver':<12} {'installed':<10} {'usable':<7} remark")
     for name, installed, usable, remark in available_solvers():

@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.certificate import DualityGap
+from convexkernels.certificate import DualityGap, Stationarity
+from convexkernels.clock import Clock
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
-from convexkernels.progress import Silent, as_progress
+from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["Iterate", "OuterSolver", "run"]
 
 Array = NDArray[np.float64]
+
+# A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
+LEAST_GAIN = 1e-9
 
 
 @dataclass(eq=False)
@@ -28,10 +32,13 @@ class Iterate:
 
     Attributes
     ----------
-    theta, alpha : ndarray
-        A point and its machines.
+    theta : ndarray
+        A point.
+    alpha : ndarray or None
+        Dual variables there, for convex problems.
     upper, lower : float
-        The problem's bounds there (`lower` from `alpha`, or from `witness`).
+        The problem's bounds there (`lower` from `alpha`, or from `witness`); of a problem that is not convex its value
+        and -inf.
     stalled : bool
         Whether the solver cannot move any more.
     failed : bool
@@ -40,22 +47,40 @@ class Iterate:
         The solver's own state.
     witness : ndarray, optional
         Dual variables behind `lower` where they are not `alpha`.
+    status : Status, optional
+        Another reason of the solver's own to stop.
+    share : float
+        How much of its work is done, where the solver knows.
     """
 
     theta: Array
-    alpha: Array
+    alpha: Array | None
     upper: float
-    lower: float
+    lower: float = -np.inf
     stalled: bool = False
     failed: bool = False
     memory: Any = field(default=None, repr=False)
     witness: Array | None = None
+    status: Status | None = None
+    share: float = 0.0
 
 
 class OuterSolver(ABC):
-    """A method for the outer problem: settings, and two verbs. The loop is the driver's."""
+    """A method for the outer problem: settings, and two verbs. The loop is the driver's.
+
+    Attributes
+    ----------
+    name : str
+    max_iter : int
+        Steps after which the driver stops, unless it is told another number.
+    values_compare : bool
+        Whether the values of two iterates can be compared: not where each step sees other rows. The last iterate is
+        then the answer, unless the certificate of the first one has the lower value.
+    """
 
     name: str
+    max_iter: int = 10_000
+    values_compare: bool = True
 
     def accepts(self, problem: Any) -> str | None:
         """None when the solver can solve `problem`, else the reason why not."""
@@ -67,7 +92,11 @@ class OuterSolver(ABC):
 
     @abstractmethod
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
-        """Next iterate; `tol` is the relative gap asked for, `deadline` a ``time.monotonic()`` value."""
+        """Next iterate; `tol` is the relative gap or residual asked for, `deadline` a ``time.monotonic()`` value."""
+
+    def findings(self, iterate: Iterate) -> dict[str, Any]:
+        """What the solution has besides its point: ``restarts``, ``trace``, or another ``n_iter``."""
+        return {}
 
 
 @dataclass(eq=False)
@@ -75,13 +104,17 @@ class _Best:
     """Best upper and best lower bound so far; they may come from different iterations."""
 
     theta: Array
-    alpha: Array
+    alpha: Array | None
     upper: float
-    witness: Array
+    witness: Array | None
     lower: float
 
-    def update(self, iterate: Iterate) -> None:
-        if iterate.upper < self.upper:
+    @classmethod
+    def of(cls, iterate: Iterate) -> _Best:
+        return cls(iterate.theta, iterate.alpha, iterate.upper, _witness(iterate), iterate.lower)
+
+    def update(self, iterate: Iterate, compare: bool) -> None:
+        if iterate.upper < self.upper or not compare:
             self.theta, self.alpha, self.upper = iterate.theta, iterate.alpha, iterate.upper
         if iterate.lower > self.lower:
             self.witness, self.lower = _witness(iterate), iterate.lower
@@ -93,8 +126,9 @@ def run(
     *,
     tol: float = 1e-4,
     max_time: float | None = None,
-    max_iter: int = 10_000,
+    max_iter: int | None = None,
     progress: bool | Silent = False,
+    clock: Clock | None = None,
 ) -> Solution:
     """Run `solver` on `problem` until the problem's certificate proves `tol`, or a limit comes first.
 
@@ -102,28 +136,27 @@ def run(
     certified point so far; before there is one, it is raised.
     """
     tol = check_number("tol", tol, low=0.0, open_low=True)
-    check_whole_number("max_iter", max_iter, low=0)
-    if max_time is not None:
-        check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
+    max_iter = solver.max_iter if max_iter is None else check_whole_number("max_iter", max_iter, low=0)
     reason = solver.accepts(problem)
     if reason is not None:
         raise InvalidInputError(f"solver {solver.name!r} does not fit this problem: {reason}")
-    table = as_progress(progress)
-    table.start(f"{problem!r} by {solver.name}")
-    started = time.monotonic()
-    deadline = None if max_time is None else started + max_time
-    history: list[Record] = []
+    clock = Clock(max_time, progress) if clock is None else clock
+    clock.show.start(f"{problem!r} by {solver.name}")
+    deadline = None if np.isinf(clock.max_time) else clock.deadline
 
-    iterate = solver.start(problem, tol, deadline)
-    best = _Best(iterate.theta, iterate.alpha, iterate.upper, _witness(iterate), iterate.lower)
+    first = iterate = solver.start(problem, tol, deadline)
+    best = _Best.of(iterate)
+    history: list[Record] = []
     iteration = 0
-    status: Status | None = None
     try:
         while True:
-            best.update(iterate)
-            record = Record(iteration, best.upper, best.lower, time.monotonic() - started)
-            history.append(record)
-            table.record(record)
+            best.update(iterate, solver.values_compare)
+            history.append(Record(iteration, best.upper, best.lower, clock.seconds))
+            if np.isfinite(best.lower):
+                clock.show.record(history[-1])
+            else:
+                share = max(iterate.share, iteration / max(max_iter, 1))
+                clock.tell(share, f"step {iteration}, value {iterate.upper:.6g}", iterate.theta)
             status = _stop(iterate, best, tol, iteration, max_iter, deadline)
             if status is not None:
                 break
@@ -131,36 +164,70 @@ def run(
             iteration += 1
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+    solution = _concluded(problem, solver, first, iterate, best, status, tol, history, clock)
+    clock.tell(1.0, "done", solution.theta, now=True) if clock.checkpoint is not None else None
+    clock.show.finish(
+        f"{solution.status.name.lower()}: {solution.certificate} after {solution.n_iter} iterations, "
+        f"{solution.seconds:.2f} s"
+    )
+    _warn(solver, solution)
+    return solution
 
+
+def _concluded(
+    problem: Any,
+    solver: OuterSolver,
+    first: Iterate,
+    last: Iterate,
+    best: _Best,
+    status: Status,
+    tol: float,
+    history: list[Record],
+    clock: Clock,
+) -> Solution:
+    """Certify the best point; what the solver believes does not count."""
     certificate = problem.certificate(best.theta, best.alpha, best.witness)
+    if not solver.values_compare and not np.array_equal(best.theta, first.theta):
+        at_first = problem.certificate(first.theta, first.alpha, _witness(first))
+        if not certificate.value <= at_first.value * (1.0 - LEAST_GAIN):
+            best, certificate = _Best.of(first), at_first
+            status = status if status is Status.INTERRUPTED else Status.STALLED
+    success = Status.OPTIMAL if isinstance(certificate, DualityGap) else Status.STATIONARY
     if certificate.holds(tol) and status is not Status.INTERRUPTED:
-        status = Status.OPTIMAL
-    elif status is Status.OPTIMAL:
-        status = Status.NUMERICAL_ERROR  # the running bounds promised more than the problem confirms
-    seconds = time.monotonic() - started
-    table.finish(f"{status.name.lower()}: {certificate} after {iteration} iterations, {seconds:.2f} s")
-    if status is not Status.OPTIMAL:
-        warnings.warn(
-            f"{solver.name} stopped with status {status.name} ({status.value}); {certificate}.",
-            ConvexKernelsWarning,
-            stacklevel=4,
-        )
+        status = success
+    elif status.is_success:  # the running values promised more than the problem confirms
+        status = Status.NUMERICAL_ERROR if success is Status.OPTIMAL else Status.STALLED
     single = getattr(problem, "single", False)
+    alpha, witness = (None if a is None else a[0] if single else a for a in (best.alpha, best.witness))
     return Solution(
-        problem=problem,
-        theta=best.theta,
-        alpha=best.alpha[0] if single else best.alpha,
-        witness=best.witness[0] if single else best.witness,
-        certificate=certificate,
-        status=status,
-        n_iter=iteration,
-        seconds=seconds,
+        problem,
+        best.theta,
+        certificate,
+        status,
+        seconds=clock.seconds,
         history=tuple(history),
         solver=solver.name,
+        alpha=alpha,
+        witness=witness,
+        **{"n_iter": len(history) - 1, **solver.findings(last)},
     )
 
 
-def _witness(iterate: Iterate) -> Array:
+def _warn(solver: OuterSolver, solution: Solution) -> None:
+    """One warning where the method has not reached what it promises."""
+    status = solution.status
+    # A search that sees other rows at every step promises no more than its steps.
+    expected = isinstance(solution.certificate, Stationarity) and not solver.values_compare
+    if status.is_success or (expected and status in (Status.ITERATION_LIMIT, Status.STALLED)):
+        return
+    warnings.warn(
+        f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.",
+        ConvexKernelsWarning,
+        stacklevel=5,
+    )
+
+
+def _witness(iterate: Iterate) -> Array | None:
     return iterate.alpha if iterate.witness is None else iterate.witness
 
 
@@ -169,6 +236,8 @@ def _stop(
 ) -> Status | None:
     if DualityGap(best.upper, best.lower).relative_gap <= tol:
         return Status.OPTIMAL
+    if iterate.status is not None:
+        return iterate.status
     if iterate.failed:
         return Status.NUMERICAL_ERROR
     if iterate.stalled:

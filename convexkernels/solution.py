@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexkernels.certificate import DualityGap
+from convexkernels.certificate import DualityGap, Stationarity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,43 +53,57 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Certified answer of a kernel learning problem.
+    """Answer to a problem, with what is known about it.
 
     Attributes
     ----------
     problem : object
         The problem that was solved; it made the certificate.
     theta : ndarray
-        Parameter of the learned kernel in its family (weights, or the matrix P).
-    alpha : ndarray of shape (n_machines, m) or (m,)
-        Dual variables of the kernel machines at `theta`.
-    witness : ndarray, same shape as `alpha`
-        Dual feasible point behind the lower bound (often `alpha` itself).
-    certificate : DualityGap
-        Bounds on the optimal value, recomputed from `problem` in float64.
+        What was learned: the parameter of the kernel in its family (weights, the matrix P), for curved families their
+        unknowns, followed by log lam where the criterion learns it.
+    certificate : DualityGap or Stationarity
+        Recomputed from `problem`: bounds on the optimal value of a convex problem, or how nearly a point of another
+        is stationary, which says nothing about other points.
     status : Status
     n_iter : int
     seconds : float
     history : tuple of Record
+        For problems that are not convex ``lower`` is -inf.
     solver : str
         Name of the solver that proposed the point.
+    alpha : ndarray of shape (n_outputs, m) or (m,), optional
+        Dual variables behind the upper bound of a convex problem.
+    witness : ndarray, same shape as `alpha`, optional
+        Dual feasible point behind the lower bound (often `alpha` itself).
+    restarts : ndarray of shape (n_restarts,)
+        Final value of each start of a search with several, inf where it was dropped; else empty.
+    trace : dict of str to ndarray
+        What else the solver saw on its way, all of one length.
     """
 
     problem: Any = field(repr=False)
-    theta: NDArray[np.float64] = field(repr=False)
-    alpha: NDArray[np.float64] = field(repr=False)
-    witness: NDArray[np.float64] = field(repr=False)
-    certificate: DualityGap
+    theta: Any = field(repr=False)
+    certificate: DualityGap | Stationarity
     status: Status
     n_iter: int
     seconds: float
     history: tuple[Record, ...] = field(repr=False)
     solver: str
+    alpha: Any = field(default=None, repr=False)
+    witness: Any = field(default=None, repr=False)
+    restarts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+    trace: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     @property
     def value(self) -> float:
-        """Objective at `theta`: the upper bound of the certificate."""
-        return self.certificate.upper
+        """Objective at `theta`."""
+        return self.certificate.value
+
+    @property
+    def n_dropped(self) -> int:
+        """Number of starts that diverged and were left out."""
+        return int(np.count_nonzero(~np.isfinite(self.restarts)))
 
     @property
     def kernel(self) -> Any:
@@ -98,11 +112,11 @@ class Solution:
 
     @property
     def intercept(self) -> Any:
-        """Intercept b of ``f(x) = sum_i w_i k(x_i, x) + b`` with the learned `kernel`."""
+        """Intercept b of ``f(x) = sum_i w_i k(x_i, x) + b`` with the learned `kernel`, per output."""
         return self.problem.intercept(self.theta, self.alpha)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Evaluate the learned machines.
+        """Evaluate the learned functions.
 
         Parameters
         ----------
@@ -110,14 +124,14 @@ class Solution:
 
         Returns
         -------
-        ndarray of shape (n_samples,) or (n_samples, n_machines)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        return self.machine.decision_function(X)
+        return self.function.decision_function(X)
 
     @cached_property
-    def machine(self) -> Any:
-        """The learned functions, kept with their support vectors only."""
-        return self.problem.machine(self.theta, self.alpha)
+    def function(self) -> Any:
+        """The learned functions, kept with their support vectors only: a :class:`DecisionFunction`."""
+        return self.problem.function(self.theta, self.alpha)
 
     def __getstate__(self) -> dict[str, Any]:
         # The status by its name: not every format of stored models knows enumerations.
@@ -126,6 +140,6 @@ class Solution:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, status=Status[state["status"]])
 
-    def verify(self) -> DualityGap:
+    def verify(self) -> DualityGap | Stationarity:
         """Recompute the certificate from the problem and the stored point."""
         return self.problem.certificate(self.theta, self.alpha, self.witness)

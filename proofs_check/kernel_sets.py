@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from convexkernels import AllKernelMatrices, Candidates, Gaussian, Hinge, KernelLearning, Matern, Polynomial, Span
 from convexkernels.checking import Verdict
 from convexkernels.families import Family
-from convexkernels.solvers.conic import Conic
+from convexkernels.solvers.convex.conic import Conic
 from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix, feasible_dual, labels
 
 Array = NDArray[np.float64]

@@ -18,11 +18,11 @@ PACKAGE = ROOT / "convexkernels"
 # Lowest first; a part imports parts of its own line or of lines above it in this list.
 LAYERS = [
     {"exceptions", "validation", "linalg", "cones", "threads", "tables", "datasets", "catalogue"},
-    {"certificate", "solution", "driver", "progress", "checking"},
+    {"certificate", "solution", "clock", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},
     {"losses"},
-    {"families"},
+    {"families", "criteria"},
     {"problems"},
     {"solvers"},
     {"outer", "partition"},
@@ -31,7 +31,7 @@ LAYERS = [
     {"cli", "__main__"},
 ]
 # Parts on one line that know nothing of each other: kernels see points, losses see matrices.
-STRANGERS = [{"kernels", "losses"}, {"outer", "partition"}]
+STRANGERS = [{"kernels", "losses"}, {"families", "criteria"}, {"outer", "partition"}]
 # Calls upwards, made inside functions only: a problem hands itself to the solver it was asked for.
 SANCTIONED_CALLS_UP = {("problems", "solvers")}
 
@@ -310,13 +310,34 @@ def test_every_family_is_in_the_table_of_families():
     assert not missing, f"add an example of each to FAMILIES: {missing}"
 
 
+def test_every_criterion_is_in_the_table_of_criteria():
+    from convexkernels.criteria import CRITERIA, Criterion
+
+    listed = {type(example()) for example in CRITERIA.values()}
+    missing = {cls.__name__: file for cls, file in classes_defined("criteria", Criterion).items() if cls not in listed}
+    assert not missing, f"add an example of each to CRITERIA: {missing}"
+
+
+def test_every_curved_family_is_in_the_table_of_curved_families():
+    from convexkernels.families.curved import CURVED, CurvedFamily
+
+    listed = {type(example()) for example in CURVED.values()}
+    found = classes_defined("families/curved", CurvedFamily)
+    missing = {cls.__name__: file for cls, file in found.items() if cls not in listed}
+    assert found
+    assert not missing, f"add an example of each to CURVED: {missing}"
+
+
 def test_every_solver_is_in_the_table_of_solvers():
     from convexkernels.driver import OuterSolver
-    from convexkernels.solvers import SOLVERS
+    from convexkernels.solvers import SEARCHES, SOLVERS
 
-    listed = {getattr(importlib.import_module(f"convexkernels.solvers.{m}"), c) for m, c in SOLVERS.values()}
-    missing = {cls.__name__: file for cls, file in classes_defined("solvers", OuterSolver).items() if cls not in listed}
-    assert not missing, f"add each to SOLVERS: {missing}"
+    table = [*SOLVERS.values(), *SEARCHES.values()]
+    listed = {getattr(importlib.import_module(f"convexkernels.solvers.{m}"), c) for m, c in table}
+    found = classes_defined("solvers/convex", OuterSolver) | classes_defined("solvers/nonconvex", OuterSolver)
+    missing = {cls.__name__: file for cls, file in found.items() if cls not in listed}
+    assert found
+    assert not missing, f"add each to SOLVERS or SEARCHES: {missing}"
 
 
 def test_every_estimator_is_in_the_table_of_estimators():

@@ -307,7 +307,7 @@ class InterruptedGradient:
 
 
 def test_interruption_returns_the_best_certified_kernel():
-    from convexkernels.solvers.frank_wolfe import FrankWolfe
+    from convexkernels.solvers.convex.frank_wolfe import FrankWolfe
 
     class Interrupted(InterruptedGradient, FrankWolfe):
         pass

@@ -95,7 +95,9 @@ class Measured:
 def test_a_solution_can_be_verified_by_anyone():
     arrays = [np.array([1.0, 2.0]), np.array([3.0]), np.array([5.5])]
     claimed = DualityGap(upper=6.0, lower=5.9)
-    solution = Solution(Measured(), *arrays, claimed, Status.OPTIMAL, 3, 0.1, (Record(0, 6.0, 5.5, 0.1),), "by hand")
+    solution = Solution(
+        Measured(), arrays[0], claimed, Status.OPTIMAL, 3, 0.1, (Record(0, 6.0, 5.5, 0.1),), "by hand", *arrays[1:]
+    )
     assert solution.value == 6.0
     assert solution.certificate is claimed
     assert solution.verify() == DualityGap(6.0, 5.5), "recomputed, not copied"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
-from convexkernels.solvers import conic
-from convexkernels.solvers.conic import Conic, available_solvers
+from convexkernels.solvers.convex import conic
+from convexkernels.solvers.convex.conic import Conic, available_solvers
 
 
 def problem(m=14):

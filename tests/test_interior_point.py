@@ -7,8 +7,8 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.cones import Orthant, SemidefiniteCone
-from convexkernels.solvers.interior_point import InteriorPoint
-from convexkernels.solvers.spectral_gradient import SpectralGradient
+from convexkernels.solvers.convex.interior_point import InteriorPoint
+from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 
 def inside(cone, rng):

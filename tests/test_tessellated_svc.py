@@ -81,7 +81,7 @@ def test_decision_is_that_of_the_solution_computed_with_all_points(moons, fitted
     Z = fitted.scaling_.apply(X)
     w = problem.coefficients(solution.alpha[None, :])[0]
     f = problem.gram_set.cross(solution.theta, Z) @ w
-    expected = f + solution.machine.b
+    expected = f + solution.function.b
     assert np.allclose(expected, fitted.decision_function(X), atol=1e-10)
 
 

@@ -235,6 +235,34 @@ class Tessellation:
         whole = self.whole[basis.sum_index] * np.outer(v, v)[np.ix_(basis.x_index, basis.x_index)]
         return np.block([[g, from_x - g], [from_x.T - g, g - from_x - from_x.T + whole]])
 
+    def pullback(
+        self, M: Array, x: BoxPoints, *, modulo_constants: bool = False, volumes: Array | None = None
+    ) -> Array:
+        """The matrix D with ``<D, P> = <M, K(P)>`` for every P and a symmetric matrix M, shape (2q, 2q).
+
+        `modulo_constants` promises that the rows of M sum to 0. O(m^2 n) without z in the monomials.
+        """
+        basis, n_delta = self.basis, self.basis.width[0]
+        index, sums_of = basis.x_index, basis.sum_index
+        sums = np.empty((len(M), int(basis.width.sum())))
+        if len(basis.sums) > 1:
+            from convexkernels.bases.tiles import shifted_adjoint
+
+            arguments = (x.columns, x.columns, self.upper, *self._tables, M, x.psi, sums)
+            shifted_adjoint(*arguments)
+        sums[:, :n_delta] = (M * (self.volumes(x, x) if volumes is None else volumes)) @ x.psi.T
+        g = _symmetric((x.psi @ sums)[index[:, None], self._tables[-1][sums_of] + index[None, :]])
+        right = x.psi @ M
+        if modulo_constants:
+            right[0] = 0.0
+        reach = np.array([(x.psi * row) @ right.T for row in x.reach])  # (n_sums, n_delta, n_delta)
+        from_x = reach[sums_of, index[:, None], index[None, :]]
+        pairs = x.psi @ right.T
+        if modulo_constants:
+            pairs[0] = 0.0
+        whole = self.whole[sums_of] * pairs[index[:, None], index[None, :]]
+        return np.block([[g, from_x - g], [from_x.T - g, g - from_x - from_x.T + whole]])
+
     def derivative(self, w: Array, x: BoxPoints, rows: NDArray[np.int64], *, modulo_constants: bool = False) -> Array:
         """Derivative of ``(K(P) w)_rows`` in P, shape (n_rows, 2q, 2q): ``<out[r], dP> = (K(dP) w)_r``, symmetric in P.
 
@@ -281,7 +309,7 @@ class Tessellation:
         if len(self.basis.sums) > 1:
             from convexkernels.bases.tiles import shifted_adjoint
 
-            arguments = (x.columns, y.columns, self.upper, *self._tables, w, y.psi, sums)
+            arguments = (x.columns, y.columns, self.upper, *self._tables, w[None, :], y.psi, sums)
             shifted_adjoint(*arguments)
         for start in range(0, len(sums), 1024):
             stop = min(len(sums), start + 1024)

@@ -126,7 +126,7 @@ def shifted_adjoint(
     X: Array, Y: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index, width: Index,
     offset: Index, w: Array, psi: Array, out: Array,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
-    """``out[i, offset[s] + e] = sum_j w_j T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1."""
+    """``out[i, offset[s] + e] = sum_j w_ij T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1; one row w serves all i."""
     m, k = X.shape[1], Y.shape[1]
     n, n_sums, top = X.shape[0], parent.shape[0], horner.shape[1]
     for i in prange(m):
@@ -134,12 +134,13 @@ def shifted_adjoint(
         factors = np.empty((n_sums, BLOCK))
         weight = np.empty(BLOCK)
         x = X[:, i].copy()
+        own = w[i].copy() if w.shape[0] > 1 else w[0].copy()
         out[i, :] = 0.0
         for start in range(0, k, BLOCK):
             stop = min(k, start + BLOCK)
             size = stop - start
             _block_factors(x, Y, start, stop, horner, parent, variable, power, ratios, factors)
-            weight[:size] = w[start:stop]
+            weight[:size] = own[start:stop]
             for v in range(n):
                 for j in range(size):
                     weight[j] *= b[v] - max(x[v], Y[v, start + j])

@@ -52,6 +52,6 @@ class ConvexEstimator(KernelEstimator):
         return {"solver": self.solver, "tol": self.tol}
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.support_ = table.rows[self.solution_.machine.support]
+        self.support_ = table.rows[self.solution_.function.support]
         self.support_vectors_ = rows.points_of(self.support_)
         self.solution_.problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should

@@ -103,7 +103,7 @@ class _CandidateEstimator(ConvexEstimator):
         if not (isinstance(X, np.ndarray) and X.ndim == 3):
             return super()._values(X)
         check_is_fitted(self)
-        rows, machine = np.asarray(X, dtype=np.float64), self.solution_.machine
+        rows, machine = np.asarray(X, dtype=np.float64), self.solution_.function
         gram_set = self.solution_.problem.gram_set
         if len(rows) != len(self.weights_) or not np.isfinite(rows).all():
             raise InvalidInputError(

@@ -104,6 +104,15 @@ class GramSet(ABC):
     def adjoint(self, W: Array) -> Array:
         """D with ``<D, theta> = sum_k w_k' K(theta) w_k`` for the rows w_k of `W`, in the shape of theta."""
 
+    def pullback(self, M: Array) -> Array:
+        """D with ``<D, theta> = <M, K(theta)>`` for a symmetric matrix M, in the shape of theta.
+
+        `adjoint` for a matrix of any rank; by it, from the eigenvectors of M, unless a set knows better.
+        """
+        values, vectors = np.linalg.eigh(M)
+        rows = vectors.T * np.sqrt(np.abs(values))[:, None]
+        return self.adjoint(rows[values > 0.0]) - self.adjoint(rows[values < 0.0])
+
     @abstractmethod
     def project(self, theta: Array) -> Array:
         """Nearest point of Theta in the Euclidean norm."""

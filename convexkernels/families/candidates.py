@@ -189,6 +189,9 @@ class CandidateGramSet(GramSet):
     def adjoint(self, W: Array) -> Array:
         return self.stack.weigh(W)
 
+    def pullback(self, M: Array) -> Array:
+        return self.stack.pullback(M)
+
     def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
         return self.stack.apply(w, rows)
 

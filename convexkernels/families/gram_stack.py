@@ -54,6 +54,10 @@ class GramStack(ABC):
         """``sum_r w_r' scales[k] K_k w_r`` for the rows w_r of `W` and every k, shape (l,)."""
 
     @abstractmethod
+    def pullback(self, M: Array) -> Array:
+        """``<M, scales[k] K_k>`` for a symmetric matrix M and every k, shape (l,)."""
+
+    @abstractmethod
     def apply(self, w: Array, rows: Index) -> Array:
         """Entries `rows` (ascending) of ``scales[k] K_k w``, shape (n_rows, l)."""
 
@@ -94,6 +98,13 @@ class PackedStack(GramStack):
         support = W[:, rows]
         result = np.empty(self.l)
         weigh_packed(self.values, rows, support.T @ support, result)
+        return self.scales * result
+
+    def pullback(self, M: Array) -> Array:
+        from convexkernels.families.packed import weigh_packed
+
+        result = np.empty(self.l)
+        weigh_packed(self.values, np.arange(self.m), M, result)
         return self.scales * result
 
     def apply(self, w: Array, rows: Index) -> Array:
@@ -137,6 +148,14 @@ class StreamedStack(GramStack):
             rows, left = np.ascontiguousarray(points[start : start + CHUNK]), W[:, start : start + CHUNK]
             for k, kernel in enumerate(self.kernels):
                 result[k] += np.vdot(left, W @ kernel(rows, points).T)
+        return self.scales * result
+
+    def pullback(self, M: Array) -> Array:
+        result = np.zeros(self.l)
+        for start in range(0, self.m, CHUNK):
+            rows = np.ascontiguousarray(self.X[start : start + CHUNK])
+            for k, kernel in enumerate(self.kernels):
+                result[k] += np.vdot(M[start : start + CHUNK], kernel(rows, self.X))
         return self.scales * result
 
     def apply(self, w: Array, rows: Index) -> Array:

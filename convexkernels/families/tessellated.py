@@ -126,6 +126,10 @@ class TessellatedGramSet(SpectraplexGramSet):
             D += self.tessellation.adjoint(w, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes)
         return D
 
+    def pullback(self, M: Array) -> Array:
+        arguments = {"modulo_constants": self.modulo_constants, "volumes": self.volumes}
+        return self.tessellation.pullback(M, self.points, **arguments)
+
     def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
         if rows.size * self.size**2 > LARGEST_DERIVATIVE:
             return None

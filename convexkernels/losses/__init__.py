@@ -8,8 +8,11 @@ from collections.abc import Callable
 
 from convexkernels.losses.base import Loss, LossStatement
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.fit import Fit, fit
 from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.interpolation import Interpolation
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.losses.logistic import Logistic
 from convexkernels.losses.pinball import Pinball
 from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
 
@@ -17,12 +20,16 @@ __all__ = [
     "LOSSES",
     "BoxDual",
     "EpsilonInsensitive",
+    "Fit",
     "Hinge",
+    "Interpolation",
     "LeastSquares",
+    "Logistic",
     "Loss",
     "LossStatement",
     "Pinball",
     "SupportVectorLoss",
+    "fit",
 ]
 
 # name -> (kind of target: "labels" or "numbers", a function that returns an example).
@@ -33,6 +40,9 @@ LOSSES: dict[str, tuple[str, Callable[[], Loss]]] = {
     "epsilon_insensitive_no_intercept": ("numbers", lambda: EpsilonInsensitive(C=3.0, epsilon=0.1, intercept=False)),
     "least_squares": ("numbers", lambda: LeastSquares(lam=0.1)),
     "least_squares_no_intercept": ("numbers", lambda: LeastSquares(lam=0.1, intercept=False)),
+    "logistic": ("labels", lambda: Logistic(C=2.0)),
+    "logistic_no_intercept": ("labels", lambda: Logistic(C=2.0, intercept=False)),
+    "interpolation": ("numbers", lambda: Interpolation()),
     "pinball": ("numbers", lambda: Pinball(C=2.0, quantile=0.7)),
     "pinball_no_intercept": ("numbers", lambda: Pinball(C=2.0, quantile=0.7, intercept=False)),
 }

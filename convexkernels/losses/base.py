@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite
 
-__all__ = ["BoxDual", "Loss", "LossStatement", "target_rows"]
+__all__ = ["BoxDual", "Loss", "LossStatement", "label_rows", "target_rows"]
 
 Array = NDArray[np.float64]
 
@@ -53,9 +55,10 @@ class LossStatement:
 
 
 class Loss(ABC):
-    """A kernel machine for a fixed Gram matrix K, one target vector at a time:
+    """A regularized risk for a fixed Gram matrix K, one target vector at a time:
 
         J(K) = scale * max over alpha in A of  c(alpha) - 1/2 w' K w,     w = coefficients(alpha),
+             = cost * min over f, b of  sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2,
 
     the function found being ``f = K w + b``, which minimizes a regularized empirical risk [ST16 (8)], [MS16 (1)]. `c`
     is concave, A convex. Methods see matrices, never tables.
@@ -65,14 +68,57 @@ class Loss(ABC):
     intercept : bool
         Whether b is fitted; then every alpha in A has ``sum w = 0``.
     scale : float
+    cost : float
+        Weight of the sum of losses in J: C where the loss has one, 1 otherwise.
+    has_parabola : bool
+        Whether ``c(s alpha) = s linear - s^2 quadratic`` for 0 <= s <= 1, all multiples being feasible: a lower bound
+        can then take the best multiple of any dual point.
+    needs_definite : bool
+        Whether J is infinite where K is singular at working precision; the dual variables are then NaN.
     """  # noqa: D400
 
     intercept: bool
     scale: float = 1.0
+    cost: float = 1.0
+    has_parabola: bool = True
+    needs_definite: bool = False
+
+    @property
+    def lam(self) -> float:
+        """Regularization parameter: weight of ``|f|^2`` beside the weighted *sum* of the losses; 1 / (2 C)."""
+        return 0.5 * self.scale / self.cost
+
+    @abstractmethod
+    def at(self, lam: float) -> Self:
+        """The same loss with another regularization parameter: C = 1 / (2 lam) where it has one."""
+
+    @abstractmethod
+    def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
+        """Losses of function values `F` (intercepts included) for targets `Y`, and their slopes in `F`, entry by entry.
+
+        Parameters
+        ----------
+        Y, F : ndarray of the same shape, any shape
+
+        Returns
+        -------
+        values, slopes : ndarray
+            At a kink any subgradient.
+        """
+
+    def constant(self, Y: Array, weights: Array) -> Array:
+        """The constant of least loss for each row of `Y`: a mean, a majority, a quantile; shape (n_outputs,)."""
+        free = copy(self)
+        free.intercept = True
+        return np.array([free.primal(np.zeros_like(y), 0.0, y, weights)[1] for y in Y])
+
+    def distinct_rows(self, X: Array, Y: Array) -> NDArray[np.intp]:
+        """Rows of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
+        return np.arange(len(X))
 
     @abstractmethod
     def targets(self, y: Any, m: int) -> Array:
-        """Validate the targets and return one row per machine, shape (n_machines, m)."""
+        """Validate the targets and return one row per output, shape (n_outputs, m)."""
 
     @abstractmethod
     def maximise(
@@ -150,8 +196,8 @@ class Loss(ABC):
         """The concave part c(alpha), without the term in K."""
 
     @abstractmethod
-    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float]:
-        """Primal objective and the intercept b that minimises it.
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
+        """Primal objective of a multiple ``s (f + b)``, with the intercept b that is best for f.
 
         Parameters
         ----------
@@ -166,6 +212,8 @@ class Loss(ABC):
             Not below J(K), whatever w is.
         b : float
             0 without intercept.
+        s : float
+            The multiple that attains `value`; 1 unless the loss knows a better one.
         """
 
     @abstractmethod
@@ -177,3 +225,20 @@ def target_rows(y: Any, m: int) -> Array:
     """Finite numbers as targets: one row per machine, shape (n_machines, m)."""
     values = check_labels_finite(y, m)
     return np.ascontiguousarray(np.atleast_2d(values.T))
+
+
+def label_rows(y: Any, m: int) -> Array:
+    """Labels -1 and +1, both in every output: one row per output, shape (n_outputs, m)."""
+    values = check_labels_finite(y, m)
+    rows = np.atleast_2d(values.T)
+    found = np.unique(values)
+    if not np.isin(found, (-1.0, 1.0)).all():
+        raise InvalidInputError(
+            f"y must hold the labels -1 and +1 (one column per machine), found {found[:6].tolist()}; "
+            "encode classes first, for example with numpy.where(y == positive, 1, -1)."
+        )
+    for column, row in enumerate(rows):
+        if (row == row[0]).all():
+            where = f"column {column} of y" if values.ndim == 2 else "y"
+            raise InvalidInputError(f"{where} holds one class only ({row[0]:+.0f}); two classes are needed.")
+    return np.ascontiguousarray(rows)

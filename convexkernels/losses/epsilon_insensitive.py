@@ -52,6 +52,10 @@ class EpsilonInsensitive(SupportVectorLoss):
     def coefficients(self, alpha: Array, y: Array) -> Array:
         return alpha
 
+    def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
+        excess = np.abs(F - Y) - self.epsilon
+        return np.maximum(excess, 0.0), np.where(excess > 0.0, np.sign(F - Y), 0.0)
+
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.exceptions import InvalidInputError
-from convexkernels.losses.base import LossStatement
+from convexkernels.losses.base import LossStatement, label_rows
 from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
-from convexkernels.validation import check_labels_finite, check_number
+from convexkernels.validation import check_number
 
 __all__ = ["Hinge"]
 
@@ -39,19 +38,7 @@ class Hinge(SupportVectorLoss):
         return f"Hinge(C={self.C:g}, intercept={self.intercept})"
 
     def targets(self, y: Any, m: int) -> Array:
-        values = check_labels_finite(y, m)
-        rows = np.atleast_2d(values.T) if values.ndim == 2 else values[None, :]
-        found = np.unique(values)
-        if not np.isin(found, (-1.0, 1.0)).all():
-            raise InvalidInputError(
-                f"y must hold the labels -1 and +1 (one column per machine), found {found[:6].tolist()}; "
-                "encode classes first, for example with numpy.where(y == positive, 1, -1)."
-            )
-        for column, row in enumerate(rows):
-            if (row == row[0]).all():
-                where = f"column {column} of y" if values.ndim == 2 else "y"
-                raise InvalidInputError(f"{where} holds one class only ({row[0]:+.0f}); two classes are needed.")
-        return np.ascontiguousarray(rows)
+        return label_rows(y, m)
 
     def box_dual(self, y: Array, weights: Array) -> BoxDual:
         cost = self.C * weights
@@ -63,15 +50,19 @@ class Hinge(SupportVectorLoss):
     def coefficients(self, alpha: Array, y: Array) -> Array:
         return y * alpha
 
-    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float]:
-        value, b = super().primal(f, quadratic, y, weights)
+    def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
+        slack = 1.0 - Y * F
+        return np.maximum(slack, 0.0), np.where(slack > 0.0, -Y, 0.0)
+
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
+        value, b, multiple = super().primal(f, quadratic, y, weights)
         # Where C is huge for the scale of K, slacks of the size of rounding dominate the objective; the multiple
         # of f that has no slack at all is feasible too.
         margins = y * (f + b)
         smallest = float(margins[weights > 0].min())
-        if smallest > 0.5:
-            value = min(value, 0.5 * quadratic / smallest**2)
-        return value, b
+        if smallest > 0.5 and 0.5 * quadratic / smallest**2 < value:
+            value, multiple = 0.5 * quadratic / smallest**2, 1.0 / smallest
+        return value, b, multiple
 
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from convexkernels.losses.base import BoxDual, Loss, LossStatement, target_rows
 from convexkernels.validation import check_number
@@ -31,15 +31,21 @@ class LeastSquares(Loss):
     """
 
     def __init__(self, lam: float = 1.0, intercept: bool = True) -> None:
-        self.lam = check_number("lam", lam, low=0.0, open_low=True)
+        self.scale = 2.0 * check_number("lam", lam, low=0.0, open_low=True)
         self.intercept = bool(intercept)
-        self.scale = 2.0 * self.lam
 
     def __repr__(self) -> str:
         return f"LeastSquares(lam={self.lam:g}, intercept={self.intercept})"
 
+    def at(self, lam: float) -> Self:
+        return type(self)(lam, self.intercept)
+
     def targets(self, y: Any, m: int) -> Array:
         return target_rows(y, m)
+
+    def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
+        excess = F - Y
+        return excess * excess, 2.0 * excess
 
     def maximise(
         self,
@@ -66,8 +72,9 @@ class LeastSquares(Loss):
         """All machines from one factorisation of ``K + lam diag(1 / weights)``, O(m^3 + n_machines m^2)."""
         counted = np.flatnonzero(weights > 0)
         whole = counted.size == weights.size
-        shifted = np.array(K if whole else K[np.ix_(counted, counted)], dtype=np.float64, order="F")
-        shifted[np.diag_indices_from(shifted)] += self.lam / weights[counted]
+        # The transpose of a symmetric matrix is the same matrix in the order LAPACK wants: a plain copy.
+        shifted = np.array(K.T if whole else K[np.ix_(counted, counted)], dtype=np.float64, order="F")
+        shifted.flat[:: counted.size + 1] += self.lam / weights[counted]
         right = Y[:, counted].T
         if self.intercept:
             right = np.column_stack([_centred(right, weights[counted]), np.ones(counted.size)])
@@ -103,10 +110,10 @@ class LeastSquares(Loss):
         counted = weights > 0
         return float(y @ alpha - 0.5 * self.lam * (alpha[counted] ** 2 / weights[counted]).sum())
 
-    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float]:
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         residual = y - f
         b = float(weights @ residual / weights.sum()) if self.intercept else 0.0
-        return 0.5 * quadratic + float(weights @ (residual - b) ** 2) / self.scale, b
+        return 0.5 * quadratic + float(weights @ (residual - b) ** 2) / self.scale, b, 1.0
 
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
@@ -133,13 +140,12 @@ def _centred(right: Array, weights: Array) -> Array:
 def _solve(A: Array, right: Array) -> Array:
     """``A^-1 right`` for a positive definite A in Fortran order; overwrites the lower half of A."""
     diagonal = A.diagonal().copy()
-    try:
-        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        return cho_solve(factor, right, check_finite=False)
-    except LinAlgError:
-        # Rounding made a matrix that is only just definite indefinite: leave out what rounding has spoilt.
-        upper = np.triu(A, 1)
-        values, vectors = np.linalg.eigh(upper + upper.T + np.diag(diagonal))
-        keep = values > values[-1] * A.shape[0] * np.finfo(np.float64).eps
-        half = vectors[:, keep]
-        return half @ ((half.T @ right) / values[keep, None])
+    factor, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    if not failed:
+        return np.asarray(dpotrs(factor, right, lower=1)[0])
+    # Rounding made a matrix that is only just definite indefinite: leave out what rounding has spoilt.
+    upper = np.triu(A, 1)
+    values, vectors = np.linalg.eigh(upper + upper.T + np.diag(diagonal))
+    keep = values > values[-1] * A.shape[0] * np.finfo(np.float64).eps
+    half = vectors[:, keep]
+    return half @ ((half.T @ right) / values[keep, None])

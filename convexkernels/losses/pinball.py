@@ -55,6 +55,10 @@ class Pinball(SupportVectorLoss):
     def coefficients(self, alpha: Array, y: Array) -> Array:
         return alpha
 
+    def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
+        residual, q = Y - F, self.quantile
+        return np.maximum(q * residual, (q - 1.0) * residual), np.where(residual > 0.0, -q, 1.0 - q)
+
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from copy import copy
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from convexkernels.linalg import shifted_cholesky
 from convexkernels.losses.base import BoxDual, Loss
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
+from convexkernels.validation import check_number
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 
@@ -44,6 +47,17 @@ def best_intercept(residual: Array, dual: BoxDual) -> float:
 
 class SupportVectorLoss(Loss):
     """A loss whose dual has box constraints; subclasses say which box and how alpha relates to w."""
+
+    C: float
+
+    @property
+    def cost(self) -> float:  # type: ignore[override]
+        return self.C
+
+    def at(self, lam: float) -> Self:
+        other = copy(self)
+        other.C = 0.5 / check_number("lam", lam, low=0.0, open_low=True)
+        return other
 
     @abstractmethod
     def box_dual(self, y: Array, weights: Array) -> BoxDual:
@@ -82,13 +96,13 @@ class SupportVectorLoss(Loss):
         dual, w = self.box_dual(y, weights), self.coefficients(alpha, y)
         return float(dual.lin @ w - dual.eps @ np.abs(w))
 
-    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float]:
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         dual = self.box_dual(y, weights)
         residual = dual.lin - f
         b = best_intercept(residual, dual) if self.intercept else 0.0
         r = residual - b
         losses = np.maximum(0.0, np.maximum(dual.hi * (r - dual.eps), dual.lo * (r + dual.eps)))
-        return 0.5 * quadratic + float(losses.sum()), b
+        return 0.5 * quadratic + float(losses.sum()), b, 1.0
 
 
 def _balance(w: Array) -> Array:

@@ -103,7 +103,7 @@ class DecisionSurfaceDisplay:
         Y = problem.Y
         labels = Y[0] if problem.single else Y.argmax(axis=0)
         classes = np.array([-1.0, 1.0]) if problem.single else np.arange(len(Y))
-        breaks = X[solution.machine.support] if hasattr(solution.kernel, "lower") else None
+        breaks = X[solution.function.support] if hasattr(solution.kernel, "lower") else None
         return cls._evaluate(solution.decision_function, X, labels, classes, breaks, ("x1", "x2"), pad, n_points)
 
     @classmethod

@@ -1,8 +1,8 @@
 """Problems: a family, a loss and data, joined into something that can measure any candidate."""
 
+from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.kernel_learning import Evaluation, KernelLearning
 from convexkernels.problems.kernel_matching import KernelMatching, Match
-from convexkernels.problems.machine import Machine
 from convexkernels.problems.program import Program
 
-__all__ = ["Evaluation", "KernelLearning", "KernelMatching", "Machine", "Match", "Program"]
+__all__ = ["DecisionFunction", "Evaluation", "KernelLearning", "KernelMatching", "Match", "Program"]

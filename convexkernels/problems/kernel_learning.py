@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,8 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.problems.machine import Machine
+from convexkernels.losses.fit import Fit, measure
+from convexkernels.problems.decision_function import DecisionFunction
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
@@ -29,29 +30,15 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """The inner problem solved at one theta.
+class Evaluation(Fit):
+    """The inner problem solved at one theta: J(theta) lies between `value` and `upper`.
 
     Attributes
     ----------
     theta : ndarray
-    alpha : ndarray of shape (n_machines, m)
-    W : ndarray of shape (n_machines, m)
-        Coefficients of the machines.
-    value : float
-        Dual objective of the machines at theta; J(theta) lies between it and `upper`.
-    upper : float
-        Primal objective of the machines at theta, an upper bound of the optimum.
-    constant : float
-        ``scale * sum of c(alpha)``: the lower bound is ``constant - scale / 2 * support(adjoint(W))``.
     """
 
-    theta: Array
-    alpha: Array
-    W: Array
-    value: float
-    upper: float
-    constant: float
+    theta: Array = field(default_factory=lambda: np.zeros(0))
 
 
 class KernelLearning:
@@ -113,6 +100,11 @@ class KernelLearning:
             raise InvalidInputError(f"family must be a Family such as Tessellated(...), got {family!r}.")
         if not isinstance(loss, Loss):
             raise InvalidInputError(f"loss must be a Loss such as Hinge(C=1.0), got {loss!r}.")
+        if loss.needs_definite:
+            raise InvalidInputError(
+                f"{loss!r} has no finite value where the Gram matrix is singular, so that nothing bounds the optimum; "
+                "use LeastSquares with a small lam, or OuterLearning."
+            )
         if dtype not in ("float64", "float32"):
             raise InvalidInputError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
         self.family = family
@@ -168,17 +160,7 @@ class KernelLearning:
 
     def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:
         """Values of given dual variables at `theta`, whose Gram matrix is `K`."""
-        W = self.coefficients(alpha)
-        constant, value, upper = 0.0, 0.0, 0.0
-        for k, y in enumerate(self.Y):
-            f = _product(K, W[k])
-            quadratic = float(W[k] @ f)
-            c = self.loss.dual_constant(alpha[k], y, self.weights)
-            constant += c
-            value += c - 0.5 * quadratic
-            upper += self.loss.primal(f, quadratic, y, self.weights)[0]
-        scale = self.loss.scale
-        return Evaluation(theta, alpha, W, scale * value, scale * upper, scale * constant)
+        return Evaluation(**vars(measure(self.loss, K, self.Y, self.weights, alpha)), theta=theta)
 
     def coefficients(self, alpha: Array) -> Array:
         """Coefficients w of every machine, shape (n_machines, m)."""
@@ -203,9 +185,11 @@ class KernelLearning:
     def _best_multiple(self, constant: float, alpha: Array, sigma: float) -> float:
         """Largest lower bound among the multiples s alpha, 0 <= s <= 1, which are feasible with alpha.
 
-        ``c(s alpha) = s linear - s^2 quadratic`` for every loss, and the support function grows with s^2. Where K
+        ``c(s alpha) = s linear - s^2 quadratic`` for losses that have a parabola, and the support function grows with s^2. Where K
         leaves alpha undetermined, the length of alpha can be far from the best one.
         """
+        if not self.loss.has_parabola:
+            return constant - 0.5 * self.loss.scale * sigma
         half = self.loss.scale * sum(
             self.loss.dual_constant(0.5 * a, y, self.weights) for a, y in zip(alpha, self.Y, strict=True)
         )
@@ -255,7 +239,9 @@ class KernelLearning:
         """
         alpha = self.feasible(alpha)
         theta = self.gram_set.project(np.asarray(theta, dtype=np.float64))
-        upper = self.measure(theta, alpha, self.gram_set.gram(theta)).upper
+        known = self.measure(theta, alpha, self.gram_set.gram(theta))
+        self.__dict__["_known"] = known  # who asks for the function next needs no third Gram matrix
+        upper = known.upper
         point = alpha if witness is None else self.feasible(witness)
         W = self.coefficients(point)
         constant = self.loss.scale * sum(
@@ -278,32 +264,33 @@ class KernelLearning:
         return self.gram_set.kernel(theta)
 
     def intercept(self, theta: Array, alpha: Array) -> Any:
-        """Intercept that goes with `kernel`: a float, or shape (n_machines,) for a matrix y."""
-        W = self.coefficients(np.atleast_2d(alpha))
-        b = self._inner_intercepts(theta, W)
+        """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""
+        found = self._measured(theta, alpha)
+        b = found.multiples * found.b
         if self.loss.intercept:
+            W = found.multiples[:, None] * found.W
             b = b + np.array([self.gram_set.with_constants(theta, w) for w in W])
         return float(b[0]) if self.single else b
 
-    def _inner_intercepts(self, theta: Array, W: Array) -> Array:
-        if not self.loss.intercept:
-            return np.zeros(len(W))
-        K = self.gram_set.gram(theta)
-        values = []
-        for w, y in zip(W, self.Y, strict=True):
-            f = _product(K, w)
-            values.append(self.loss.primal(f, float(w @ f), y, self.weights)[1])
-        return np.array(values)
+    def _measured(self, theta: Array, alpha: Array) -> Evaluation:
+        """The functions of a point; those of the last point asked for are kept, being vectors."""
+        alpha = np.atleast_2d(alpha)
+        known = self.__dict__.get("_known")
+        if known is None or not (np.array_equal(known.theta, theta) and np.array_equal(known.alpha, alpha)):
+            known = self.measure(theta, alpha, self.gram_set.gram(theta))
+            self.__dict__["_known"] = known
+        return known
 
-    def machine(self, theta: Array, alpha: Array) -> Machine:
-        """The functions ``f(x) = sum_i w_i k(x_i, x) + b``, kept with their support vectors only."""
-        W = self.coefficients(np.atleast_2d(alpha))
+    def function(self, theta: Array, alpha: Array) -> DecisionFunction:
+        """The functions behind the upper bound, ``f(x) = sum_i w_i k(x_i, x) + b``, with their support vectors only."""
+        found = self._measured(theta, alpha)
+        W = found.multiples[:, None] * found.W
         support = np.flatnonzero(W.any(axis=0))
-        return Machine(
+        return DecisionFunction(
             gram_set=self.gram_set.restrict(support),
             theta=theta,
             W=W[:, support],
-            b=self._inner_intercepts(theta, W),
+            b=found.multiples * found.b,
             support=support,
             single=self.single,
         )
@@ -364,6 +351,9 @@ class KernelLearning:
         other.gram_set = gram_set
         return other
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+
     @cached_property
     def full_gram_set(self) -> GramSet:
         """The Gram matrices with all their terms, in float64: what the CVXPY statement uses."""
@@ -375,16 +365,6 @@ class KernelLearning:
     def gram_set_is_full(self) -> bool:
         """Whether `gram_set` leaves nothing out."""
         return not self.loss.intercept and self.dtype == np.float64
-
-
-def _product(K: Array, w: Array) -> Array:
-    """``K w`` in float64, without a float64 copy of a float32 matrix."""
-    if K.dtype == np.float64:
-        return K @ w
-    f = np.empty(len(w))
-    for start in range(0, len(w), 1024):
-        f[start : start + 1024] = K[start : start + 1024].astype(np.float64) @ w
-    return f
 
 
 def _count_rows(X: Any, y: Any) -> int:

@@ -157,7 +157,7 @@ class KernelMatching:
         """
         import cvxpy as cp
 
-        from convexkernels.solvers.conic import solve_statement
+        from convexkernels.solvers.convex.conic import solve_statement
 
         started = time.monotonic()
         m = self.gram_set.m

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,12 +45,18 @@ class Program:
     n_own: int
     multipliers: list[Reader]
 
+    _stated: tuple[Any, list[Any], Any] | None = field(default=None, init=False, repr=False)
+
     @property
     def problem(self) -> Any:
-        """The ``cvxpy.Problem``."""
+        """The ``cvxpy.Problem``: the same object until objective or constraints are changed."""
         import cvxpy as cp
 
-        return cp.Problem(self.objective, self.constraints)
+        known = self._stated
+        if known is None or known[0] is not self.objective or known[1] != [id(part) for part in self.constraints]:
+            parts = [id(part) for part in self.constraints]
+            self._stated = known = (self.objective, parts, cp.Problem(self.objective, list(self.constraints)))
+        return known[2]
 
     def coefficients(self) -> list[NDArray[np.float64]] | None:
         """Coefficients w of every machine, read from the multipliers after solving; None where a solver gave none."""

@@ -10,6 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from convexkernels.clock import Clock
 from convexkernels.driver import OuterSolver, run
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.progress import as_progress
@@ -19,25 +22,31 @@ if TYPE_CHECKING:
     from convexkernels.progress import Silent
     from convexkernels.solution import Solution
 
-__all__ = ["SOLVERS", "make_solver", "solve"]
+__all__ = ["SEARCHES", "SOLVERS", "make_solver", "search", "solve"]
 
 # name -> (module, class), best first; loaded when asked for, because CVXPY takes long to import.
 SOLVERS: dict[str, tuple[str, str]] = {
-    "envelope": ("envelope", "Envelope"),
-    "spectral-gradient": ("spectral_gradient", "SpectralGradient"),
-    "interior-point": ("interior_point", "InteriorPoint"),
-    "frank-wolfe": ("frank_wolfe", "FrankWolfe"),
-    "reduced-gradient": ("reduced_gradient", "ReducedGradient"),
-    "conic": ("conic", "Conic"),
+    "envelope": ("convex.envelope", "Envelope"),
+    "spectral-gradient": ("convex.spectral_gradient", "SpectralGradient"),
+    "interior-point": ("convex.interior_point", "InteriorPoint"),
+    "frank-wolfe": ("convex.frank_wolfe", "FrankWolfe"),
+    "reduced-gradient": ("convex.reduced_gradient", "ReducedGradient"),
+    "conic": ("convex.conic", "Conic"),
+}
+
+# The same for problems that are not convex.
+SEARCHES: dict[str, tuple[str, str]] = {
+    "stochastic": ("nonconvex.stochastic", "Stochastic"),
+    "quasi-newton": ("nonconvex.quasi_newton", "QuasiNewton"),
 }
 
 
-def make_solver(name: str) -> OuterSolver:
-    """The solver of that name with its default settings."""
-    if name not in SOLVERS:
-        raise InvalidInputError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {name!r}.")
-    module, cls = SOLVERS[name]
-    return getattr(import_module(f"convexkernels.solvers.{module}"), cls)()
+def make_solver(name: str, table: dict[str, tuple[str, str]] = SOLVERS, **settings: Any) -> OuterSolver:
+    """The solver of that name, with its default settings where none are given."""
+    if name not in table:
+        raise InvalidInputError(f"solver must be 'auto' or one of {sorted(table)}, got {name!r}.")
+    module, cls = table[name]
+    return getattr(import_module(f"convexkernels.solvers.{module}"), cls)(**settings)
 
 
 def solve(
@@ -45,7 +54,7 @@ def solve(
 ) -> Solution:
     """Choose a solver and run it; see :meth:`KernelLearning.solve`."""
     if hasattr(solver, "objective") and hasattr(solver, "theta"):
-        from convexkernels.solvers.conic import solve_program
+        from convexkernels.solvers.convex.conic import solve_program
 
         return solve_program(problem, solver, tol=tol, max_time=max_time, progress=progress)
     if isinstance(solver, str):
@@ -57,6 +66,42 @@ def solve(
         progress.note("compiling numerical code: first use of this installation, about 15 seconds; cached afterwards")
     with threads_for(problem.m):
         return run(problem, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
+
+
+def search(
+    problem: Any,
+    solver: Any,
+    *,
+    start: Any = None,
+    restarts: int = 1,
+    tol: float,
+    max_time: float | None,
+    max_iter: int | None,
+    progress: bool | Silent,
+    checkpoint: Any,
+    random_state: Any,
+    n_jobs: int | None,
+) -> Solution:
+    """Choose a solver for a problem that is not convex, and run it; see :meth:`OuterLearning.solve`."""
+    clock = Clock(max_time, progress, checkpoint)
+    rng = np.random.default_rng(random_state)
+    saved = clock.load((problem.n_unknowns,))
+    if isinstance(solver, str):
+        first = problem.start(rng) if start is None else problem.check(start)
+        settings: dict[str, Any] = {"initial": first if saved is None else saved, "random_state": rng}
+        solver = _automatic_search(problem, settings) if solver == "auto" else make_solver(solver, SEARCHES, **settings)
+    if not isinstance(solver, OuterSolver):
+        raise InvalidInputError(f"solver must be a name or a solver object, got {solver!r}.")
+    with threads_for(problem.m):
+        return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
+
+
+def _automatic_search(problem: Any, settings: dict[str, Any]) -> OuterSolver:
+    """Rows drawn anew where there are more than a step takes, and the family and the criterion allow it."""
+    drawn = make_solver("stochastic", SEARCHES, **settings)
+    if drawn.accepts(problem) is None and problem.m > drawn.rows(problem.m):
+        return drawn
+    return make_solver("quasi-newton", SEARCHES, **settings)
 
 
 def _compiles_first() -> bool:

@@ -36,7 +36,7 @@ def problem_of(family, loss):
     return ck.KernelLearning(FAMILIES[family](), make(), points, y)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [name for name, (_, make) in LOSSES.items() if not make().needs_definite])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_solvers_reach_the_same_certified_optimum(family, loss):
     problem = problem_of(family, loss)

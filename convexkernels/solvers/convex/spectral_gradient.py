@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
-from convexkernels.solvers.interior_point import InteriorPoint
-from convexkernels.solvers.witness import DualPoint, DualPoints
+from convexkernels.solvers.convex.interior_point import InteriorPoint
+from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 
 __all__ = ["QuasiNewtonModel", "SpectralGradient"]
 

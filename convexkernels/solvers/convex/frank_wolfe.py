@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
-from convexkernels.solvers.witness import DualPoint, DualPoints
+from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 
 __all__ = ["FrankWolfe"]
 

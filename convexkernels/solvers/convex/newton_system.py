@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve
 
 from convexkernels.cones import Cone, Scaling
 from convexkernels.linalg import shifted_cholesky
-from convexkernels.solvers.box_program import Program, values
+from convexkernels.solvers.convex.box_program import Program, values
 
 __all__ = ["Direction", "State", "System"]
 

@@ -11,8 +11,8 @@ from convexkernels.cones import Cone, Scaling
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.families.base import GramSet
 from convexkernels.linalg import longest_step
-from convexkernels.solvers.box_program import Program, adjoint, collect, derivative
-from convexkernels.solvers.newton_system import Direction, State, System
+from convexkernels.solvers.convex.box_program import Program, adjoint, collect, derivative
+from convexkernels.solvers.convex.newton_system import Direction, State, System
 
 __all__ = ["LARGEST_SYSTEM", "InteriorPoint"]
 

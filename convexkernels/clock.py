@@ -1,0 +1,107 @@
+"""The one clock of long work: limit, progress with the time that is left, checkpoints."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.progress import Silent, as_progress
+from convexkernels.validation import check_number
+
+__all__ = ["Clock"]
+
+Array = NDArray[np.float64]
+
+# Seconds between two messages or checkpoints.
+EVERY = 5.0
+
+
+class Clock:
+    """Seconds since the start, against a limit for the whole work.
+
+    Parameters
+    ----------
+    max_time : float or None
+        Seconds; None for no limit.
+    progress : bool or progress object
+        Where messages go.
+    checkpoint : path or None
+        File that the best point so far is written to.
+    """
+
+    def __init__(self, max_time: float | None = None, progress: bool | Silent = False, checkpoint: Any = None) -> None:
+        self.began = time.monotonic()
+        self.max_time = np.inf
+        if max_time is not None:
+            self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
+        self.show = as_progress(progress)
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self._spoke = self.began
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.began
+
+    @property
+    def deadline(self) -> float:
+        """Value of ``time.monotonic()`` at which the work has to end; inf without a limit."""
+        return self.began + self.max_time
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return self.seconds > self.max_time
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, a moment at least; None without a limit."""
+        return None if np.isinf(self.max_time) else max(self.max_time - self.seconds, 1e-3)
+
+    def part(self, share: float) -> Clock:
+        """A clock of its own for a part of the work, which may take this share of the time that is left."""
+        left = self.left
+        return Clock(None if left is None else share * left, self.show)
+
+    def done(self, share: float) -> float:
+        """How much of the work is over, by its own count (`share`) or by time, whichever is more."""
+        return max(share, self.seconds / self.max_time)
+
+    def tell(self, share: float, what: str, point: Array | None = None, *, now: bool = False) -> None:
+        """Say where the work is and when it will be over, and write a checkpoint, every few seconds."""
+        if not now and time.monotonic() - self._spoke < EVERY:
+            return
+        self._spoke = time.monotonic()
+        done = self.done(share)
+        left = self.seconds * (1.0 - done) / done if done > 0.0 else np.inf
+        self.show.note(f"{100.0 * done:5.1f} %, {what}, {self.seconds:.0f} s so far, about {left:.0f} s left")
+        if self.checkpoint is not None and point is not None:
+            _save(self.checkpoint, point)
+
+    def load(self, shape: tuple[int, ...]) -> Array | None:
+        """The point of the checkpoint, None where there is no file; any other file is refused: it would be replaced."""
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return None
+        try:
+            point = np.load(self.checkpoint, allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            point = None
+        if not isinstance(point, np.ndarray) or point.shape != shape or not np.isfinite(point).all():
+            raise InvalidInputError(
+                f"checkpoint {str(self.checkpoint)!r} exists, but is no checkpoint of this problem, whose points have "
+                f"shape {shape}; move it away or name another file."
+            )
+        return point
+
+
+def _save(path: Path, point: Array) -> None:
+    """Write a point; a file that is there is replaced in one step, so that an interrupt leaves one of the two."""
+    beside = path.with_name(path.name + ".part")
+    with beside.open("wb") as stream:
+        np.save(stream, point)
+    beside.replace(path)

@@ -1,0 +1,87 @@
+"""Rows to learn from and rows to validate on: the only place that splits rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+
+__all__ = ["Rows", "check_classes", "spread_sample", "split_rows", "three_parts"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Shares of D1 and D2 in the published search of hierarchical kernels; D3 has the rest, a third [ST16 Algorithm 1].
+SHARES = (4.0 / 9.0, 2.0 / 9.0)
+
+
+def split_rows(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
+    """Training and validation rows: `folds` folds in turn, or for 1 a random third; labels are dealt out evenly.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n_outputs, m)
+    folds : int, >= 1
+    rng : numpy.random.Generator
+
+    Raises
+    ------
+    InvalidInputError
+        When there are too few rows.
+    """
+    m = Y.shape[1]
+    if m < 2 * max(folds, 2):
+        raise InvalidInputError(f"{m} rows are too few for {max(folds, 2)} parts of at least 2; pass more rows.")
+    labels = np.empty(m, dtype=np.intp)
+    count = folds if folds > 1 else 3
+    # Dealt out within each label where there are few, so that no part lacks one.
+    keys, codes = np.unique(Y.T, axis=0, return_inverse=True)
+    codes = codes.ravel() if len(keys) <= m // count else np.zeros(m, dtype=np.intp)
+    position = 0
+    for code in range(int(codes.max()) + 1):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        if len(members) == 1 and folds == 1:  # a label that occurs once is there to learn from
+            labels[members] = count - 1
+            continue
+        labels[members] = (position + np.arange(len(members))) % count
+        position += len(members)
+    everywhere = [np.flatnonzero(labels == k) for k in range(count)]
+    parts = everywhere if folds > 1 else everywhere[:1]
+    return [(np.setdiff1d(np.arange(m), part), part) for part in parts]
+
+
+def three_parts(m: int, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
+    """D1, D2 and D3 of the published search: 44.44 %, 22.22 % and 33.33 % of the rows [ST16 Algorithm 1]."""
+    if m < 6:
+        raise InvalidInputError(
+            f"{m} rows are too few for the three parts of the published search; at least 6 are needed."
+        )
+    order = rng.permutation(m)
+    ends = np.round(np.cumsum(SHARES) * m).astype(np.intp)
+    return order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]
+
+
+def check_classes(Y: Array, parts: list[Rows]) -> None:
+    """Refuse a part in which a two-valued target takes one value only."""
+    for row in Y:
+        values = np.unique(row)
+        if len(values) != 2:
+            continue
+        for part in parts:
+            here = np.unique(row[part])
+            if len(here) < 2:
+                raise InvalidInputError(
+                    f"a part of {len(part)} rows has only the label {here[0]:g} of {values.tolist()}; the rarer class "
+                    "is too small to be split, so pass more rows of it."
+                )
+
+
+def spread_sample(Y: Array, size: int, rng: np.random.Generator) -> Rows:
+    """About `size` rows, spread evenly over the targets and with every class among them."""
+    order = np.lexsort((rng.random(Y.shape[1]), *Y))
+    chosen = order[np.linspace(0, order.size - 1, size).round().astype(np.intp)]
+    _, representatives = np.unique(Y, axis=1, return_index=True)
+    if representatives.size <= size // 4:
+        chosen = np.concatenate([chosen, representatives])
+    return np.unique(chosen)

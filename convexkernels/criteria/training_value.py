@@ -1,0 +1,98 @@
+"""The optimal value of the training problem itself, as a function of the Gram matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
+from convexkernels.losses.base import Loss
+from convexkernels.losses.fit import Fit, fit
+from convexkernels.validation import check_number
+
+__all__ = ["TrainingValue"]
+
+Array = NDArray[np.float64]
+
+
+class TrainingValue(Criterion):
+    """``V(K) = min over f, b of sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2``, lam being that of the loss.
+
+    By the envelope theorem ``dV/dK = -lam sum_k w_k w_k'`` for the coefficients w_k of the solution: nothing is
+    differentiated through the inner solve. For interpolation V is [BGR19 (Int)] without its norms, for least squares
+    [BGR19 (Reg)]. On a convex family this is the convex problem of kernel learning itself.
+
+    Parameters
+    ----------
+    tol : float, > 0
+        Relative duality gap of the inner solves; each starts from the one before.
+    ridge : float, >= 0
+        Added to the diagonal of K, relative to its mean, for losses whose coefficients are not unique where K is
+        nearly singular: V would have kinks there, on which a search ends.
+    """
+
+    learns_lam = False
+    resolution = 1e-11
+
+    def __init__(self, tol: float = 1e-10, ridge: float = 1e-4) -> None:
+        self.tol = check_number("tol", tol, low=0.0, open_low=True)
+        self.ridge = check_number("ridge", ridge, low=0.0)
+
+    def on(
+        self,
+        loss: Loss,
+        Y: Array,
+        weights: Array,
+        *,
+        bounds: Bounds = None,
+        seed: int = 0,
+        dtype: Any = np.float64,
+    ) -> BoundTrainingValue:
+        # A diagonal of its own makes the coefficients of these losses unique.
+        unique = all(loss.free(np.zeros_like(y), y, weights)[0].size == (weights > 0).sum() for y in Y)
+        return BoundTrainingValue(loss, Y, weights, self.tol, 0.0 if unique else self.ridge)
+
+
+class BoundTrainingValue(BoundCriterion):
+    """The training value for given targets, passing each solution on as the next one's start."""
+
+    def __init__(self, loss: Loss, Y: Array, weights: Array, tol: float, ridge: float) -> None:
+        self.loss, self.Y, self.weights, self.tol, self.ridge = loss, Y, weights, tol, ridge
+        self.last: Array | None = None
+
+    def lam(self, log_lam: float) -> float:
+        return self.loss.lam
+
+    def regularized(self, K: Array) -> Array:
+        """`K` with its ridge, in place."""
+        if self.ridge > 0.0:
+            K.flat[:: len(K) + 1] += self.ridge * float(np.trace(K)) / len(K)
+        return K
+
+    def train(self, K: Array, log_lam: float, tol: float) -> Fit:
+        return fit(self.loss, self.regularized(K), self.Y, self.weights, tol=min(tol, self.tol))
+
+    def __call__(self, K: Array, log_lam: float) -> TrainingValueAt:
+        found = fit(self.loss, self.regularized(K), self.Y, self.weights, start=self.last, tol=self.tol)
+        if np.isfinite(found.value):
+            self.last = found.alpha
+        return TrainingValueAt(self, found)
+
+
+class TrainingValueAt(CriterionValue):
+    """V at one matrix."""
+
+    def __init__(self, bound: BoundTrainingValue, found: Fit) -> None:
+        self.bound, self.fit = bound, found
+        # The dual value: with alpha held fixed its derivative is exactly the one of the envelope theorem.
+        value = found.value / bound.loss.cost
+        self.value = value if np.isfinite(value) and value >= 0.0 else np.inf
+
+    def slopes(self) -> tuple[Array, float]:
+        W = self.fit.W
+        M = (-self.bound.loss.lam * W.T) @ W
+        if self.bound.ridge > 0.0:
+            M.flat[:: len(M) + 1] += self.bound.ridge * float(np.trace(M)) / len(M)
+        return M, 0.0

@@ -1,0 +1,27 @@
+"""Curved families: kernels that depend smoothly on their unknowns.
+
+`CURVED` is the table of all of them, with an example of each for points of at least two features in [0, 1]: the contract
+tests run over it, so a new family is one file and one line here.
+"""
+
+from collections.abc import Callable
+
+from convexkernels.families.candidates import Candidates
+from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.curved.convex import Convex
+from convexkernels.families.curved.trees import Trees
+from convexkernels.families.curved.widths import Widths
+from convexkernels.families.tessellated import Tessellated
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.matern import Matern
+
+__all__ = ["CURVED", "Chart", "Convex", "CurvedFamily", "CurvedGram", "CurvedGramSet", "Trees", "Widths"]
+
+CURVED: dict[str, Callable[[], CurvedFamily]] = {
+    "trees": lambda: Trees([[0, 1], [[0], [1]]]),
+    "widths": lambda: Widths(),
+    "width": lambda: Widths(Matern(order=3), per_feature=False),
+    "candidates": lambda: Convex(Candidates([Gaussian(1.0), Gaussian(20.0), ("first", Gaussian(5.0), [0])], "mean")),
+    "tessellated": lambda: Convex(Tessellated(degree=1, z_degree=0)),
+    "tessellated_with_z": lambda: Convex(Tessellated(degree=1)),
+}

@@ -1,0 +1,182 @@
+"""Hierarchical Gaussian kernels of one architecture, by the logarithms of their weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.kernels.hierarchical_evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian, check_features
+from convexkernels.kernels.hierarchical_tree import KernelTree
+from convexkernels.validation import check_whole_number
+
+__all__ = ["PAPER_ARCHITECTURES", "Trees", "TreesGramSet", "make_tree"]
+
+Array = NDArray[np.float64]
+
+# Section 5: inhomogeneous Gaussian kernels, and depth 2 with 4 to 16 nodes on the first layer.
+PAPER_ARCHITECTURES: tuple[int, ...] = (1, 4, 6, 8, 10, 12, 16)
+# Mean exponents of the leaves at the start are spread over this range, so that the nodes see different scales.
+FIRST_RATES = (0.3, 3.0)
+# Larger weights make every node that has one a Kronecker delta on scaled features.
+LARGEST_LOG = 8.0
+
+
+class Trees(CurvedFamily):
+    """Hierarchical Gaussian kernels [ST16 (7)]; z holds log w of every weight, children before parents.
+
+    Parameters
+    ----------
+    architecture : KernelTree, int >= 1 or nested list
+        A number of nodes on the first layer: 1 is the inhomogeneous Gaussian kernel (depth 1), more are the children of
+        a tree of depth 2. Or the tree itself, to any depth: whole numbers are features, lists of lists inner nodes, for
+        example ``[[0, 1], [[2], [0, 2]]]``.
+    subsets : {"all", "random"} or list of lists of int
+        What the nodes of a numbered architecture see: every feature; half of them, drawn so that each is seen; or
+        groups of features, of which the nodes take turns.
+    random_state : int, numpy.random.Generator or None
+        For random subsets.
+    """
+
+    def __init__(self, architecture: Any = 8, subsets: Any = "all", random_state: Any = None) -> None:
+        self.architecture, self.subsets, self.random_state = architecture, subsets, random_state
+
+    def __repr__(self) -> str:
+        return f"Trees({self.architecture!r}, subsets={self.subsets!r})"
+
+    def on(self, X: Array) -> TreesGramSet:
+        tree = self.architecture
+        if not isinstance(tree, KernelTree):
+            tree = make_tree(tree, X.shape[1], self.subsets, np.random.default_rng(self.random_state))
+        return TreesGramSet(tree, X)
+
+
+class TreesGramSet(CurvedGramSet):
+    """Gram matrices of the kernels of one tree."""
+
+    def __init__(self, tree: KernelTree, X: Array) -> None:
+        self.tree, self.X = tree, X
+        self.n_unknowns = tree.n_weights
+
+    def restrict(self, rows: NDArray[np.intp]) -> TreesGramSet:
+        return TreesGramSet(self.tree, self.X[rows])
+
+    def start(self, rng: np.random.Generator, k: int = 0) -> Array:
+        return start_weights(self.tree, self.X, rng)
+
+    def at(self, z: Array, dtype: Any = np.float64) -> TreeAt | None:
+        if not np.isfinite(z).all() or z.max() > LARGEST_LOG:
+            return None
+        return TreeAt(self.tree.evaluate(np.exp(2.0 * z), self.X, dtype=dtype))
+
+    def kernel(self, z: Array) -> HierarchicalGaussian:
+        return HierarchicalGaussian.from_tree(self.tree, np.exp(z))
+
+
+class TreeAt(CurvedGram):
+    """One kernel of a tree on the points."""
+
+    def __init__(self, evaluation: TreeEvaluation) -> None:
+        self.evaluation = evaluation
+
+    def gram(self, *, lower: bool = False) -> Array:
+        return np.asarray(self.evaluation.gram(lower=lower))
+
+    def gradient(self, M: Array, *, lower: bool = False) -> Array:
+        return self.evaluation.gradient(M, lower=lower)
+
+
+def make_tree(architecture: Any, n_features: int, subsets: Any = "all", rng: Any = None) -> KernelTree:
+    """The tree of an architecture on tables of `n_features` columns.
+
+    Parameters
+    ----------
+    architecture, subsets
+        As in :class:`Trees`.
+    n_features : int
+    rng : numpy.random.Generator, optional
+        For random subsets.
+
+    Returns
+    -------
+    KernelTree
+
+    Raises
+    ------
+    InvalidInputError
+        For depths below 1, empty subsets, unknown features.
+    """
+    if not isinstance(architecture, int | np.integer) or isinstance(architecture, bool):
+        _check_description(architecture, n_features)
+        return KernelTree.build(architecture)
+    count = check_whole_number(
+        "architecture", architecture, low=1, remedy="1 is a kernel of depth 1; no kernel has depth 0."
+    )
+    if isinstance(subsets, str):
+        if subsets not in ("all", "random"):
+            raise InvalidInputError(f"subsets must be 'all', 'random' or a list of feature groups, got {subsets!r}.")
+        leaves = [list(range(n_features))] * count
+        if subsets == "random" and count > 1:
+            leaves = _random_subsets(count, n_features, np.random.default_rng(rng))
+    else:
+        if not len(subsets):
+            raise InvalidInputError("subsets is empty; pass at least one group of features.")
+        for group in subsets:
+            check_features(group, n_features, name="a group of subsets")
+        leaves = [list(subsets[i % len(subsets)]) for i in range(count)]
+    return KernelTree.build(leaves if count > 1 else leaves[0])
+
+
+def _check_description(node: Any, n_features: int) -> None:
+    if isinstance(node, str) or not hasattr(node, "__len__"):
+        raise InvalidInputError(
+            f"architecture must be a number of nodes >= 1 or a nested list of features, got {node!r} in it."
+        )
+    numbers = [isinstance(part, int | np.integer) for part in node]
+    if all(numbers):
+        check_features(node, n_features, name="a leaf of the architecture")
+    elif any(numbers):
+        raise InvalidInputError(
+            f"a node of the architecture holds either features or nodes, got both: {node!r}; wrap single features in a "
+            "list."
+        )
+    else:
+        for part in node:
+            _check_description(part, n_features)
+
+
+def _random_subsets(count: int, n_features: int, rng: np.random.Generator) -> list[list[int]]:
+    size = -(-n_features // 2)
+    chosen = [set(rng.choice(n_features, size, replace=False).tolist()) for _ in range(count)]
+    for feature in range(n_features):
+        if not any(feature in subset for subset in chosen):
+            chosen[int(rng.integers(count))].add(feature)
+    return [sorted(subset) for subset in chosen]
+
+
+def start_weights(tree: KernelTree, X: Array, rng: np.random.Generator, spread: float = 0.5) -> Array:
+    """Logarithms of weights at which no node is constant or diagonal on the rows of `X`.
+
+    The mean exponent of each leaf is set, feature by feature from the spread of its column, to values between 0.3 and 3
+    across the leaves; random factors ``exp(spread N(0, 1))`` on the squared weights tell nodes apart. The squared
+    weights above add up to 1 in each node.
+    """
+    deviation = X.std(axis=0)
+    # Features that rarely change would otherwise get a weight that decides alone where they do.
+    deviation = np.maximum(deviation, 0.05 * max(float(deviation.max(initial=0.0)), 1e-12) + 0.02 * np.ptp(X, axis=0))
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    leaves = tree.leaves
+    rates = np.geomspace(*FIRST_RATES, len(leaves)) if len(leaves) > 1 else np.ones(1)
+    squares = np.empty(tree.n_weights)
+    for rate, i in zip(rates, leaves, strict=True):
+        place = tree.places[i]
+        noise = np.exp(spread * rng.standard_normal(len(place.features)))
+        squares[place.weights] = noise * rate / (2.0 * len(place.features) * deviation[list(place.features)] ** 2)
+    for place in tree.places:
+        if not place.is_leaf:
+            squares[place.weights] = 1.0 / len(place.children)
+    return 0.5 * np.log(squares)

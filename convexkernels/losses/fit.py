@@ -1,0 +1,103 @@
+"""The one inner solve: a loss and a Gram matrix in; dual variables, coefficients, intercepts and bounds out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.losses.base import Loss
+
+__all__ = ["Fit", "fit", "measure"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Functions ``f_k = K w_k + b_k`` that share a Gram matrix K, and what they prove about J(K).
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_outputs, m)
+        Dual variables.
+    W : ndarray of shape (n_outputs, m)
+        Coefficients w of the expansions.
+    b : ndarray of shape (n_outputs,)
+        Intercepts of least loss, 0 for a loss without.
+    multiples : ndarray of shape (n_outputs,)
+        ``multiples[k] (K w_k + b_k)`` are the functions behind `upper`; 1 unless the loss knows better multiples.
+    value : float
+        Dual objective, summed over outputs: not above J(K).
+    upper : float
+        Primal objective of the functions: not below J(K).
+    constant : float
+        ``scale * sum of c(alpha)``: with the support function of a set of kernels it gives a lower bound for all.
+    """
+
+    alpha: Array
+    W: Array
+    b: Array
+    multiples: Array
+    value: float
+    upper: float
+    constant: float
+
+
+def fit(
+    loss: Loss,
+    K: Array,
+    Y: Array,
+    weights: Array,
+    *,
+    start: Array | None = None,
+    tol: float = 1e-6,
+    deadline: float | None = None,
+) -> Fit:
+    """Solve for all outputs up to the relative duality gap `tol`.
+
+    Parameters
+    ----------
+    loss : Loss
+    K : ndarray of shape (m, m)
+        Symmetric PSD, float64 or float32; not modified.
+    Y : ndarray of shape (n_outputs, m)
+        As from ``loss.targets``.
+    weights : ndarray of shape (m,)
+        Sample weights, >= 0.
+    start : ndarray of shape (n_outputs, m), optional
+        Dual variables to start from, for example those of a nearby matrix or another regularization parameter.
+    deadline : float, optional
+        ``time.monotonic()`` after which the best dual variables so far are returned.
+    """
+    alpha = loss.maximise_all(K, Y, weights, start=start, tol=tol, deadline=deadline)
+    return measure(loss, K, Y, weights, alpha)
+
+
+def measure(loss: Loss, K: Array, Y: Array, weights: Array, alpha: Array) -> Fit:
+    """What given dual variables are worth, infinite where they are not finite: nothing is solved."""
+    if not np.isfinite(alpha).all():
+        return Fit(alpha, alpha, np.zeros(len(Y)), np.ones(len(Y)), np.inf, np.inf, np.inf)
+    W = np.array([loss.coefficients(a, y) for a, y in zip(alpha, Y, strict=True)])
+    b, multiples = np.empty(len(Y)), np.empty(len(Y))
+    constant, quadratics, upper = 0.0, 0.0, 0.0
+    for k, (a, w, y) in enumerate(zip(alpha, W, Y, strict=True)):
+        f = product(K, w)
+        quadratic = float(w @ f)
+        value, b[k], multiples[k] = loss.primal(f, quadratic, y, weights)
+        constant += loss.dual_constant(a, y, weights)
+        quadratics, upper = quadratics + quadratic, upper + value
+    scale = loss.scale
+    return Fit(alpha, W, b, multiples, scale * (constant - 0.5 * quadratics), scale * upper, scale * constant)
+
+
+def product(K: Array, w: Array) -> Array:
+    """``K w`` in float64, without a float64 copy of a float32 matrix."""
+    if K.dtype == np.float64:
+        return K @ w
+    f = np.empty(len(K))
+    for start in range(0, len(K), 1024):
+        f[start : start + 1024] = K[start : start + 1024].astype(np.float64) @ w
+    return f
+

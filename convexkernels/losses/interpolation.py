@@ -1,0 +1,142 @@
+"""Interpolation: the limit of least squares in which no error is allowed."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.base import BoxDual, Loss, LossStatement, target_rows
+from convexkernels.validation import check_number
+
+__all__ = ["Interpolation"]
+
+Array = NDArray[np.float64]
+
+# A function interpolates when it misses no target by more than this share of the largest.
+EXACT = 1e-7
+REFINEMENTS = 3
+
+
+class Interpolation(Loss):
+    """``J(K) = y' K^-1 y = min over f of |f|^2`` with ``f(x_i) = y_i`` at the points of positive weight; alpha is w.
+
+    Problem [BGR19 (Int)] for the outermost layer. There is no intercept, and the loss is 0 or infinite.
+
+    Parameters
+    ----------
+    nugget : float, >= 0
+        Added to the diagonal of K, relative to its mean, where the factorisation needs it; refinement takes most of
+        its effect back.
+    """
+
+    intercept = False
+    scale = 2.0
+    needs_definite = True
+
+    def __init__(self, nugget: float = 1e-12) -> None:
+        self.nugget = check_number("nugget", nugget, low=0.0)
+
+    def __repr__(self) -> str:
+        return f"Interpolation(nugget={self.nugget:g})"
+
+    def at(self, lam: float) -> Self:
+        return self  # whatever |f|^2 weighs, the function is the same
+
+    def targets(self, y: Any, m: int) -> Array:
+        return target_rows(y, m)
+
+    def distinct_rows(self, X: Array, Y: Array) -> NDArray[np.intp]:
+        """One row per distinct point; repeated points with different values are refused by name."""
+        _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        representative = first[group.ravel()]
+        conflict = np.flatnonzero((Y[:, representative] != Y).any(axis=0))
+        if conflict.size:
+            j = int(conflict[0])
+            i = int(representative[j])
+            raise InvalidInputError(
+                f"rows {i} and {j} of X are the same point, but y is {np.squeeze(Y[:, i])} and {np.squeeze(Y[:, j])}, "
+                "which no function can interpolate; average the values of repeated points, or use regression."
+            )
+        return np.sort(first)
+
+    def constant(self, Y: Array, weights: Array) -> Array:
+        return np.asarray(Y @ weights / weights.sum())
+
+    def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
+        # The infinite penalty says nothing on points not learned from: squared errors, there and for slopes.
+        return (F - Y) ** 2, 2.0 * (F - Y)
+
+    def maximise(
+        self,
+        K: Array,
+        y: Array,
+        weights: Array,
+        *,
+        start: Array | None = None,
+        tol: float = 1e-6,
+        deadline: float | None = None,
+    ) -> Array:
+        return self.maximise_all(K, y[None, :], weights)[0]
+
+    def maximise_all(
+        self,
+        K: Array,
+        Y: Array,
+        weights: Array,
+        *,
+        start: Array | None = None,
+        tol: float = 1e-6,
+        deadline: float | None = None,
+    ) -> Array:
+        """All outputs from one factorisation; NaN where K is singular at working precision."""
+        counted = np.flatnonzero(weights > 0)
+        inner = K if counted.size == len(K) else K[np.ix_(counted, counted)]
+        inner = np.asarray(inner, dtype=np.float64)
+        shifted = np.array(inner.T, order="F")
+        shifted.flat[:: counted.size + 1] += self.nugget * float(np.trace(inner)) / max(counted.size, 1)
+        factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        alpha = np.zeros_like(Y)
+        if failed:
+            return np.full_like(Y, np.nan)
+        right = Y[:, counted].T
+        solved = dpotrs(factor, right, lower=1)[0]
+        for _ in range(REFINEMENTS):
+            left = right - inner @ solved
+            if not np.abs(left).max(initial=0.0) > 1e-15 * np.abs(right).max(initial=0.0):
+                break
+            solved = solved + dpotrs(factor, left, lower=1)[0]
+        alpha[:, counted] = solved.T
+        return alpha
+
+    def feasible(self, alpha: Array, y: Array, weights: Array) -> Array:
+        return np.where(weights > 0, alpha, 0.0)
+
+    def coefficients(self, alpha: Array, y: Array) -> Array:
+        return alpha
+
+    def box_dual(self, y: Array, weights: Array) -> BoxDual:
+        reach = np.where(weights > 0, np.inf, 0.0)
+        return BoxDual(y, np.zeros_like(y), -reach, reach)
+
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+        counted = np.flatnonzero(weights > 0)
+        return counted, np.zeros(counted.size)
+
+    def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
+        return float(y @ alpha)
+
+    def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
+        missed = np.abs(y - f)[weights > 0].max(initial=0.0)
+        exact = missed <= EXACT * np.abs(y).max(initial=0.0)
+        return (0.5 * quadratic if exact else np.inf), 0.0, 1.0
+
+    def statement(self, y: Array, weights: Array) -> LossStatement:
+        import cvxpy as cp
+
+        f = cp.Variable(y.size, name="f")
+        counted = np.flatnonzero(weights > 0)
+        return LossStatement(f, cp.Constant(0.0), [f[counted] == y[counted]], {"f": f})

@@ -1,0 +1,84 @@
+"""Learned functions, reduced to what evaluating them takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.families.base import Crossing
+from convexkernels.kernels.base import Kernel
+
+__all__ = ["DecisionFunction", "OnPoints"]
+
+Array = NDArray[np.float64]
+
+# Rows evaluated at once: the matrix between them and the support vectors stays small.
+CHUNK = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class OnPoints:
+    """A kernel and the points it is compared with; the parameter of a family plays no part."""
+
+    kernel: Kernel
+    points: Array
+
+    def cross(self, theta: Array, Z: Any) -> Array:
+        """Matrix ``k(z_i, x_j)``."""
+        return self.kernel(Z, self.points)
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionFunction:
+    """The functions ``f_k(x) = sum_i W_ki k(x_i, x) + b_k``, with the points of nonzero coefficients only.
+
+    Attributes
+    ----------
+    gram_set : Crossing
+        The kernel on the support vectors, for ``cross``.
+    theta : ndarray
+        Its parameter.
+    W : ndarray of shape (n_outputs, n_support)
+    b : ndarray of shape (n_outputs,)
+        Intercepts that go with ``gram_set.cross``.
+    support : ndarray of int, shape (n_support,)
+        Rows of the training table: those with a nonzero coefficient in some output.
+    single : bool
+        Whether there is one output, for a vector of targets.
+    bounds : pair of ndarray of shape (n_outputs, 1), optional
+        Least and largest value of each output.
+    """
+
+    gram_set: Crossing
+    theta: Array
+    W: Array
+    b: Array
+    support: NDArray[np.intp]
+    single: bool
+    bounds: tuple[Array, Array] | None = None
+
+    @classmethod
+    def of_kernel(
+        cls, kernel: Kernel, X: Array, W: Array, b: Array, *, single: bool = False, bounds: Any = None
+    ) -> DecisionFunction:
+        """The function with coefficients `W`, shape (n_outputs, m), on the rows of `X`."""
+        support = np.flatnonzero(W.any(axis=0))
+        points = OnPoints(kernel, X[support])
+        return cls(points, np.zeros(0), np.ascontiguousarray(W[:, support]), b, support, single, bounds)
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        if not self.support.size:
+            F = np.tile(self.b, (len(X), 1))
+        else:
+            parts = [X[start : start + CHUNK] for start in range(0, max(len(X), 1), CHUNK)]
+            F = np.concatenate([self.gram_set.cross(self.theta, part) @ self.W.T + self.b for part in parts])
+        return F if self.bounds is None else np.clip(F, self.bounds[0].T, self.bounds[1].T)
+
+    def decision_function(self, X: Any) -> Array:
+        """Values at the rows of `X`, shape (n_samples,) or (n_samples, n_outputs)."""
+        values = self.values(X)
+        return values[:, 0] if self.single else values

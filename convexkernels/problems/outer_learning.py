@@ -1,0 +1,315 @@
+"""Learning in a curved family: an outer problem around convex inner ones."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.certificate import Stationarity
+from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.base import Family
+from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram
+from convexkernels.families.curved.convex import Convex
+from convexkernels.kernels.base import Kernel
+from convexkernels.losses.base import Loss
+from convexkernels.losses.fit import Fit, fit
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.validation import check_labels_finite, check_points
+
+if TYPE_CHECKING:
+    from convexkernels.progress import Silent
+    from convexkernels.solution import Solution
+
+__all__ = ["OuterEvaluation", "OuterLearning"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+# Rows that certificates look at, where the family means the same kernel on any rows.
+CERTIFICATE_ROWS = 1500
+
+
+class OuterLearning:
+    """``minimize over z, lam   criterion(loss at lam, K(z), y) + penalty(z)``, K(z) from a curved family.
+
+    For fixed (z, lam) everything the criterion asks for is a convex problem, solved exactly. The whole is not convex:
+    answers are stationary at best.
+
+    Parameters
+    ----------
+    family : CurvedFamily or Family
+        A convex family is searched by a smooth parametrization of its parameter.
+    loss : Loss
+        Its regularization parameter is where a criterion that learns lam begins.
+    criterion : Criterion
+    X : array-like of shape (m, n)
+    y : array-like of shape (m,) or (m, n_outputs)
+        What the loss asks for. Outputs share the kernel and lam.
+    sample_weight : array-like of shape (m,), optional
+        Weights > 0 that multiply the losses.
+    offset : array-like of shape (n_outputs,), optional
+        What the functions learn deviations from, for losses of differences; 0 when not given.
+    bounds : (low, high), optional
+        Predictions are clipped to this range, also where the criterion compares them with targets.
+
+    Attributes
+    ----------
+    gram_set : CurvedGramSet
+        The family on the rows.
+    Y : ndarray of shape (n_outputs, m)
+        Targets without their offset.
+    n_unknowns : int
+        Length of a point: z, and log lam where the criterion learns it.
+    """
+
+    def __init__(
+        self,
+        family: CurvedFamily | Family,
+        loss: Loss,
+        criterion: Criterion,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        offset: Any = None,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
+        if isinstance(family, Family):
+            family = Convex(family, modulo_constants=loss.intercept)
+        _check_parts(family, loss, criterion)
+        self.family, self.loss, self.criterion = family, loss, criterion
+        points = check_points(X)
+        Y = loss.targets(y, len(points))
+        rows = loss.distinct_rows(points, Y)
+        self.single = np.ndim(y) == 1
+        self.X, weights = points[rows], _checked_weights(sample_weight, len(points))[rows]
+        self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)
+        self.Y, self.weights = np.ascontiguousarray(Y[:, rows] - self.offset[:, None]), weights
+        self.bounds: Bounds = None
+        if bounds is not None:
+            self.bounds = (bounds[0] - self.offset[:, None], bounds[1] - self.offset[:, None])
+        self.gram_set = family.on(self.X)
+        self.n_unknowns = self.gram_set.n_unknowns + int(criterion.learns_lam)
+        self._bound: BoundCriterion | None = None
+
+    def __repr__(self) -> str:
+        name = type(self.criterion).__name__
+        return f"OuterLearning({self.family!r}, {self.loss!r}, {name}, {self.m} points)"
+
+    @property
+    def m(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    def on_rows(self, rows: Rows, gram_set: Any = None) -> OuterLearning:
+        """The problem on some of the rows; the family is restricted to them anew."""
+        other = copy(self)
+        other.X, other.weights = self.X[rows], self.weights[rows]
+        other.Y, other._bound = np.ascontiguousarray(self.Y[:, rows]), None
+        other.gram_set = self.gram_set.restrict(rows)
+        return other
+
+    def with_loss(self, loss: Loss, family: CurvedFamily | None = None) -> OuterLearning:
+        """The same problem with another loss for the same targets, and perhaps other weights of the family's penalty."""
+        other = copy(self)
+        other.loss, other._bound = loss, None
+        if family is not None:
+            other.family, other.gram_set = family, self.gram_set.with_family(family)
+        return other
+
+    # -- objective ---------------------------------------------------------------------------------
+
+    def bind(self, seed: int = 0, dtype: Any = np.float64) -> BoundCriterion:
+        """The criterion on these rows; `seed` deals out the folds."""
+        arguments = {"bounds": self.bounds, "seed": seed, "dtype": dtype}
+        return self.criterion.on(self.loss, self.Y, self.weights, **arguments)
+
+    def evaluate(
+        self, chart: Chart, u: Array, bound: BoundCriterion | None = None, dtype: Any = np.float64
+    ) -> OuterEvaluation:
+        """The objective at coordinates `u` of a chart, followed by log lam where it is learned."""
+        if bound is None:
+            bound = self._bound = self.bind() if self._bound is None else self._bound
+        return OuterEvaluation(self, chart, np.asarray(u, dtype=np.float64), bound, dtype)
+
+    def split(self, theta: Any) -> tuple[Array, float]:
+        """(z, log lam) of a point; the lam of the loss where the criterion does not learn it."""
+        point = np.asarray(theta, dtype=np.float64)
+        if not self.criterion.learns_lam:
+            return point, float(np.log(self.loss.lam))
+        return point[:-1], float(point[-1])
+
+    def joined(self, z: Array, log_lam: float) -> Array:
+        """The point of (z, log lam)."""
+        return np.append(z, log_lam) if self.criterion.learns_lam else z
+
+    def start(self, random_state: Any = None, k: int = 0) -> Array:
+        """Initial point number `k`."""
+        return self.joined(self.gram_set.start(np.random.default_rng(random_state), k), float(np.log(self.loss.lam)))
+
+    def check(self, theta: Any) -> Array:
+        """A point to begin with, or a refusal."""
+        point = np.array(theta, dtype=np.float64)
+        if point.shape != (self.n_unknowns,) or not np.isfinite(point).all():
+            raise InvalidInputError(
+                f"start must be {self.n_unknowns} finite numbers, the unknowns of the family"
+                + (" and log lam" if self.criterion.learns_lam else "")
+                + f", got shape {point.shape}."
+            )
+        return point
+
+    def certificate(self, theta: Any, alpha: Any = None, witness: Any = None) -> Stationarity:
+        """Value and gradient at a point, on all rows or on a fixed sample of them."""
+        here = self
+        if self.gram_set.draws_rows and self.m > CERTIFICATE_ROWS:
+            here = self.on_rows(np.sort(np.random.default_rng(0).permutation(self.m)[:CERTIFICATE_ROWS]))
+        z, log_lam = self.split(theta)
+        chart = here.gram_set.chart(z)
+        u = here.joined(chart.u, log_lam)
+        there = here.evaluate(chart, u, here.bind())
+        if not np.isfinite(there.value):
+            return Stationarity(float("inf"), float("inf"))
+        return Stationarity.at(there.value, there.gradient(), u)
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def kernel(self, theta: Any) -> Kernel:
+        """The kernel of a point."""
+        return self.gram_set.kernel(self.split(theta)[0])
+
+    def train(self, theta: Any, tol: float = 1e-5) -> Fit:
+        """The convex problem at a point, on all rows."""
+        z, log_lam = self.split(theta)
+        at = self.gram_set.chart(z)
+        there = at.at(at.u)
+        assert there is not None
+        return self.bind().train(there.gram(), log_lam, tol)
+
+    def function(self, theta: Any, alpha: Any = None) -> DecisionFunction:
+        """The function of a point, trained on all rows."""
+        found = self.train(theta)
+        W, b = found.multiples[:, None] * found.W, found.multiples * found.b + self.offset
+        bounds = self.bounds
+        if bounds is not None:
+            bounds = (bounds[0] + self.offset[:, None], bounds[1] + self.offset[:, None])
+        return DecisionFunction.of_kernel(self.kernel(theta), self.X, W, b, single=self.single, bounds=bounds)
+
+    def intercept(self, theta: Any, alpha: Any = None) -> Any:
+        """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""
+        b = self.function(theta).b
+        return float(b[0]) if self.single else b
+
+    # -- solving -----------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        solver: Any = "auto",
+        *,
+        start: Any = None,
+        restarts: int = 1,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        max_iter: int | None = None,
+        progress: bool | Silent = False,
+        checkpoint: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> Solution:
+        """Search for a point.
+
+        Parameters
+        ----------
+        solver : str or solver object
+            ``"quasi-newton"`` on all rows, ``"stochastic"`` on rows drawn anew, ``"annealing"`` as published for trees, or
+            an object with settings. ``"auto"`` draws rows where there are many and the family allows it.
+        start : ndarray of shape (n_unknowns,), optional
+            A point to continue from, for example ``solution.theta``.
+        restarts : int, >= 1
+            Starts of quasi-Newton searches, of which the best is kept.
+        tol : float, > 0
+            Relative residual at which a point counts as stationary.
+        max_time : float, optional
+            Seconds after which the best point so far is returned.
+        max_iter : int, optional
+            Steps; the solver's own limit when not given.
+        progress : bool or progress object
+        checkpoint : path, optional
+            A file that the point is written to every few seconds, and read from when it is there at the start.
+        random_state : int, numpy.random.Generator or None
+        n_jobs : int, optional
+            Processes that share the starts.
+
+        Returns
+        -------
+        Solution
+            With a :class:`Stationarity` and, at best, status STATIONARY.
+        """
+        # Solvers see problems, so this layer cannot import them at the top.
+        from convexkernels.solvers import search
+
+        return search(
+            self,
+            solver,
+            start=start,
+            restarts=restarts,
+            tol=tol,
+            max_time=max_time,
+            max_iter=max_iter,
+            progress=progress,
+            checkpoint=checkpoint,
+            random_state=random_state,
+            n_jobs=n_jobs,
+        )
+
+
+class OuterEvaluation:
+    """The objective at one point; the gradient is computed on demand.
+
+    Attributes
+    ----------
+    value : float
+        inf outside of the domain.
+    """
+
+    value: float = np.inf
+
+    def __init__(self, problem: OuterLearning, chart: Chart, u: Array, bound: BoundCriterion, dtype: Any) -> None:
+        self.problem = problem
+        coordinates, log_lam = problem.split(u)
+        at = chart.at(coordinates, dtype) if np.isfinite(u).all() else None
+        if at is None:
+            return
+        self.at: CurvedGram = at
+        self.criterion: CriterionValue = bound(at.gram(lower=problem.criterion.lower), log_lam)
+        value = self.criterion.value + at.penalty
+        self.value = value if np.isfinite(value) else np.inf
+
+    def gradient(self) -> Array:
+        """Gradient in the coordinates, and in log lam where it is learned."""
+        M, slope = self.criterion.slopes()
+        return self.problem.joined(self.at.gradient(M, lower=self.problem.criterion.lower), slope)
+
+
+def _check_parts(family: Any, loss: Any, criterion: Any) -> None:
+    if not isinstance(family, CurvedFamily):
+        raise InvalidInputError(f"family must be a CurvedFamily such as Trees(8), or a Family, got {family!r}.")
+    if not isinstance(loss, Loss):
+        raise InvalidInputError(f"loss must be a Loss such as LeastSquares(lam=0.1), got {loss!r}.")
+    if not isinstance(criterion, Criterion):
+        raise InvalidInputError(f"criterion must be a Criterion such as LeaveOneOut(), got {criterion!r}.")
+    reason = criterion.accepts(loss)
+    if reason is not None:
+        raise InvalidInputError(f"criterion {type(criterion).__name__} does not fit {loss!r}: {reason}.")
+
+
+def _checked_weights(sample_weight: Any, m: int) -> Array:
+    if sample_weight is None:
+        return np.ones(m)
+    weights = check_labels_finite(sample_weight, m, name="sample_weight")
+    if weights.ndim != 1 or not (weights > 0.0).all():
+        raise InvalidInputError("sample_weight must be one number > 0 per row; leave out rows of weight 0.")
+    return weights

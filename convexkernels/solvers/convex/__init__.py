@@ -1,0 +1,1 @@
+"""Solvers of convex kernel learning."""

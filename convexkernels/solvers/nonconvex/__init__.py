@@ -1,0 +1,1 @@
+"""Solvers of problems that are not convex: outer loops around convex solves."""

@@ -1,0 +1,89 @@
+"""Quasi-Newton descent on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solution import Status
+from convexkernels.solvers.nonconvex.bfgs import Descent, Limits, descend
+
+__all__ = ["QuasiNewton"]
+
+Array = NDArray[np.float64]
+
+# Points that a line search may try; fewer where the criterion says little about small differences.
+MANY_TRIALS, FEW_TRIALS = 25, 10
+
+
+class QuasiNewton(OuterSolver):
+    """BFGS (limited-memory beyond 300 unknowns) in the coordinates that the family offers around the start.
+
+    Parameters
+    ----------
+    initial : ndarray, optional
+        A point to begin with; the plainest start of the family when not given.
+    stall_tol : float, optional
+        Ten steps that gain less than this fraction are the end; the resolution of the criterion when not given.
+    max_iter : int
+        Steps.
+    random_state : int, numpy.random.Generator or None
+        For the start of the family.
+    """
+
+    name = "quasi-newton"
+
+    def __init__(
+        self, initial: Any = None, stall_tol: float | None = None, max_iter: int = 100, random_state: Any = None
+    ) -> None:
+        self.initial, self.stall_tol, self.max_iter, self.random_state = initial, stall_tol, max_iter, random_state
+
+    def limits(self, problem: Any, tol: float, deadline: float | None) -> Limits:
+        """When a descent ends."""
+        resolution = problem.criterion.resolution
+        stall = resolution if self.stall_tol is None else self.stall_tol
+        trials = FEW_TRIALS if resolution > 1e-6 else MANY_TRIALS
+        return Limits(tol, stall, self.max_iter, np.inf if deadline is None else deadline, trials)
+
+    def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        theta = problem.start(self.random_state) if self.initial is None else problem.check(self.initial)
+        steps = descents(problem, theta, self.limits(problem, tol, deadline))
+        return self.step(problem, Iterate(theta, None, np.inf, memory=steps), tol, deadline)
+
+    def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        theta, descent = next(iterate.memory)
+        share = descent.n_iter / max(self.max_iter, 1)
+        return Iterate(theta, None, descent.value, memory=iterate.memory, status=descent.status, share=share)
+
+
+def descents(problem: Any, theta: Array, limits: Limits) -> Iterator[tuple[Array, Descent]]:
+    """The points of a descent, one a step; the last one says why it ended.
+
+    Where the family says that it pays, the descent begins again with the chart of the point found, as long as that
+    lowers the value.
+    """
+    taken, last = 0, np.inf
+    renewals = 1
+    z, log_lam = problem.split(theta)
+    while True:
+        chart = problem.gram_set.chart(z)
+
+        def evaluate(u: Array, chart: Any = chart) -> Any:
+            return problem.evaluate(chart, u)
+
+        for descent in descend(evaluate, problem.joined(chart.u, log_lam), limits):
+            u, log_lam = problem.split(descent.point)
+            z = chart.point(u)
+            ended, descent.n_iter = descent.status, descent.n_iter + taken
+            goes_on = ended in (Status.STATIONARY, Status.STALLED) and renewals <= chart.renewals
+            goes_on = goes_on and descent.value < last * (1.0 - 1e-9)
+            if goes_on:
+                descent.status = None
+            yield problem.joined(z, log_lam), descent
+        if not goes_on:
+            return
+        taken, last, renewals = descent.n_iter, descent.value, renewals + 1

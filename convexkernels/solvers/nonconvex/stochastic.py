@@ -1,0 +1,112 @@
+"""Descent on rows that are drawn anew for every step.
+
+A fixed sample of a thousand rows is too little to choose a hundred weights by: on `letter`, 7,000 rows, quasi-Newton
+steps on 1,000 to 3,000 of them ended with a test error of 0.0436, drawing 1,500 at a time with 0.0292 in a fifth of the
+time. With 900 rows (mean of two splits, 8 nodes) 60 quasi-Newton steps on all ended at 0.446 on `magic`, 0.051 on
+`updrs` and 0.047 on `cadata`, 100 steps on 300 rows at a time at 0.414, 0.0049 and 0.038, in a sixth of the time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.validation import check_whole_number
+
+__all__ = ["Stochastic"]
+
+Array = NDArray[np.float64]
+
+# Rows of a step: a third of all, within these bounds.
+SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
+# Adam: memory of the gradient and of its squared entries, and the size below which an entry counts as small. Gradients
+# are those of the logarithm of the objective.
+MOMENTUM, SCALE_MEMORY, SMALL = 0.9, 0.98, 1e-3
+# Step in log w; it falls linearly to 0 over the second half of the search.
+STEP = 0.1
+# Where float32 breaks down, lam is raised by this factor.
+RETREAT = 3.0
+
+
+@dataclass(eq=False)
+class _State:
+    rng: np.random.Generator
+    order: NDArray[np.intp]
+    mean: Array
+    square: Array
+    began: float
+    position: int = 0
+    taken: int = 0
+
+
+class Stochastic(OuterSolver):
+    """Steps along scaled gradients of the objective on `size` rows at a time; all rows come by before one comes again.
+
+    Parameters
+    ----------
+    initial : ndarray, optional
+        A point to begin with.
+    size : int, optional
+        Rows of a step: a third of them, but 50 at least and 1,500 at most, when not given.
+    max_iter : int
+        Steps.
+    random_state : int, numpy.random.Generator or None
+    """
+
+    name = "stochastic"
+    values_compare = False
+
+    def __init__(
+        self, initial: Any = None, size: int | None = None, max_iter: int = 100, random_state: Any = None
+    ) -> None:
+        self.initial, self.max_iter, self.random_state = initial, max_iter, random_state
+        self.size = None if size is None else check_whole_number("size", size, low=4)
+
+    def rows(self, m: int) -> int:
+        """Rows of a step, of m."""
+        return min(max(m // 3, SMALLEST_SAMPLE), LARGEST_SAMPLE) if self.size is None else self.size
+
+    def accepts(self, problem: Any) -> str | None:
+        if problem.gram_set.draws_rows and problem.criterion.learns_lam:
+            return None
+        return "its unknowns or its criterion belong to all rows together; use 'quasi-newton'"
+
+    def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        rng = np.random.default_rng(self.random_state)
+        theta = problem.start(rng) if self.initial is None else problem.check(self.initial)
+        state = _State(rng, rng.permutation(problem.m), np.zeros_like(theta), np.zeros_like(theta), time.monotonic())
+        return Iterate(theta, None, np.inf, memory=state)
+
+    def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        state, point = iterate.memory, iterate.theta.copy()
+        share = state.taken / self.max_iter
+        if deadline is not None:
+            share = max(share, (time.monotonic() - state.began) / max(deadline - state.began, 1e-9))
+        there = self._evaluate(problem, state, point)
+        state.taken += 1
+        if not np.isfinite(there.value):
+            point[-1] += np.log(RETREAT)
+            return Iterate(point, None, iterate.upper, memory=state, share=share)
+        slope = there.gradient() / max(there.value, 1e-300)
+        state.mean = MOMENTUM * state.mean + (1.0 - MOMENTUM) * slope
+        state.square = SCALE_MEMORY * state.square + (1.0 - SCALE_MEMORY) * slope**2
+        corrected = state.mean / (1.0 - MOMENTUM**state.taken)
+        scaled = corrected / (np.sqrt(state.square / (1.0 - SCALE_MEMORY**state.taken)) + SMALL)
+        point = point - STEP * min(1.0, 2.0 * (1.0 - share)) * scaled
+        return Iterate(point, None, there.value, memory=state, share=share)
+
+    def _evaluate(self, problem: Any, state: _State, point: Array) -> Any:
+        """The objective on the next rows, in float32."""
+        size = self.rows(problem.m)
+        if state.position + size > problem.m:
+            state.order, state.position = state.rng.permutation(problem.m), 0
+        rows = np.sort(state.order[state.position : state.position + size])
+        state.position += size
+        part = problem.on_rows(rows)
+        bound = part.bind(int(state.rng.integers(2**31)), np.float32)
+        return part.evaluate(part.gram_set.chart(problem.split(point)[0]), point, bound, np.float32)
