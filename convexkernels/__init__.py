@@ -53,6 +53,12 @@ _HOME = {
     "Pinball": "losses",
     # problems and solvers
     "KernelLearning": "problems",
+    "OuterLearning": "problems",
+    "HeldOut": "criteria",
+    "LeaveOneOut": "criteria",
+    "TrainingValue": "criteria",
+    "Trees": "families.curved",
+    "Widths": "families.curved",
     "KernelMatching": "problems",
     "DecisionFunction": "problems",
     "Program": "problems",

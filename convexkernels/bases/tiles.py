@@ -126,7 +126,7 @@ def shifted_adjoint(
     X: Array, Y: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index, width: Index,
     offset: Index, w: Array, psi: Array, out: Array,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
-    """``out[i, offset[s] + e] = sum_j w_ij T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1; one row w serves all i."""
+    """``out[i, offset[s] + e] = sum_j w_ij T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1; one w may serve all."""
     m, k = X.shape[1], Y.shape[1]
     n, n_sums, top = X.shape[0], parent.shape[0], horner.shape[1]
     for i in prange(m):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["Rows", "check_classes", "spread_sample", "split_rows", "three_parts"]
+__all__ = ["Rows", "check_classes", "split_rows", "spread_sample", "three_parts"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

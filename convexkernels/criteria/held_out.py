@@ -152,10 +152,7 @@ class HeldOutAt(CriterionValue):
             block = self.K[np.ix_(train[free], train[free])]
             right = self.K[np.ix_(train[free], validation)] @ g
             p[free], p_b = _bordered(block, diagonal, right, g, loss.intercept)
-        if bound_moves.any():
-            right = -self.K[np.ix_(train, train)] @ bound_moves
-        else:
-            right = np.zeros_like(w)
+        right = -self.K[np.ix_(train, train)] @ bound_moves if bound_moves.any() else np.zeros_like(w)
         right[free] -= diagonal * w[free]
         slope = float(g @ (self.K[np.ix_(validation, train)] @ bound_moves) + p @ right - p_b * bound_moves.sum())
         return p, slope

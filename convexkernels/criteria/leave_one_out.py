@@ -1,13 +1,13 @@
 """Leave-one-out risk of kernel ridge regression in closed form, with its derivative in the Gram matrix and in lam.
 
-For ``A = (K + lam S^-1)^-1`` (S the sample weights), projected by ``A - A 1 1' A / 1'A 1`` where an intercept is fitted,
+For ``A = (K + lam S^-1)^-1`` (S the sample weights), projected by ``A - A 1 1' A / 1'A 1`` where there is an intercept,
 and ``w = A Y``, the residual of the function that has not seen row i is ``r_i = w_i / A_ii``: the risk costs one
 factorization, and every row is training and validation row at once. With
 
     dr_i = -(A dK w)_i / A_ii + w_i (A dK A)_ii / A_ii^2
 
-its derivative in K is ``2 A diag(h) A - (A g) w' - w (A g)'``, with ``g_i = c_i r_i / A_ii``, ``h_i = c_i r_i^2 / A_ii``
-and the share c_i of row i. Where predictions are clipped, c_i = 0 at the clipped ones: their losses do not move.
+its slope in K is ``2 A diag(h) A - (A g) w' - w (A g)'``, with ``g_i = c_i r_i / A_ii``, ``h_i = c_i r_i^2 / A_ii`` and
+the share c_i of row i. Where predictions are clipped, c_i = 0 at the clipped ones: their losses do not move.
 """
 
 from __future__ import annotations

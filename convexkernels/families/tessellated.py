@@ -127,8 +127,8 @@ class TessellatedGramSet(SpectraplexGramSet):
         return D
 
     def pullback(self, M: Array) -> Array:
-        arguments = {"modulo_constants": self.modulo_constants, "volumes": self.volumes}
-        return self.tessellation.pullback(M, self.points, **arguments)
+        volumes, modulo_constants = self.volumes, self.modulo_constants
+        return self.tessellation.pullback(M, self.points, modulo_constants=modulo_constants, volumes=volumes)
 
     def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
         if rows.size * self.size**2 > LARGEST_DERIVATIVE:

@@ -100,4 +100,3 @@ def product(K: Array, w: Array) -> Array:
     for start in range(0, len(K), 1024):
         f[start : start + 1024] = K[start : start + 1024].astype(np.float64) @ w
     return f
-

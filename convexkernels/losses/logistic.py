@@ -25,7 +25,7 @@ LARGEST_INTERCEPT = 60.0
 
 
 class Logistic(Loss):
-    """``J(K) = max of sum_i C_i H(alpha_i / C_i) - 1/2 w'Kw``, ``0 <= alpha_i <= C_i = C weights_i``, ``w = y * alpha``.
+    """``J(K) = max of sum_i C_i H(alpha_i / C_i) - 1/2 w'Kw``, ``0 <= alpha_i <= C_i = C weights_i``, ``w = y alpha``.
 
     H(u) = -u log u - (1 - u) log(1 - u) is the entropy; with an intercept ``sum w = 0``. Its primal is
     ``min over f, b of 1/2 |f|^2 + C sum_i weights_i log(1 + exp(-y_i (f(x_i) + b)))``.
@@ -83,7 +83,9 @@ class Logistic(Loss):
             f = K @ w
             dual = self.dual_constant(y * w, y, weights) - 0.5 * float(w @ f)
             upper = self.primal(f, float(w @ f), y, weights)[0]
-            if upper - dual <= tol * max(abs(upper), abs(dual)) or (deadline is not None and time.monotonic() > deadline):
+            if upper - dual <= tol * max(abs(upper), abs(dual)) or (
+                deadline is not None and time.monotonic() > deadline
+            ):
                 break
             moved = self._newton_step(K, w, f, y, cap, weights, dual)
             if moved is None:

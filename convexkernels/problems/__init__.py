@@ -3,6 +3,7 @@
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.kernel_learning import Evaluation, KernelLearning
 from convexkernels.problems.kernel_matching import KernelMatching, Match
+from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.problems.program import Program
 
-__all__ = ["DecisionFunction", "Evaluation", "KernelLearning", "KernelMatching", "Match", "Program"]
+__all__ = ["DecisionFunction", "Evaluation", "KernelLearning", "KernelMatching", "Match", "OuterLearning", "Program"]

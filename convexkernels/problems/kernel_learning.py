@@ -185,8 +185,8 @@ class KernelLearning:
     def _best_multiple(self, constant: float, alpha: Array, sigma: float) -> float:
         """Largest lower bound among the multiples s alpha, 0 <= s <= 1, which are feasible with alpha.
 
-        ``c(s alpha) = s linear - s^2 quadratic`` for losses that have a parabola, and the support function grows with s^2. Where K
-        leaves alpha undetermined, the length of alpha can be far from the best one.
+        ``c(s alpha) = s linear - s^2 quadratic`` for losses that have a parabola, and the support function grows with
+        s^2. Where K leaves alpha undetermined, the length of alpha can be far from the best one.
         """
         if not self.loss.has_parabola:
             return constant - 0.5 * self.loss.scale * sigma

@@ -16,7 +16,7 @@ from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram
 from convexkernels.families.curved.convex import Convex
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.fit import Fit, fit
+from convexkernels.losses.fit import Fit
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_labels_finite, check_points
 
@@ -114,7 +114,7 @@ class OuterLearning:
         return other
 
     def with_loss(self, loss: Loss, family: CurvedFamily | None = None) -> OuterLearning:
-        """The same problem with another loss for the same targets, and perhaps other weights of the family's penalty."""
+        """The same problem with another loss for the same targets, and perhaps another weight of the penalty."""
         other = copy(self)
         other.loss, other._bound = loss, None
         if family is not None:
@@ -224,8 +224,8 @@ class OuterLearning:
         Parameters
         ----------
         solver : str or solver object
-            ``"quasi-newton"`` on all rows, ``"stochastic"`` on rows drawn anew, ``"annealing"`` as published for trees, or
-            an object with settings. ``"auto"`` draws rows where there are many and the family allows it.
+            ``"quasi-newton"`` on all rows, ``"stochastic"`` on rows drawn anew, ``"annealing"`` as published for trees,
+            or an object with settings. ``"auto"`` draws rows where there are many and the family allows it.
         start : ndarray of shape (n_unknowns,), optional
             A point to continue from, for example ``solution.theta``.
         restarts : int, >= 1

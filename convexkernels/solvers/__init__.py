@@ -98,7 +98,7 @@ def search(
 
 def _automatic_search(problem: Any, settings: dict[str, Any]) -> OuterSolver:
     """Rows drawn anew where there are more than a step takes, and the family and the criterion allow it."""
-    drawn = make_solver("stochastic", SEARCHES, **settings)
+    drawn: Any = make_solver("stochastic", SEARCHES, **settings)
     if drawn.accepts(problem) is None and problem.m > drawn.rows(problem.m):
         return drawn
     return make_solver("quasi-newton", SEARCHES, **settings)

@@ -84,7 +84,7 @@ def test_intercept_of_the_primal_is_the_best_one(case, rng):
     loss, K, y, weights = case
     w = 0.1 * rng.standard_normal(M)
     f, quadratic = K @ w, float(w @ K @ w)
-    value, b, multiple = loss.primal(f, quadratic, y, weights)
+    value, b, _ = loss.primal(f, quadratic, y, weights)
     if not loss.intercept:
         assert b == 0.0
         return
@@ -192,7 +192,8 @@ def test_regularization_parameter_weighs_the_norm_against_the_sum_of_losses(case
     assert objective == pytest.approx(found.upper / loss.cost, rel=1e-7)
     assert found.upper >= found.value * (1.0 - 1e-9)
     again = loss.at(3.0 * loss.lam).at(loss.lam)
-    assert again.lam == pytest.approx(loss.lam) and type(again) is type(loss)
+    assert again.lam == pytest.approx(loss.lam)
+    assert type(again) is type(loss)
 
 
 def test_slopes_are_those_of_the_losses(case, rng):

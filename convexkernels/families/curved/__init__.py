@@ -1,6 +1,6 @@
 """Curved families: kernels that depend smoothly on their unknowns.
 
-`CURVED` is the table of all of them, with an example of each for points of at least two features in [0, 1]: the contract
+`CURVED` is the table of all of them, with an example of each for points of two features or more in [0, 1]: the contract
 tests run over it, so a new family is one file and one line here.
 """
 

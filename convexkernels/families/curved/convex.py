@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 class Convex(CurvedFamily):
     """A family that is linear in theta, for criteria that are not convex in it: the derivative is its adjoint.
 
-    Weights of a simplex are ``theta = z^2 / |z|^2``; a matrix of bounded trace is ``theta = trace Z Z' / |Z|^2`` with as
-    many columns in Z as `rank` (optimal matrices have rank 1 to 3).
+    Weights of a simplex are ``theta = z^2 / |z|^2``; a matrix of bounded trace is ``theta = trace Z Z' / |Z|^2`` with
+    as many columns in Z as `rank` (optimal matrices have rank 1 to 3).
 
     Parameters
     ----------

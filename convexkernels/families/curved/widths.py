@@ -57,7 +57,7 @@ class WidthsGramSet(CurvedGramSet):
         return WidthsGramSet(self.family, self.X[rows])
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
-        """Weights with which two rows are at a squared distance of about 2; for `k` > 0 each times ``exp N(0, 1/4)``."""
+        """Weights with which two rows are about sqrt(2) apart; for `k` > 0 each times ``exp N(0, 1/4)``."""
         deviation = self.X.std(axis=0)
         typical = max(float(np.sqrt(np.mean(deviation**2))), 1e-12)
         deviation = np.where(deviation > 0.05 * typical, deviation, typical) if self.family.per_feature else typical
