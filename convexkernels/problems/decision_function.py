@@ -35,6 +35,8 @@ class OnPoints:
 class DecisionFunction:
     """The functions ``f_k(x) = sum_i W_ki k(x_i, x) + b_k``, with the points of nonzero coefficients only.
 
+    The form that the representer theorem gives the solution [BGR19 (2)].
+
     Attributes
     ----------
     gram_set : Crossing
