@@ -15,11 +15,17 @@ __all__ = [
     "check_memory",
     "check_number",
     "check_points",
+    "check_range",
+    "check_scale",
     "check_whole_number",
 ]
 
 # Products of two features are formed everywhere; beyond the square root of the largest float they overflow.
 LARGEST_MAGNITUDE = 1e150
+# Scales of kernels: values, their reciprocals and the squares of both are formed on the way to an answer.
+LARGEST_SCALE = 1e50
+# Values of kernel matrices, by the type they are stored in.
+LARGEST_VALUE = {"float64": 1e100, "float32": 1e30}
 
 
 def check_number(
@@ -51,6 +57,23 @@ def check_whole_number(name: str, value: Any, *, low: int, remedy: str = "") -> 
             f"{name} must be a whole number >= {low}, got {value!r}." + (f" {remedy}" if remedy else "")
         )
     return int(value)
+
+
+def check_scale(name: str, value: Any, *, remedy: str) -> float:
+    """Return a positive factor of kernels as a float, or refuse it by name: beyond 1e50 nothing can be computed."""
+    check_number(name, value, low=0.0, open_low=True)
+    return check_number(name, value, low=1.0 / LARGEST_SCALE, high=LARGEST_SCALE, remedy=remedy)
+
+
+def check_range(what: str, log_largest: float, dtype: Any, *, remedy: str) -> None:
+    """Refuse kernels whose values, up to ``exp(log_largest)``, leave no room for computing with them."""
+    limit = LARGEST_VALUE[np.dtype(dtype).name]
+    if not log_largest <= np.log(limit):
+        size = f"1e{log_largest / np.log(10.0):+.0f}" if np.isfinite(log_largest) else "infinity"
+        raise InvalidInputError(
+            f"{what} has values up to about {size}, more than the {limit:g} that {np.dtype(dtype).name} "
+            f"leaves room for; {remedy}"
+        )
 
 
 def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> NDArray[np.float64]:

@@ -1,5 +1,8 @@
 """Problems that broke bounds, solvers or checks once: each is kept as it was found."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 
@@ -147,3 +150,103 @@ def test_machine_on_a_factor_agrees_with_a_conic_solver():
     evaluation = problem.evaluate(np.ones(1), tol=1e-7)
     assert relative(evaluation.upper, reference) < 1e-5
     assert relative(evaluation.value, reference) < 1e-5
+
+
+# --- scales that leave no room for arithmetic -----------------------------------------------------
+
+X, Y = np.random.default_rng(0).random((30, 2)), np.where(np.arange(30) % 2, 1.0, -1.0)
+TRACED = {
+    "tessellated": lambda trace: ck.Tessellated(degree=1, trace=trace),
+    "polynomial": lambda trace: ck.GeneralizedPolynomial(2, trace=trace),
+    "span": lambda trace: ck.Span([ck.Gaussian(1.0), ck.Linear()], trace=trace),
+}
+
+
+@pytest.mark.parametrize("name", TRACED)
+@pytest.mark.parametrize("trace", [1e300, 1e-300])
+def test_traces_without_room_are_refused(name, trace):
+    with pytest.raises(ck.InvalidInputError, match=rf"trace must be .*{re.escape(repr(trace))}.* is scaling C"):
+        TRACED[name](trace)
+
+
+@pytest.mark.parametrize("name", TRACED)
+@pytest.mark.parametrize("trace", [1e30, 1e-30])
+def test_large_and_small_traces_are_solved(name, trace):
+    for loss in (ck.Hinge(1.0 / trace), ck.LeastSquares(trace)):
+        problem = ck.KernelLearning(TRACED[name](trace), loss, X, Y)
+        unit = ck.KernelLearning(TRACED[name](1.0), type(loss)(1.0), X, Y)
+        ratio = problem.solve(tol=1e-4).value / unit.solve(tol=1e-4).value
+        assert ratio == pytest.approx(1.0 if isinstance(loss, ck.LeastSquares) else 1.0 / trace, rel=3e-4)
+
+
+UNUSABLE = {
+    "stack": (ck.Candidates([1e300 * np.eye(30), 1e300 * np.ones((30, 30))], normalize="none"), None, "float64"),
+    "scaled": (ck.Candidates([1e300 * ck.Gaussian(1.0)], normalize="none"), X, "float64"),
+    "scaled, float32": (ck.Candidates([1e60 * ck.Gaussian(1.0)]), X, "float32"),
+    "span": (ck.Span([1e300 * np.eye(30), 1e300 * np.ones((30, 30))]), None, "float64"),
+    "wide box": (ck.Tessellated(2, box=ck.Box([-1e60, -1e60], [1e60, 1e60])), X, "float64"),
+    "wide box, float32": (ck.Tessellated(1, box=ck.Box([-1e15, -1e15], [1e15, 1e15])), X, "float32"),
+    "polynomial, float32": (ck.GeneralizedPolynomial(2, trace=1e40), X, "float32"),
+    "far polynomial": (ck.GeneralizedPolynomial(3), 1e20 * X, "float64"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_values_without_room_are_refused(name):
+    family, points, dtype = UNUSABLE[name]
+    with pytest.raises(ck.InvalidInputError, match=r"(has values up to|not finite).*(scale|rescale)"):
+        ck.KernelLearning(family, ck.Hinge(1.0), points, Y, dtype=dtype)
+
+
+# --- solvers end with a status --------------------------------------------------------------------
+
+
+def outcome(problem, solver):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        solution = problem.solve(solver, max_iter=60)
+    assert np.isfinite([solution.certificate.upper, solution.certificate.lower]).all()
+    return solution
+
+
+@pytest.mark.parametrize("solver", ["auto", "frank-wolfe", "interior-point"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_matrices_of_rank_one_end_with_a_status(solver, intercept):
+    v = np.random.default_rng(0).normal(size=50)
+    K = np.outer(v, v) * (2e11 / (v @ v))
+    for loss in [*losses(1.0, intercept), ck.LeastSquares(1.0, intercept=intercept)]:
+        y = labels_for(loss, np.random.default_rng(1), v[:, None])
+        for stack in ([K], [K, np.eye(50)]):
+            outcome(ck.KernelLearning(ck.Candidates(stack, normalize="none"), loss, None, y), solver)
+
+
+@pytest.mark.parametrize("solver", ["auto", "frank-wolfe", "interior-point"])
+@pytest.mark.parametrize("family", [ck.Tessellated(degree=1), ck.Candidates([ck.Gaussian(1.0), ck.Linear()])], ids=repr)
+def test_problems_that_are_over_before_they_begin(solver, family):
+    for intercept in (True, False):
+        one_class = ck.KernelLearning(family, ck.Hinge(1.0, intercept), X, Y, sample_weight=np.where(Y > 0, 1.0, 0.0))
+        assert not intercept or outcome(one_class, solver).certificate.upper == 0.0
+        for loss in [*losses(1.0, intercept)[1:], ck.LeastSquares(1.0, intercept=intercept)]:
+            found = outcome(ck.KernelLearning(family, loss, X, 0.0 * Y), solver)
+            assert abs(found.certificate.upper) < 1e-12
+
+
+def test_one_of_several_machines_with_one_class():
+    outputs = np.column_stack([Y, np.where(np.arange(30) < 10, 1.0, -1.0)])
+    weights = np.where(np.arange(30) < 10, 0.0, 1.0)
+    problem = ck.KernelLearning(ck.Tessellated(degree=1), ck.Hinge(1.0), X, outputs, sample_weight=weights)
+    alone = ck.KernelLearning(ck.Tessellated(degree=1), ck.Hinge(1.0), X, Y, sample_weight=weights)
+    found, single = problem.solve("interior-point", tol=1e-6), alone.solve(tol=1e-6)
+    assert relative(found.value, single.value) < 1e-5
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_spans_of_matrices_that_are_singular_together(intercept):
+    rng = np.random.default_rng(0)
+    v, points = rng.normal(size=30), rng.normal(size=(30, 2))
+    loss = ck.Hinge(1.0, intercept)
+    only = ck.KernelLearning(ck.Span([np.outer(v, v)], trace=3.0), loss, None, Y).solve(tol=1e-6)
+    alone = ck.Candidates([3.0 / (v @ v) * np.outer(v, v)], normalize="none")
+    assert relative(only.value, ck.KernelLearning(alone, loss, None, Y).solve(tol=1e-6).value) < 1e-5
+    stack = [np.ones((30, 30)), points @ points.T]
+    assert ck.KernelLearning(ck.Span(stack), loss, None, Y).solve(tol=1e-4).status.is_success

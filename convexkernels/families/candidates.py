@@ -17,6 +17,7 @@ from convexkernels.families.gram_stack import GramStack, StreamedStack, make_sta
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import project_simplex
+from convexkernels.validation import check_range
 
 __all__ = ["CandidateGramSet", "Candidates"]
 
@@ -88,6 +89,11 @@ class Candidates(Family):
         kernels = [_with_mean(kernel) for kernel in kernels]
         traces = _checked_traces(stack, names, kernels, self.center, points)
         scales = {"trace": 1.0 / traces, "mean": points.shape[0] / traces}.get(self.normalize, np.ones(len(kernels)))
+        largest = (scales[:, None] * stack.diagonals()).max(axis=1)
+        k = int(np.argmax(largest))
+        check_range(
+            f"kernel {names[k]!r}", float(np.log(largest[k])), dtype, remedy="rescale it or pass normalize='mean'."
+        )
         stack.rescale(scales)
         if not self.allow_duplicates:
             _refuse_duplicates(stack, names)
@@ -107,7 +113,10 @@ def _checked_traces(
     diagonals = stack.diagonals()
     if not np.isfinite(diagonals).all():
         k = int(np.argwhere(~np.isfinite(diagonals))[0][0])
-        raise InvalidInputError(f"kernel {names[k]!r} has a value that is not finite on the training points.")
+        raise InvalidInputError(
+            f"kernel {names[k]!r} has a value that is not finite on the training points; rescale it, or use "
+            "dtype='float64'."
+        )
     traces = diagonals.sum(axis=1)
     # Centring leaves rounding of the size of the uncentred matrix where nothing should be left.
     size = np.array([k.kernel.diag(points).sum() for k in kernels]) if center and _all_centered(kernels) else traces

@@ -12,7 +12,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel
-from convexkernels.validation import check_memory, check_number, check_points, check_whole_number
+from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
 __all__ = ["GeneralizedPolynomial", "GeneralizedPolynomialGramSet"]
 
@@ -34,7 +34,7 @@ class GeneralizedPolynomial(Family):
 
     def __init__(self, degree: int, trace: float = 1.0) -> None:
         self.degree = check_whole_number("degree", degree, low=0)
-        self.trace = check_number("trace", trace, low=0.0, open_low=True)
+        self.trace = check_scale("trace", trace, remedy="Scaling it by s is scaling C by s.")
 
     def __repr__(self) -> str:
         return f"GeneralizedPolynomial(degree={self.degree}, trace={self.trace:g})"
@@ -50,6 +50,12 @@ class GeneralizedPolynomial(Family):
             raise InvalidInputError(
                 f"monomials of degree {self.degree} of X overflow; scale the features to [-1, 1] or lower the degree."
             )
+        check_range(
+            repr(self),
+            float(np.log(self.trace) + 2.0 * np.log(np.abs(psi).max())),
+            dtype,
+            remedy="scale the features to [-1, 1], lower the degree or the trace, or use dtype='float64'.",
+        )
         check_memory(
             check_work_space(X.shape[0], basis.q, 1.2, dtype),
             memory_limit,

@@ -30,6 +30,8 @@ ROUNDS = 80
 class SemidefiniteSlice:
     """Combinations of matrices with a given trace that are PSD, in coordinates theta of the combination.
 
+    Computed in units in which the trace is 1, whatever it is: ``M(nu) = K(theta) / trace``.
+
     Parameters
     ----------
     matrices : ndarray of shape (l, m, m)
@@ -40,14 +42,16 @@ class SemidefiniteSlice:
     ----------
     back : ndarray of shape (l, R)
         ``theta = back @ nu``.
-    basis : ndarray of shape (R, m, m)
-        Orthonormal in the Frobenius inner product.
+    basis : ndarray of shape (R, r, r)
+        Orthonormal in the Frobenius inner product; in coordinates of the space that the ranges of all matrices span,
+        of dimension r: where they are singular together, no combination is definite on all points.
     margin : float
         Smallest eigenvalue of a well-centred combination.
     """
 
     def __init__(self, matrices: Array, trace: float) -> None:
-        self.trace = trace
+        self.trace = 1.0
+        self.unit = trace
         self.matrices = matrices
         sizes = np.linalg.norm(matrices.reshape(len(matrices), -1), axis=1)
         unit = matrices / sizes[:, None, None]
@@ -55,10 +59,12 @@ class SemidefiniteSlice:
         keep = values > SMALLEST_DIRECTION**2 * values[-1]
         self.back = vectors[:, keep] / np.sqrt(values[keep]) / sizes[:, None]
         self.forth = (vectors[:, keep] * np.sqrt(values[keep])).T * sizes
-        self.basis = np.tensordot(self.back.T, matrices, axes=1)
+        self.basis = _on_joint_range(np.tensordot(self.back.T, matrices, axes=1))
         self.traces = np.trace(self.basis, axis1=1, axis2=2)
-        self.slack = ALLOWANCE * trace
+        self.slack = ALLOWANCE
         self.margin, self.centre = self._find_centre()
+        self.back = self.back * trace
+        self.forth = self.forth / trace
 
     @property
     def is_empty(self) -> bool:
@@ -77,7 +83,7 @@ class SemidefiniteSlice:
             return 0.0, self.back @ self.centre
         slope = slope / size
         nu, Z, s = self._optimise(slope, None, self.centre)
-        return size * self._bound(slope, Z, s), self.back @ nu
+        return float(size * self._bound(slope, Z, s)), self.back @ nu
 
     def _bound(self, slope: Array, Z: Array, s: float) -> float:
         """``s tau - <Z, M>`` for any M of the set, once Z satisfies ``slope + B*(Z) = s traces`` exactly."""
@@ -94,7 +100,7 @@ class SemidefiniteSlice:
         smallest = float(np.linalg.eigvalsh(self.matrix(start))[0])
         outside = float(np.abs(np.tensordot(theta - self.back @ start, self.matrices, axes=1)).max())
         if (
-            outside <= self.slack
+            outside <= self.slack * self.unit
             and smallest >= -self.slack
             and abs(self.traces @ start - self.trace) <= 1e-9 * self.trace
         ):
@@ -132,6 +138,16 @@ class SemidefiniteSlice:
 
     def _optimise(self, slope: Array, metric: Array | None, start: Array) -> tuple[Array, Array, float]:
         return _Program(self.basis, self.traces, self.slack).optimise(slope, metric, start)
+
+
+def _on_joint_range(basis: Array) -> Array:
+    """The matrices in an orthonormal basis of the sum of their ranges; themselves where that is everything."""
+    vectors, sizes, _ = np.linalg.svd(np.concatenate(list(basis), axis=1), full_matrices=False)
+    joint = vectors[:, sizes > len(vectors) * np.finfo(np.float64).eps * sizes[0]]
+    if joint.shape[1] == len(vectors):
+        return basis
+    reduced = joint.T @ basis @ joint
+    return 0.5 * (reduced + np.swapaxes(reduced, 1, 2))
 
 
 class _Program:

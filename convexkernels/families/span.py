@@ -13,7 +13,7 @@ from convexkernels.families.base import Crossing, Family, FamilyStatement, GramS
 from convexkernels.families.candidate_list import CandidateList
 from convexkernels.families.semidefinite_slice import SemidefiniteSlice, SliceCone
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import check_memory, check_number, check_points, check_whole_number
+from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
 __all__ = ["SignedSum", "Span", "SpanGramSet"]
 
@@ -47,7 +47,7 @@ class Span(Family):
 
     def __init__(self, kernels: Sequence[Any] | Array, trace: float = 1.0, test: Any = None) -> None:
         self.candidates = CandidateList(kernels, definite=False)
-        self.trace = check_number("trace", trace, low=0.0, open_low=True)
+        self.trace = check_scale("trace", trace, remedy="Scaling it by s is scaling C by s.")
         self.test = test
 
     def __repr__(self) -> str:
@@ -70,6 +70,7 @@ class Span(Family):
             if not np.isfinite(K).all() or not K.any():
                 what = "is 0" if np.isfinite(K).all() else "has a value that is not finite"
                 raise InvalidInputError(f"kernel {names[k]!r} {what} on the points; leave it out.")
+            check_range(f"kernel {names[k]!r}", float(np.log(np.abs(K).max())), np.float64, remedy="rescale it.")
         return SpanGramSet(self, matrices, kernels, points, m)
 
     def _all_points(self, X: Any) -> tuple[Any, int]:

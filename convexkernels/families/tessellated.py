@@ -14,7 +14,7 @@ from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
 from convexkernels.kernels.tessellated import TessellatedKernel
-from convexkernels.validation import check_memory, check_number, check_points, check_whole_number
+from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
 __all__ = ["Tessellated", "TessellatedGramSet"]
 
@@ -52,7 +52,7 @@ class Tessellated(Family):
         self.degree = check_whole_number("degree", degree, low=0)
         self.z_degree = None if z_degree is None else check_whole_number("z_degree", z_degree, low=0)
         self.box = UnitBox() if box is None else box
-        self.trace = check_number("trace", trace, low=0.0, open_low=True)
+        self.trace = check_scale("trace", trace, remedy="Scaling it by s is scaling C by s.")
 
     def __repr__(self) -> str:
         return f"Tessellated(degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g})"
@@ -63,6 +63,13 @@ class Tessellated(Family):
         X = check_points(X)
         lower, upper = self.box.containing(X)
         basis = monomial_basis(X.shape[1], self.degree, self.z_degree)
+        corner = max(1.0, float(np.abs(lower).max()), float(np.abs(upper).max()))
+        check_range(
+            f"{self!r} on the box [{lower.min():g}, {upper.max():g}]^{X.shape[1]}",
+            np.log(self.trace) + np.log(upper - lower).sum() + 2.0 * self.degree * np.log(corner),
+            dtype,
+            remedy="scale the features to [0, 1], lower the degree or the trace, or use dtype='float64'.",
+        )
         tessellation = Tessellation(basis, lower, upper)
         # The Gram matrix, the pair volumes, and the rows a new Gram matrix is built from.
         check_memory(

@@ -172,7 +172,7 @@ def interior_point(
         return w
     # Units in which the box is about [0, 1] and the linear term about 1, whatever C is.
     size = max(float(np.max(hi)), float(np.max(-lo)))
-    gain = max(float(np.abs(lin).max()), 1e-300)
+    gain = float(np.abs(lin).max()) or float(eps.max()) or 1.0
     unit = size / gain
     if not np.isfinite(unit * float(np.abs(K).max())):
         return w

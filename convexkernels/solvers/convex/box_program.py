@@ -55,16 +55,17 @@ class Program:
         return np.bincount(self.machine, values, minlength=self.n_machines).astype(np.float64, copy=False)
 
 
-def collect(problem: Any) -> Program:
-    """Collect the box duals of all machines."""
+def collect(problem: Any, K: Array) -> Program:
+    """Collect the box duals of all machines, in units that suit a matrix like K."""
     duals = [problem.loss.box_dual(y, problem.weights) for y in problem.Y]
     lin, eps, lo, hi = (np.concatenate([getattr(d, name) for d in duals]) for name in ("lin", "eps", "lo", "hi"))
     diagonal = np.concatenate([np.zeros_like(d.lin) if d.diagonal is None else d.diagonal for d in duals])
-    used = np.flatnonzero((lo < 0) | (hi > 0))
+    used = _movable(lo, hi, problem)
     lin, eps, lo, hi, diagonal = lin[used], eps[used], lo[used], hi[used], diagonal[used]
     free = np.isinf(hi)
-    gain = max(float(np.abs(lin).max(initial=0.0)), 1e-300)
-    size = gain if free.any() else max(float(hi.max()), float(-lo.min()))
+    gain = float(np.abs(lin).max(initial=0.0)) or float(eps.max(initial=0.0)) or 1.0
+    typical = float(np.diagonal(K).mean()) + float(diagonal.mean())
+    size = gain / typical if free.any() else max(float(hi.max()), float(-lo.min()))
     up, down = np.flatnonzero((hi > 0) & ~free), np.flatnonzero((lo < 0) & ~free)
     point = np.concatenate([up, down])
     sign = np.concatenate([np.ones(up.size), -np.ones(down.size)])
@@ -83,6 +84,16 @@ def collect(problem: Any) -> Program:
         intercept=problem.loss.intercept,
         n_machines=len(problem.Y),
     )
+
+
+def _movable(lo: Array, hi: Array, problem: Any) -> Index:
+    """Coefficients that may not be 0 only; where they sum to 0, those of machines whose box has both signs."""
+    up, down = (hi > 0).reshape(-1, problem.m), (lo < 0).reshape(-1, problem.m)
+    inside = up | down
+    both = up.any(axis=1) & down.any(axis=1)
+    if problem.loss.intercept and both.any():
+        inside = inside & np.reshape(both, (-1, 1))
+    return np.flatnonzero(inside)
 
 
 def adjoint(problem: Any, program: Program, cone: Cone, w: Array) -> Array:

@@ -102,8 +102,10 @@ class FrankWolfe(OuterSolver):
                 high, slope_high = trial, slope
             if abs(slope) <= 1e-2 * abs(first) or high - low <= 1e-6 * high:
                 break
-            secant = low - slope_low * (high - low) / (slope_high - slope_low)
-            trial = float(np.clip(secant, low + 0.05 * (high - low), high - 0.05 * (high - low)))
+            rise = slope_high - slope_low
+            # Without a change of sign, or with infinite slopes, rounding has won: halve.
+            share = -slope_low / rise if slope_low < 0.0 < rise < np.inf else 0.5
+            trial = low + min(max(share, 0.05), 0.95) * (high - low)
         return best if best is not None and best.value < here.value * (1.0 + tol) else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 from convexkernels.cones import Cone, Scaling
@@ -52,19 +53,24 @@ class InteriorPoint(OuterSolver):
         return None
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
-        program = collect(problem)
-        cone = problem.gram_set.cone()
+        theta = problem.gram_set.initial()
+        K = problem.gram_set.gram(theta)
+        program, cone = collect(problem, K), problem.gram_set.cone()
         assert cone is not None
-        state = _starting_point(problem, program, cone)
+        state = _starting_point(problem, program, cone, cone.coordinates(theta), K)
         return self._iterate(problem, program, cone, state)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         program, cone, state = iterate.memory
-        moved = _step(problem, program, cone, state)
-        if not moved:
-            iterate.stalled = True
-            return iterate
-        return self._iterate(problem, program, cone, state)
+        try:
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                moved = _step(problem, program, cone, state)
+                if moved and np.isfinite(state.w).all() and np.isfinite(state.P).all():
+                    return self._iterate(problem, program, cone, state)
+                iterate.stalled, iterate.failed = not moved, moved
+        except (LinAlgError, ValueError):  # numpy's for singular matrices, scipy's for infinities
+            iterate.failed = True
+        return iterate
 
     def _iterate(self, problem: Any, program: Program, cone: Cone, state: State) -> Iterate:
         loss = problem.loss
@@ -78,10 +84,8 @@ class InteriorPoint(OuterSolver):
         return Iterate(theta.copy(), alpha, found.upper, lower, memory=(program, cone, state))
 
 
-def _starting_point(problem: Any, program: Program, cone: Cone) -> State:
-    """The centre of Theta, coefficients well inside the box, and an S as large as the rest."""
-    theta = problem.gram_set.initial()
-    P, K = cone.coordinates(theta), problem.gram_set.gram(theta)
+def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Array) -> State:
+    """The center P of Theta, coefficients well inside the box, and an S as large as the rest."""
     # Without it the first steps would be cut to nothing where the optimum is far below the bounds.
     first = min(0.5, 1.0 / max(program.unit * float(np.diagonal(K).mean()), 1e-300))
     x = first * program.cap
@@ -119,7 +123,8 @@ def _balancing(program: Program, x: Array) -> Array:
     up = np.bincount(owner, np.where(program.sign > 0, x, 0.0), minlength=program.n_machines)
     down = np.bincount(owner, np.where(program.sign < 0, x, 0.0), minlength=program.n_machines)
     least = np.minimum(up, down)
-    return np.where(program.sign > 0, (least / up)[owner], (least / down)[owner])
+    rising, falling = (np.divide(least, part, out=np.zeros_like(part), where=part > 0.0)[owner] for part in (up, down))
+    return np.where(program.sign > 0, rising, falling)
 
 
 def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:

@@ -147,6 +147,8 @@ class System:
         # Columns of the border: one per intercept, then q; ds enters with the opposite sign.
         small = self.border.T @ self.solved
         values = self.border.T @ u
+        idle = np.flatnonzero(~self.border[:, :-1].any(axis=0))  # machines that no coefficient belongs to
+        small[idle, idle] = 1.0
         small[-1, -1] -= 0.5 * float(np.vdot(self.cone.one, self.WI))
         values[-1] -= 0.5 * (s.total - float(np.vdot(self.cone.one, s.P + right_P)))
         if program.intercept:
