@@ -286,7 +286,7 @@ def test_time_limit_returns_the_best_certified_kernel():
     table = np.random.default_rng(0).random((300, 6))
     labels = (np.sin(20 * table[:, 0]) + table[:, 1] > 0.5).astype(int)
     with pytest.warns(ck.ConvexKernelsWarning, match="TIME_LIMIT"):
-        model = ck.TessellatedSVC(C=1e3, tol=1e-12, max_time=0.3).fit(table, labels)
+        model = ck.TessellatedSVC(C=1e3, tol=1e-12, max_time=0.02).fit(table, labels)
     solution = model.solution_
     assert solution.status is ck.Status.TIME_LIMIT
     assert solution.certificate.lower <= solution.certificate.upper < np.inf
