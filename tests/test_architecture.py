@@ -25,13 +25,13 @@ LAYERS = [
     {"families", "criteria"},
     {"problems"},
     {"solvers"},
-    {"outer", "partition"},
+    {"outer", "cells"},
     {"estimators", "plotting"},
     {"learning", "picture"},
     {"cli", "__main__"},
 ]
 # Parts on one line that know nothing of each other: kernels see points, losses see matrices.
-STRANGERS = [{"kernels", "losses"}, {"families", "criteria"}, {"outer", "partition"}]
+STRANGERS = [{"kernels", "losses"}, {"families", "criteria"}, {"outer", "cells"}]
 # Calls upwards, made inside functions only: a problem hands itself to the solver it was asked for.
 SANCTIONED_CALLS_UP = {("problems", "solvers")}
 
@@ -40,13 +40,13 @@ KNOWN_TO = {
     "cvxpy": {"families", "losses", "problems", "solvers"},
     "mosek": {"solvers"},
     "sympy": {"bases"},
-    "numba": {"bases", "kernels", "families", "losses", "solvers", "outer", "partition"},
-    "sklearn": {"kernels", "datasets", "outer", "partition", "estimators", "plotting", "learning"},
+    "numba": {"bases", "kernels", "families", "losses", "solvers", "outer", "cells"},
+    "sklearn": {"kernels", "datasets", "outer", "cells", "estimators", "plotting", "learning"},
     "matplotlib": {"plotting", "picture"},
-    "dask": {"partition"},
-    "distributed": {"partition"},
+    "dask": {"cells"},
+    "distributed": {"cells"},
     "skops": {"cli"},
-    "pandas": {"partition"},
+    "pandas": {"cells"},
     "torch": set(),
 }
 FORBIDDEN_NAMES = {"utils", "util", "misc", "common", "helpers", "helper", "core"}

@@ -28,12 +28,12 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.partition import distributed_cells
-from convexkernels.partition.cluster import active_client
-from convexkernels.partition.distributed_cells import DistributedMachines
-from convexkernels.partition.distributed_table import balanced_groups
-from convexkernels.partition.summary import TableSummary
-from convexkernels.partition.training import LocalizedMachines
+from convexkernels.cells import distributed_cells
+from convexkernels.cells.cluster import active_client
+from convexkernels.cells.distributed_cells import DistributedMachines
+from convexkernels.cells.distributed_table import balanced_groups
+from convexkernels.cells.summary import TableSummary
+from convexkernels.cells.training import LocalizedMachines
 
 # A loaded machine is slow to make folders, and two test processes may want the same port for their status pages.
 pytestmark = [

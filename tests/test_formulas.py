@@ -11,7 +11,6 @@ PENDING = {
     *(f"LLW20 {place}" for place in ("(4)", "(7)", "(8)", "(9)", "Proposition 1")),
     *(f"BGR19 {place}" for place in ("Theorem 1", "(1)", "(3)", "(7)", "(12)", "(15)", "(16)")),
     *(f"BGR19 {place}" for place in ("(uP-X)", "(uR-X)")),
-    *(f"MS16 {place}" for place in ("(2)", "(3)", "Example 1", "(6)", "Algorithm 1")),
 }
 
 

@@ -15,11 +15,11 @@ from convexkernels import (
     VoronoiRidge,
     VoronoiSVC,
 )
+from convexkernels.cells import voronoi_cover
+from convexkernels.cells.low_rank import pivoted_cholesky
+from convexkernels.cells.machines import GaussianLearner
+from convexkernels.cells.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
 from convexkernels.kernels.distances import squared_distances
-from convexkernels.partition import voronoi_cover
-from convexkernels.partition.low_rank import pivoted_cholesky
-from convexkernels.partition.machines import GaussianLearner
-from convexkernels.partition.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from convexkernels import InvalidInputError
+from convexkernels.cells.cover import OverlappingCover, RandomChunks, VoronoiCover
+from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
+from convexkernels.cells.low_rank import pivoted_cholesky
+from convexkernels.cells.traversal import farthest_first, split_largest
 from convexkernels.kernels.distances import nearest_rows
-from convexkernels.partition.cover import OverlappingCover, RandomChunks, VoronoiCover
-from convexkernels.partition.covering import cell_size_within, tree_cover, voronoi_cover
-from convexkernels.partition.low_rank import pivoted_cholesky
-from convexkernels.partition.traversal import farthest_first, split_largest
 
 WHOLE = arrays(np.float64, st.tuples(st.integers(2, 30), st.integers(1, 3)), elements=st.integers(-4, 4).map(float))
 

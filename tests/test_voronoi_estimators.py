@@ -33,8 +33,8 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
+from convexkernels.cells import training
 from convexkernels.estimators.table import sorted_rows
-from convexkernels.partition import training
 
 SMALL = {"n_lams": 3, "n_widths": 3}
 

@@ -11,6 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from convexkernels.cells.cluster import is_distributed
+from convexkernels.cells.cover import Cover, RandomChunks, VoronoiCover
+from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
+from convexkernels.cells.distributed_cells import DistributedMachines, learn_distributed_cells, values_of_parts
+from convexkernels.cells.distributed_table import DistributedTable, blocks_of
+from convexkernels.cells.machines import CellLearner, CellMachine, GaussianLearner
+from convexkernels.cells.summary import TableSummary
+from convexkernels.cells.training import LocalizedMachines, learn_cells, seconds_by_size
 from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import read_points, read_table
@@ -20,14 +28,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.localized import Localized
-from convexkernels.partition.cluster import is_distributed
-from convexkernels.partition.cover import Cover, RandomChunks, VoronoiCover
-from convexkernels.partition.covering import cell_size_within, tree_cover, voronoi_cover
-from convexkernels.partition.distributed_cells import DistributedMachines, learn_distributed_cells, values_of_parts
-from convexkernels.partition.distributed_table import DistributedTable, blocks_of
-from convexkernels.partition.machines import CellLearner, CellMachine, GaussianLearner
-from convexkernels.partition.summary import TableSummary
-from convexkernels.partition.training import LocalizedMachines, learn_cells, seconds_by_size
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["VoronoiEstimator"]

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.cells.machines import CellLearner, GaussianLearner
+from convexkernels.cells.summary import TableSummary
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.targets import ClassTargets, check_labels
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
 from convexkernels.estimators.voronoi_learners import ClassifierLearner
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.partition.machines import CellLearner, GaussianLearner
-from convexkernels.partition.summary import TableSummary
 
 __all__ = ["VoronoiSVC"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from convexkernels.partition.machines import CellMachine, GaussianLearner
+from convexkernels.cells.machines import CellMachine, GaussianLearner
 
 __all__ = ["ClassifierLearner", "RegressorLearner"]
 

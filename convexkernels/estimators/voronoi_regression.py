@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.cells.machines import CellLearner, GaussianLearner
+from convexkernels.cells.summary import TableSummary
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.targets import NumberTargets
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
 from convexkernels.estimators.voronoi_learners import RegressorLearner
-from convexkernels.partition.machines import CellLearner, GaussianLearner
-from convexkernels.partition.summary import TableSummary
 from convexkernels.validation import check_labels_finite
 
 __all__ = ["VoronoiRegressor", "VoronoiRidge"]

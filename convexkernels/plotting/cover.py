@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cells.cover import TreeCover, VoronoiCover
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.partition.cover import TreeCover, VoronoiCover
 from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
 from convexkernels.validation import check_number, check_points, check_whole_number
 

@@ -81,7 +81,7 @@ class Cover(ABC):
 
 
 class VoronoiCover(Cover):
-    """Cells of the points nearest to a centre, ties to the smallest index: (6) of Meister and Steinwart.
+    """Cells of the points nearest to a centre, ties to the smallest index [MS16 (6), Example 1].
 
     Parameters
     ----------

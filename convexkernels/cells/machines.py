@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cells.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.losses.base import Loss
@@ -16,7 +17,6 @@ from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.pinball import Pinball
-from convexkernels.partition.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["CellLearner", "CellMachine", "GaussianLearner"]
@@ -97,7 +97,7 @@ class CellMachine:
 
 @dataclass(frozen=True)
 class GaussianLearner:
-    """Machines with Gaussian kernels and no intercept; their lam and width are selected in every cell.
+    """The SVM of one cell [MS16 (2)], with a Gaussian kernel and no intercept; lam and the width are selected.
 
     Parameters
     ----------

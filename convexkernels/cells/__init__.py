@@ -1,8 +1,8 @@
 """Cells: covers of the space of points, and machines that learn in one cell each."""
 
-from convexkernels.partition.cover import Assignment, Cover, OverlappingCover, RandomChunks, TreeCover, VoronoiCover
-from convexkernels.partition.covering import tree_cover, voronoi_cover
-from convexkernels.partition.traversal import Traversal, farthest_first
+from convexkernels.cells.cover import Assignment, Cover, OverlappingCover, RandomChunks, TreeCover, VoronoiCover
+from convexkernels.cells.covering import tree_cover, voronoi_cover
+from convexkernels.cells.traversal import Traversal, farthest_first
 
 __all__ = [
     "Assignment",

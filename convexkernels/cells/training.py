@@ -12,9 +12,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from convexkernels.cells.cover import Assignment, Cover
+from convexkernels.cells.machines import CellLearner, CellPredictor
 from convexkernels.exceptions import ConvexKernelsWarning
-from convexkernels.partition.cover import Assignment, Cover
-from convexkernels.partition.machines import CellLearner, CellPredictor
 from convexkernels.progress import Silent, as_progress
 from convexkernels.solution import Status
 
@@ -26,7 +26,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class LocalizedMachines:
-    """The predictor (3) of Meister and Steinwart: the machine of the cell that a point is in.
+    """The function of the cell that a point is in [MS16 (3)].
 
     Attributes
     ----------

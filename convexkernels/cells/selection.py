@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from convexkernels.cells.low_rank import pivoted_cholesky
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
-from convexkernels.partition.low_rank import pivoted_cholesky
 from convexkernels.validation import check_whole_number
 
 __all__ = ["Grid", "held_out_blocks", "path_risks", "refine_squared_risks", "squared_risks"]
@@ -36,7 +36,7 @@ class Grid:
     def of_cell(cls, m: int, n_features: int, n_lams: int = 10, n_widths: int = 10) -> Grid:
         """Candidates of a cell: geometric in ``[0.001 / m, 0.1] x [0.5 m^(-1 / n_features), 10]``.
 
-        Section 5 of Meister and Steinwart, for features and targets in [-1, 1] and m points to train on.
+        The grid of [MS16 Section 5], for features and targets in [-1, 1] and m points to train on.
         """
         return cls(np.geomspace(0.001 / m, 0.1, n_lams), np.geomspace(0.5 * m ** (-1.0 / n_features), 10.0, n_widths))
 

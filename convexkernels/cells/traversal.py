@@ -60,11 +60,10 @@ def farthest_first(X: Any, *, radius: float = 0.0, n_centres: int | None = None,
 
     Notes
     -----
-    Algorithm 1 of Meister and Steinwart, "Optimal learning rates for localized SVMs" (JMLR 2016), after Gonzalez
-    (1985): its radius is at most twice the least one that so many centres can have. Distances are differences, not
-    expanded squares, so that equal points are at distance exactly 0. A centre changes nothing for the points of a
-    cell whose centre is more than twice as far from it as the point is: most distances are never computed. At most
-    O(k m n_features), typically little more than O(k m).
+    [MS16 Algorithm 1], after [Gon85]: its radius is at most twice the least one that so many centres can have.
+    Distances are differences, not expanded squares, so that equal points are at distance exactly 0. A centre changes
+    nothing for the points of a cell whose centre is more than twice as far from it as the point is: most distances
+    are never computed. At most O(k m n_features), typically little more than O(k m).
     """
     points = check_points(X)
     m = points.shape[0]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cells.cluster import active_client, cluster_errors, computed
+from convexkernels.cells.cover import Cover
+from convexkernels.cells.distributed_table import DistributedTable, RowEncoding, balanced_groups, blocks_of
+from convexkernels.cells.machines import CellLearner
+from convexkernels.cells.training import Countdown, LocalizedMachines, conclude
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.partition.cluster import active_client, cluster_errors, computed
-from convexkernels.partition.cover import Cover
-from convexkernels.partition.distributed_table import DistributedTable, RowEncoding, balanced_groups, blocks_of
-from convexkernels.partition.machines import CellLearner
-from convexkernels.partition.training import Countdown, LocalizedMachines, conclude
 from convexkernels.progress import Silent, as_progress
 from convexkernels.solution import Status
 from convexkernels.validation import check_points

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cells.cover import Cover, OverlappingCover, TreeCover, VoronoiCover
+from convexkernels.cells.traversal import Traversal, farthest_first, split_largest
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.partition.cover import Cover, OverlappingCover, TreeCover, VoronoiCover
-from convexkernels.partition.traversal import Traversal, farthest_first, split_largest
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["cell_size_within", "tree_cover", "voronoi_cover"]
@@ -185,7 +185,7 @@ def cell_size_within(
 
     Notes
     -----
-    The procedure at the end of Section 4.2 of Meister and Steinwart: partitions of a random subset for a few
+    The procedure at the end of [MS16 Section 4.2]: partitions of a random subset for a few
     candidates, costs estimated cell by cell, and the coarsest partition that can be afforded.
     """
     points = check_points(X)

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cells.cluster import computed
+from convexkernels.cells.cover import Assignment, Cover
+from convexkernels.cells.summary import TableSummary, checked_part
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.partition.cluster import computed
-from convexkernels.partition.cover import Assignment, Cover
-from convexkernels.partition.summary import TableSummary, checked_part
 
 __all__ = ["DistributedTable", "RowEncoding", "balanced_groups", "blocks_of"]
 
