@@ -32,6 +32,9 @@ EPS = float(np.finfo(np.float64).eps)
 # A kernel takes a difference, a product and a sum of every coordinate before anything else.
 ROUNDINGS = 3
 
+# Values of the same pair, asked for in another block, may differ by this share of the largest one: more is no rounding.
+INCONSISTENT = 1e-6
+
 
 class Outcome(Enum):
     """What a numerical check can say; neither is a proof that something holds."""
@@ -107,7 +110,9 @@ def check_psd(kernel: Callable[[Any, Any], Any], X: Any) -> Verdict:
     Verdict
         The violation is the asymmetry ``max |K - K'|`` or minus the smallest eigenvalue, whichever
         is further beyond its tolerance. The witness holds ``X`` and, for the eigenvalue, ``c`` with
-        ``|c| = 1`` and ``c'Kc`` equal to the smallest eigenvalue; for the asymmetry, the ``pair`` of rows.
+        ``|c| = 1`` and ``c'Kc`` equal to the smallest eigenvalue; for the asymmetry, the ``pair`` of rows. A kernel
+        that gives a pair of rows another value in another block is no function of them and refuted as such; the
+        witness holds the ``pair`` and both ``values``.
 
     Raises
     ------
@@ -116,9 +121,12 @@ def check_psd(kernel: Callable[[Any, Any], Any], X: Any) -> Verdict:
 
     Notes
     -----
-    Tolerances come from `gram_and_error` and `smallest_eigenvalue`. Costs O(m^3) and six Gram matrices.
+    Tolerances come from `gram_and_error` and `smallest_eigenvalue`. Costs O(m^3) and twelve Gram matrices.
     """
     X = check_points(X)
+    function = _is_function(kernel, X, X)
+    if not function.holds:
+        return function
     K, error = gram_and_error(kernel, X)
     if not np.isfinite(K).all():
         return Verdict(float("inf"), 0.0, 1, {"X": X, "pair": np.argwhere(~np.isfinite(K))[0]})
@@ -130,6 +138,26 @@ def check_psd(kernel: Callable[[Any, Any], Any], X: Any) -> Verdict:
     definite = Verdict(max(0.0, -value), bound, 1, {"X": X, "c": c, "smallest_eigenvalue": value})
     leader = Verdict.worst([definite, symmetric])
     return Verdict(leader.worst_violation, leader.tolerance, 1, leader.witness)
+
+
+def _is_function(kernel: Callable[[Any, Any], Any], X: Array, Y: Array) -> Verdict:
+    """Whether the value of a pair is the same in every block: asked twice, one half at a time, in reverse order.
+
+    The tolerance is 1e-6 of the largest value, and what moving all points by one unit in the last place changes.
+    """
+    K = _matrix(kernel, X, Y)
+    others = [_matrix(kernel, X, Y), _matrix(kernel, np.ascontiguousarray(X[::-1]), Y)[::-1]]
+    rows, columns = (np.array_split(np.arange(len(table)), 2 if len(table) > 1 else 1) for table in (X, Y))
+    others.append(np.concatenate([_matrix(kernel, X[part], Y) for part in rows]))
+    others.append(np.concatenate([_matrix(kernel, X, Y[part]) for part in columns], axis=1))
+    changes = np.array([np.abs(other - K) for other in others])
+    changes = np.where(np.isfinite(changes), changes, 0.0)  # what is not finite is refuted by the checks themselves
+    which, i, j = np.unravel_index(int(np.argmax(changes)), changes.shape)
+    moved = [_matrix(kernel, np.nextafter(X, way), np.nextafter(Y, way)) for way in (np.inf, -np.inf)]
+    shift = np.minimum(*(np.abs(other - K) for other in moved))
+    tolerance = INCONSISTENT * float(np.abs(K).max()) + float(shift.max())
+    witness = {"X": X, "Y": Y, "pair": np.array([i, j]), "values": np.array([K[i, j], others[which][i, j]])}
+    return Verdict(float(changes[which, i, j]), tolerance if np.isfinite(tolerance) else np.inf, 1, witness)
 
 
 def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Array]:
@@ -210,7 +238,8 @@ def check_gradient(kernel: Any, X: Any, Y: Any = None, *, trials: int = 5, rng: 
     -------
     Verdict
         The violation is the difference of the two slopes, the tolerance the error of the extrapolated
-        differences and the rounding of the data. The witness holds ``X, Y, M, V`` and both slopes.
+        differences and the rounding of the data. The witness holds ``X, Y, M, V`` and both slopes. A kernel that is no
+        function of pairs of rows is refuted as by :func:`check_psd`: it has no slope.
 
     Raises
     ------
@@ -223,6 +252,9 @@ def check_gradient(kernel: Any, X: Any, Y: Any = None, *, trials: int = 5, rng: 
     Y = X.copy() if Y is None else check_points(Y, name="Y", n_features=X.shape[1])
     trials = check_whole_number("trials", trials, low=1)
     rng = np.random.default_rng(rng)
+    function = _is_function(kernel, X, Y)
+    if not function.holds:
+        return function
     verdicts = []
     for _ in range(trials):
         M = rng.standard_normal((X.shape[0], Y.shape[0]))

@@ -135,6 +135,24 @@ def test_gradient_of_a_moved_origin_is_refuted():
     assert not ck.check_gradient(Tilted(gradient=lambda G: G + 1e-6), points(4)).holds
 
 
+@pytest.mark.parametrize("noise", [0.3, 1e-4])
+def test_kernels_that_answer_differently_are_refuted(noise):
+    rng = np.random.default_rng(0)
+    noisy = Tilted(lambda K: K + noise * rng.standard_normal(K.shape), gradient=np.zeros_like)
+    for verdict in (ck.check_psd(noisy, points()), ck.check_gradient(noisy, points())):
+        assert verdict.outcome is Outcome.REFUTED
+        one, other = verdict.witness["values"]
+        assert abs(one - other) == verdict.worst_violation > 0.1 * noise
+
+
+def test_kernels_that_look_at_their_block_are_refuted():
+    def centered(U, V):
+        return (U - V.mean(axis=0)) @ (V - V.mean(axis=0)).T
+
+    assert not ck.check_psd(centered, points()).holds
+    assert not ck.check_psd(lambda U, V: np.exp(-np.arange(len(U))[:, None] - 0.0 * V[:, 0]), points()).holds
+
+
 def test_kernel_without_derivative_says_so():
     with pytest.raises(ck.NotDifferentiableError):
         ck.check_gradient(ck.Matern(order=1), points(4))
