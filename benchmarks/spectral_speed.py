@@ -23,13 +23,13 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.spectral_rivals import read
 from convexkernels import SpectralKernelClassifier
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import solve_inner
-from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_losses import score_loss
-from convexkernels.outer.spectral_projection import project_variables
-from convexkernels.outer.spectral_training import MULTITHREADED_BATCH, Schedule, SpectralTraining
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import solve_inner
+from convexkernels.spectral.learning import SETTINGS, SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import score_loss
+from convexkernels.spectral.projection import project_variables
+from convexkernels.spectral.training import MULTITHREADED_BATCH, Schedule, SpectralTraining
 from convexkernels.threads import threads_for
 
 D, SIGMA = 2000, 0.05

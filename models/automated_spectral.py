@@ -34,8 +34,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor
 from convexkernels.datasets import load_table, make_friedman1
-from convexkernels.outer.spectral_selection import choose_width
 from convexkernels.plotting import LearningCurvesDisplay, SpectralDensityDisplay
+from convexkernels.spectral.selection import choose_width
 
 SETTINGS = ["SK", "NSK", "SKL", "NSKL", "ASKL"]
 SIGMAS = 2.0 ** np.arange(-6.0, 5.0, 0.5)

@@ -14,10 +14,10 @@ from scipy.stats import norm
 
 from convexkernels.checking import Verdict, smallest_eigenvalue
 from convexkernels.kernels import Spectral
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_losses import MarginLoss
-from convexkernels.outer.spectral_penalties import shrink_singular_values
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.losses import MarginLoss
+from convexkernels.spectral.penalties import shrink_singular_values
 
 Array = NDArray[np.float64]
 Generator = np.random.Generator

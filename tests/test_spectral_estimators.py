@@ -21,9 +21,9 @@ from convexkernels import (
     SpectralKernelRegressor,
     Status,
 )
-from convexkernels.outer import spectral_features
-from convexkernels.outer.spectral_arrays import Backend, MissingTorchError, backend_for
-from convexkernels.outer.spectral_training import SpectralTraining
+from convexkernels.spectral import features as spectral_features
+from convexkernels.spectral.backend import Backend, MissingTorchError, backend_for
+from convexkernels.spectral.training import SpectralTraining
 
 SMALL = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "batch_size": None, "random_state": 0}
 
@@ -349,7 +349,7 @@ def test_a_device_needs_torch(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("convexkernels.outer.spectral_arrays.import_module", missing)
+    monkeypatch.setattr("convexkernels.spectral.backend.import_module", missing)
     X, y = wave(30)
     with pytest.raises(MissingTorchError, match="pip install torch"):
         SpectralKernelRegressor(device="cpu").fit(X, y)

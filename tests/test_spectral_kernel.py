@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import quad
 
 from convexkernels import Gaussian, InvalidInputError, Spectral
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.features import SpectralMap
 
 
 def four_cosines(kernel, x, z):

@@ -9,17 +9,17 @@ from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from convexkernels import ConvexKernelsWarning, InvalidInputError, Status
-from convexkernels.outer.spectral_adam import Adam
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import Moments, solve_inner
-from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
-from convexkernels.outer.spectral_losses import SCORE_LOSSES, score_loss
-from convexkernels.outer.spectral_penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
-from convexkernels.outer.spectral_projection import project_variables
-from convexkernels.outer.spectral_selection import choose_width, matched_trace_weight
-from convexkernels.outer.spectral_training import Schedule, SpectralTraining, accuracy, negative_loss
+from convexkernels.spectral.adam import Adam
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import Moments, solve_inner
+from convexkernels.spectral.learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
+from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
+from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
+from convexkernels.spectral.projection import project_variables
+from convexkernels.spectral.selection import choose_width, matched_trace_weight
+from convexkernels.spectral.training import Schedule, SpectralTraining, accuracy, negative_loss
 
 BACKEND = Backend("float64")
 
@@ -69,8 +69,8 @@ def test_gradients_agree_with_differences(rng, loss, setting, classes, feature_m
 def test_blocks_and_batches_add_up_to_the_objective(rng, monkeypatch):
     problem, point, _ = stated(rng, m=50)
     whole = problem.evaluate(point)
-    monkeypatch.setattr("convexkernels.outer.spectral_learning.BLOCK_ROWS", 7)
-    monkeypatch.setattr("convexkernels.outer.spectral_learning.blocks.__defaults__", (7,))
+    monkeypatch.setattr("convexkernels.spectral.learning.BLOCK_ROWS", 7)
+    monkeypatch.setattr("convexkernels.spectral.learning.blocks.__defaults__", (7,))
     pieces = problem.evaluate(point)
     for a, b in zip(whole, pieces, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)

@@ -7,13 +7,13 @@ import pytest
 from sklearn.datasets import make_moons
 
 from convexkernels import InvalidInputError, SpectralKernelClassifier, SpectralKernelRegressor
-from convexkernels.outer.spectral_adam import Adam
-from convexkernels.outer.spectral_arrays import Backend, backend_for, to_numpy
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import solve_inner
-from convexkernels.outer.spectral_learning import SETTINGS, SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_losses import SCORE_LOSSES, score_loss
-from convexkernels.outer.spectral_penalties import shrink_singular_values
+from convexkernels.spectral.adam import Adam
+from convexkernels.spectral.backend import Backend, backend_for, to_numpy
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import solve_inner
+from convexkernels.spectral.learning import SETTINGS, SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
+from convexkernels.spectral.penalties import shrink_singular_values
 
 torch = pytest.importorskip("torch")
 

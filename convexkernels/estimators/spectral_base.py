@@ -14,13 +14,13 @@ from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.table import read_points, read_table
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.outer.spectral import SpectralFit, continue_training, learn_spectral
-from convexkernels.outer.spectral_arrays import Backend, backend_for, is_tensor, to_numpy
-from convexkernels.outer.spectral_learning import SpectralPoint, blocks, setting_of
-from convexkernels.outer.spectral_losses import ScoreLoss
-from convexkernels.outer.spectral_preparation import Recipe
-from convexkernels.outer.spectral_training import Schedule, SpectralTraining
 from convexkernels.progress import as_progress
+from convexkernels.spectral.backend import Backend, backend_for, is_tensor, to_numpy
+from convexkernels.spectral.fitting import SpectralFit, continue_training, learn_spectral
+from convexkernels.spectral.learning import SpectralPoint, blocks, setting_of
+from convexkernels.spectral.losses import ScoreLoss
+from convexkernels.spectral.preparation import Recipe
+from convexkernels.spectral.training import Schedule, SpectralTraining
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["SpectralEstimator"]

@@ -12,8 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from convexkernels.estimators.spectral_base import SpectralEstimator
 from convexkernels.estimators.targets import ClassTargets
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.outer.spectral_arrays import is_tensor, to_numpy
-from convexkernels.outer.spectral_losses import score_loss
+from convexkernels.spectral.backend import is_tensor, to_numpy
+from convexkernels.spectral.losses import score_loss
 
 __all__ = ["SpectralKernelClassifier"]
 

@@ -10,8 +10,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from convexkernels.estimators.spectral_base import SpectralEstimator
 from convexkernels.estimators.targets import NumberTargets
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.outer.spectral_arrays import to_numpy
-from convexkernels.outer.spectral_losses import score_loss
+from convexkernels.spectral.backend import to_numpy
+from convexkernels.spectral.losses import score_loss
 
 __all__ = ["SpectralKernelRegressor"]
 

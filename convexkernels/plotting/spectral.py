@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.outer.spectral_training import Epoch
 from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["LearningCurvesDisplay", "NonStationarityDisplay", "SpectralDensityDisplay"]

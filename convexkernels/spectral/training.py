@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
-from convexkernels.outer.spectral_adam import Adam
-from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint, size_of
-from convexkernels.outer.spectral_penalties import FrobeniusNorm
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
+from convexkernels.spectral.adam import Adam
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint, size_of
+from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_number, check_whole_number
 
@@ -201,7 +201,7 @@ class SpectralTraining:
         return float(total) / max(1, taken) + self.problem.penalty.value(self.point.W, backend)
 
     def step(self, X: Any, Y: Any, done: float) -> Any:
-        """One step on some rows, after a share `done` of all steps; returns their smooth objective."""
+        """One step [LLW20 (7), (9)] on some rows, after a share `done` of all steps; returns their smooth objective."""
         problem, point, schedule = self.problem, self.point, self.schedule
         value, slope_W, slope_c, slope_omega = problem.smooth(point, X, Y, learned=self.problem.learned)
         factor = schedule.factor(done)

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from convexkernels.outer.solution import OuterSolution
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_cross_validation import Choice, LastWeights, exact_points
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import Moments, solve_inner
-from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_losses import ScoreLoss
-from convexkernels.outer.spectral_penalties import FrobeniusNorm
-from convexkernels.outer.spectral_preparation import Preparation, Recipe, validation_of
-from convexkernels.outer.spectral_selection import Width
-from convexkernels.outer.spectral_training import Epoch, Schedule, SpectralTraining
 from convexkernels.progress import Silent
 from convexkernels.solution import Record
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.cross_validation import Choice, LastWeights, exact_points
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import Moments, solve_inner
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import ScoreLoss
+from convexkernels.spectral.penalties import FrobeniusNorm
+from convexkernels.spectral.preparation import Preparation, Recipe, validation_of
+from convexkernels.spectral.selection import Width
+from convexkernels.spectral.training import Epoch, Schedule, SpectralTraining
 
 __all__ = ["SpectralFit", "continue_training", "learn_spectral"]
 

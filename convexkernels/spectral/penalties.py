@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.spectral.backend import Backend
 
 __all__ = ["FrobeniusNorm", "Penalty", "TraceNorm", "shrink_singular_values"]
 
@@ -55,7 +55,7 @@ class TraceNorm(Penalty):
 
 
 def shrink_singular_values(W: Any, threshold: float, backend: Backend) -> Any:
-    """U diag(max(sigma - threshold, 0)) V', the proximal step of ``threshold |W|_*`` (Proposition 1 of the paper).
+    """U diag(max(sigma - threshold, 0)) V', the proximal step of ``threshold |W|_*`` [LLW20 (8), Proposition 1].
 
     W has few columns, so V and sigma are read from the small matrix W'W in float64: singular values are exact to
     1e-8 of the largest one, which is less than what float32 keeps of W.

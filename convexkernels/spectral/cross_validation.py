@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import Moments, solve_inner
-from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_penalties import FrobeniusNorm
-from convexkernels.outer.spectral_selection import matched_trace_weight
-from convexkernels.outer.spectral_training import Schedule, SpectralTraining
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import Moments, solve_inner
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.penalties import FrobeniusNorm
+from convexkernels.spectral.selection import matched_trace_weight
+from convexkernels.spectral.training import Schedule, SpectralTraining
 
 __all__ = ["Candidate", "Choice", "Fold", "LastWeights", "choose_candidate", "exact_points"]
 

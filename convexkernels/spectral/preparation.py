@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.outer.spectral_cross_validation import (
+from convexkernels.spectral.cross_validation import (
     Candidate,
     Choice,
     Fold,
     LastWeights,
     choose_candidate,
 )
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import solve_inner
-from convexkernels.outer.spectral_learning import SETTINGS, Setting, SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_losses import SquaredLoss
-from convexkernels.outer.spectral_penalties import FrobeniusNorm
-from convexkernels.outer.spectral_selection import Width, choose_width, matched_trace_weight
-from convexkernels.outer.spectral_training import Schedule, accuracy, negative_loss
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import solve_inner
+from convexkernels.spectral.learning import SETTINGS, Setting, SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import SquaredLoss
+from convexkernels.spectral.penalties import FrobeniusNorm
+from convexkernels.spectral.selection import Width, choose_width, matched_trace_weight
+from convexkernels.spectral.training import Schedule, accuracy, negative_loss
 
 __all__ = ["Preparation", "Recipe", "validation_of"]
 

@@ -1,4 +1,4 @@
-"""The problem of automated spectral kernel learning: objective (4), its gradients, and what is known about a point."""
+"""The problem of automated spectral kernel learning: objective, gradients, and what is known about a point."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from convexkernels.certificate import Stationarity
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.outer.spectral_arrays import Backend, to_numpy
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_losses import ScoreLoss
-from convexkernels.outer.spectral_penalties import FrobeniusNorm, Penalty, TraceNorm
+from convexkernels.spectral.backend import Backend, to_numpy
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.losses import ScoreLoss
+from convexkernels.spectral.penalties import FrobeniusNorm, Penalty, TraceNorm
 from convexkernels.validation import check_number
 
 __all__ = ["SETTINGS", "Setting", "SpectralLearning", "SpectralPoint", "setting_of"]
@@ -26,7 +26,7 @@ BLOCK_ROWS = 2048
 
 @dataclass(frozen=True)
 class Setting:
-    """One column of Table 1: the kernel, its density, and the regularizer."""
+    """One column of [LLW20 Table 1]: the kernel, its density, and the regularizer."""
 
     stationary: bool
     learned: bool
@@ -89,7 +89,7 @@ class SpectralPoint:
 class SpectralLearning:
     """Least ``mean loss(W'phi(x) + c, y) + lam1 penalty(W) + lam2 |phi(X)|_F^2`` over W, c and the frequencies of phi.
 
-    Objective (4) of Li, Liu and Wang, with an unpenalized intercept c. The penalty is ``|W|_*`` where the setting says
+    The objective [LLW20 (4)], with an unpenalized intercept c. The penalty is ``|W|_*`` where the setting says
     so, else ``|W|_F^2``. It is convex in (W, c) and not in the frequencies.
 
     Attributes
@@ -181,7 +181,7 @@ class SpectralLearning:
         return total + self.penalty.value(point.W, self.backend), sums[0], sums[1], sums[2]
 
     def objective(self, point: SpectralPoint) -> float:
-        """The value of (4)."""
+        """The value of the objective."""
         return self.evaluate(point, learned=False)[0]
 
     def certificate(self, point: SpectralPoint, *, scale: float = 1.0) -> Stationarity:

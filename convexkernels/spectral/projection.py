@@ -12,13 +12,13 @@ import numpy as np
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.quasi_newton import Limits, descend
 from convexkernels.outer.solution import OuterSolution
-from convexkernels.outer.spectral_arrays import to_numpy
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_inner import solve_inner
-from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint
-from convexkernels.outer.spectral_losses import SquaredLoss
-from convexkernels.outer.spectral_penalties import FrobeniusNorm
 from convexkernels.solution import Record
+from convexkernels.spectral.backend import to_numpy
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.inner import solve_inner
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import SquaredLoss
+from convexkernels.spectral.penalties import FrobeniusNorm
 
 __all__ = ["project_variables"]
 

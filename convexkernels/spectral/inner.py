@@ -8,11 +8,11 @@ from typing import Any
 
 import scipy.linalg
 
-from convexkernels.outer.spectral_arrays import Backend
-from convexkernels.outer.spectral_features import SpectralMap
-from convexkernels.outer.spectral_learning import SpectralLearning, SpectralPoint, blocks
-from convexkernels.outer.spectral_losses import SquaredLoss
-from convexkernels.outer.spectral_penalties import FrobeniusNorm, Penalty
+from convexkernels.spectral.backend import Backend
+from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint, blocks
+from convexkernels.spectral.losses import SquaredLoss
+from convexkernels.spectral.penalties import FrobeniusNorm, Penalty
 
 __all__ = ["InnerFit", "Moments", "solve_inner"]
 

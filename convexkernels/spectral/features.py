@@ -9,7 +9,7 @@ import numpy as np
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import FEATURE_MAPS, Spectral
-from convexkernels.outer.spectral_arrays import Backend, to_numpy
+from convexkernels.spectral.backend import Backend, to_numpy
 from convexkernels.validation import check_whole_number
 
 __all__ = ["Features", "SpectralMap"]
@@ -17,7 +17,7 @@ __all__ = ["Features", "SpectralMap"]
 
 @dataclass(frozen=True, eq=False)
 class SpectralMap:
-    """Frequencies and phases, both bands in one matrix so that one product serves them.
+    """Frequencies and phases of the features [LLW20 (6)], both bands in one matrix: one product serves them.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Features:
         return folded
 
     def gradient(self, slope: Any) -> Any:
-        """Gradient in `omega` of the sum of ``slope * values``: D is diag(-scale sin(Omega'x + b)), not its inverse.
+        """Gradient in `omega` of the sum of ``slope * values`` [LLW20 (9)]: D is diag(-scale sin(..)), not its inverse.
 
         To be asked for once: on the processor the angles make room for their sines, since a fresh array of that size
         costs as much as filling it.

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.outer.spectral_arrays import Backend, to_numpy
-from convexkernels.outer.spectral_features import SpectralMap
+from convexkernels.spectral.backend import Backend, to_numpy
+from convexkernels.spectral.features import SpectralMap
 from convexkernels.threads import threads_for
 
 __all__ = ["Width", "choose_width", "matched_trace_weight", "typical_distance"]

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from convexkernels.outer.spectral_arrays import Backend
+from convexkernels.spectral.backend import Backend
 
 __all__ = ["Adam"]
 
