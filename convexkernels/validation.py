@@ -26,6 +26,8 @@ LARGEST_MAGNITUDE = 1e150
 LARGEST_SCALE = 1e50
 # Values of kernel matrices, by the type they are stored in.
 LARGEST_VALUE = {"float64": 1e100, "float32": 1e30}
+# Targets meet regularization parameters up to 1e100 in products.
+LARGEST_TARGET = 1e100
 
 
 def check_number(
@@ -132,6 +134,9 @@ def check_labels_finite(y: Any, m: int, *, name: str = "y") -> NDArray[np.float6
     if not np.isfinite(values).all():
         where = int(np.argwhere(~np.isfinite(values))[0][0])
         raise InvalidInputError(f"{name} has a missing or infinite value at row {where}; drop that row first.")
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > LARGEST_TARGET:
+        raise InvalidInputError(f"{name} has an entry of magnitude {largest:.3g}; rescale it to at most 1e100.")
     return values
 
 

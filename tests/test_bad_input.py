@@ -74,10 +74,8 @@ PARAMETERS = {
     "degree": (-1, 1.5, "1"),
     "z_degree": (-1, 0.5),
     "margin": (0.0, -0.1, np.nan),
-    "trace": (0.0, -1.0, np.nan),
     "tol": (0.0, -1e-3, np.nan),
     "max_time": (0.0, -1.0),
-    "max_iter": (-1, 2.5),
     "solver": ("simplex-of-dantzig",),
     "class_weight": ("even", [1, 2], {0: -1.0}, {7: 1.0}),
 }

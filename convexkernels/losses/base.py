@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_labels_finite
+from convexkernels.validation import check_labels_finite, check_number
 
-__all__ = ["BoxDual", "Loss", "LossStatement", "label_rows", "target_rows"]
+# Regularization parameters between these, of data of ordinary size, give products that float64 can hold.
+SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-100, 1e100
+
+__all__ = ["BoxDual", "Loss", "LossStatement", "check_regularization", "label_rows", "target_rows"]
 
 Array = NDArray[np.float64]
 
@@ -73,6 +76,8 @@ class Loss(ABC):
     has_parabola : bool
         Whether ``c(s alpha) = s linear - s^2 quadratic`` for 0 <= s <= 1, all multiples being feasible: a lower bound
         can then take the best multiple of any dual point.
+    is_of_differences : bool
+        Whether losses depend on ``y - f`` alone: with an intercept a shift of y is a shift of b.
     needs_definite : bool
         Whether J is infinite where K is singular at working precision; the dual variables are then NaN.
     """  # noqa: D400
@@ -81,6 +86,7 @@ class Loss(ABC):
     scale: float = 1.0
     cost: float = 1.0
     has_parabola: bool = True
+    is_of_differences: bool = False
     needs_definite: bool = False
 
     @property
@@ -219,6 +225,12 @@ class Loss(ABC):
     @abstractmethod
     def statement(self, y: Array, weights: Array) -> LossStatement:
         """The dual of the inner maximisation, in CVXPY."""
+
+
+def check_regularization(name: str, value: Any) -> float:
+    """A value of C or of lam, or a refusal by name."""
+    check_number(name, value, low=0.0, open_low=True)
+    return check_number(name, value, low=SMALLEST_PARAMETER, high=LARGEST_PARAMETER)
 
 
 def target_rows(y: Any, m: int) -> Array:

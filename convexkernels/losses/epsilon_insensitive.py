@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.losses.base import LossStatement, target_rows
+from convexkernels.losses.base import LossStatement, check_regularization, target_rows
 from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
 from convexkernels.validation import check_number
 
@@ -31,8 +31,10 @@ class EpsilonInsensitive(SupportVectorLoss):
         Whether b is fitted.
     """
 
+    is_of_differences = True
+
     def __init__(self, C: float = 1.0, epsilon: float = 0.1, intercept: bool = True) -> None:
-        self.C = check_number("C", C, low=0.0, open_low=True)
+        self.C = check_regularization("C", C)
         self.epsilon = check_number("epsilon", epsilon, low=0.0)
         self.intercept = bool(intercept)
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.losses.base import LossStatement, label_rows
+from convexkernels.losses.base import LossStatement, check_regularization, label_rows
 from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
-from convexkernels.validation import check_number
 
 __all__ = ["Hinge"]
 
@@ -31,7 +30,7 @@ class Hinge(SupportVectorLoss):
     """
 
     def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
-        self.C = check_number("C", C, low=0.0, open_low=True)
+        self.C = check_regularization("C", C)
         self.intercept = bool(intercept)
 
     def __repr__(self) -> str:

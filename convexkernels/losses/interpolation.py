@@ -36,6 +36,7 @@ class Interpolation(Loss):
     intercept = False
     scale = 2.0
     needs_definite = True
+    is_of_differences = True
 
     def __init__(self, nugget: float = 1e-12) -> None:
         self.nugget = check_number("nugget", nugget, low=0.0)

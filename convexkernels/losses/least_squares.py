@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from convexkernels.losses.base import BoxDual, Loss, LossStatement, target_rows
-from convexkernels.validation import check_number
+from convexkernels.losses.base import BoxDual, Loss, LossStatement, check_regularization, target_rows
 
 __all__ = ["LeastSquares"]
 
@@ -30,8 +29,10 @@ class LeastSquares(Loss):
         Whether b is fitted.
     """
 
+    is_of_differences = True
+
     def __init__(self, lam: float = 1.0, intercept: bool = True) -> None:
-        self.scale = 2.0 * check_number("lam", lam, low=0.0, open_low=True)
+        self.scale = 2.0 * check_regularization("lam", lam)
         self.intercept = bool(intercept)
 
     def __repr__(self) -> str:

@@ -12,8 +12,7 @@ from scipy.linalg import cho_solve
 from scipy.special import entr, expit, logit
 
 from convexkernels.linalg import shifted_cholesky
-from convexkernels.losses.base import Loss, LossStatement, label_rows
-from convexkernels.validation import check_number
+from convexkernels.losses.base import Loss, LossStatement, check_regularization, label_rows
 
 __all__ = ["Logistic"]
 
@@ -41,7 +40,7 @@ class Logistic(Loss):
     has_parabola = False
 
     def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
-        self.C = check_number("C", C, low=0.0, open_low=True)
+        self.C = check_regularization("C", C)
         self.intercept = bool(intercept)
 
     def __repr__(self) -> str:
@@ -53,7 +52,7 @@ class Logistic(Loss):
 
     def at(self, lam: float) -> Self:
         other = copy(self)
-        other.C = 0.5 / check_number("lam", lam, low=0.0, open_low=True)
+        other.C = 0.5 / check_regularization("lam", lam)
         return other
 
     def targets(self, y: Any, m: int) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.losses.base import LossStatement, target_rows
+from convexkernels.losses.base import LossStatement, check_regularization, target_rows
 from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
 from convexkernels.validation import check_number
 
@@ -32,8 +32,10 @@ class Pinball(SupportVectorLoss):
         Whether b is fitted.
     """
 
+    is_of_differences = True
+
     def __init__(self, C: float = 1.0, quantile: float = 0.5, intercept: bool = True) -> None:
-        self.C = check_number("C", C, low=0.0, open_low=True)
+        self.C = check_regularization("C", C)
         self.quantile = check_number("quantile", quantile, low=0.0, high=1.0, open_low=True)
         if self.quantile >= 1.0:
             raise InvalidInputError(f"quantile must lie strictly between 0 and 1, got {quantile!r}.")

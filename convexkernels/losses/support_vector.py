@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from convexkernels.linalg import shifted_cholesky
-from convexkernels.losses.base import BoxDual, Loss
+from convexkernels.losses.base import BoxDual, Loss, check_regularization
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
-from convexkernels.validation import check_number
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 
@@ -56,7 +55,7 @@ class SupportVectorLoss(Loss):
 
     def at(self, lam: float) -> Self:
         other = copy(self)
-        other.C = 0.5 / check_number("lam", lam, low=0.0, open_low=True)
+        other.C = 0.5 / check_regularization("lam", lam)
         return other
 
     @abstractmethod

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from convexkernels.certificate import DualityGap
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
@@ -114,8 +114,13 @@ class KernelLearning:
         self.X = X
         self.single = np.ndim(y) != 2
         m = _count_rows(X, y)
-        self.Y = loss.targets(y, m)
         self.weights = _check_weights(sample_weight, m)
+        self.Y = loss.targets(y, m)
+        # What the intercept makes free is taken out of the targets: far from zero it would leave them few digits.
+        self.center = np.zeros(len(self.Y))
+        if loss.intercept and loss.is_of_differences:
+            self.center = _far_centers(self.Y, self.weights)
+            self.Y = self.Y - self.center[:, None]
         self.gram_set: GramSet = family.on(
             X, modulo_constants=loss.intercept, memory_limit=memory_limit, dtype=self.dtype
         )
@@ -238,8 +243,9 @@ class KernelLearning:
             Dual variables behind the lower bound; `alpha` when not given.
         """
         alpha = self.feasible(alpha)
-        theta = self.gram_set.project(np.asarray(theta, dtype=np.float64))
-        known = self.measure(theta, alpha, self.gram_set.gram(theta))
+        exact = self._exact_gram_set()
+        theta = exact.project(np.asarray(theta, dtype=np.float64))
+        known = self.measure(theta, alpha, exact.gram(theta))
         self.__dict__["_known"] = known  # who asks for the function next needs no third Gram matrix
         upper = known.upper
         point = alpha if witness is None else self.feasible(witness)
@@ -247,8 +253,18 @@ class KernelLearning:
         constant = self.loss.scale * sum(
             self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
         )
-        sigma, _ = self.gram_set.support(self.gram_set.adjoint(W))
+        sigma, _ = exact.support(exact.adjoint(W))
         return DualityGap(upper=upper, lower=self._best_multiple(constant, point, sigma))
+
+    def _exact_gram_set(self) -> GramSet:
+        """The matrices in float64 where solving was done in float32, unless that does not fit the memory limit."""
+        if self.dtype == np.float64:
+            return self.gram_set
+        try:
+            options: dict[str, Any] = {"modulo_constants": self.loss.intercept, "memory_limit": self.memory_limit}
+            return self.family.on(self.X, **options)
+        except MemoryLimitError:
+            return self.gram_set
 
     def feasible(self, alpha: Any) -> Array:
         """Dual feasible variables near `alpha`, shape (n_machines, m)."""
@@ -266,7 +282,7 @@ class KernelLearning:
     def intercept(self, theta: Array, alpha: Array) -> Any:
         """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""
         found = self._measured(theta, alpha)
-        b = found.multiples * found.b
+        b = found.multiples * found.b + self.center
         if self.loss.intercept:
             W = found.multiples[:, None] * found.W
             b = b + np.array([self.gram_set.with_constants(theta, w) for w in W])
@@ -290,7 +306,7 @@ class KernelLearning:
             gram_set=self.gram_set.restrict(support),
             theta=theta,
             W=W[:, support],
-            b=found.multiples * found.b,
+            b=found.multiples * found.b + self.center,
             support=support,
             single=self.single,
         )
@@ -374,6 +390,13 @@ def _count_rows(X: Any, y: Any) -> int:
     if X is not None and hasattr(X, "__len__") and len(X) != rows:
         raise InvalidInputError(f"y has {rows} entries, but X has {len(X)} rows; they must agree.")
     return rows
+
+
+def _far_centers(Y: Array, weights: Array) -> Array:
+    """Weighted means of targets that are far from zero for their spread; 0 for the others, which lose nothing."""
+    means = Y @ weights / weights.sum()
+    spread = np.abs(Y - means[:, None]).max(axis=1)
+    return np.where(np.abs(means) > 10.0 * spread, means, 0.0)
 
 
 def _check_weights(sample_weight: Any, m: int) -> Array:

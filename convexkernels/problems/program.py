@@ -86,7 +86,7 @@ def state(problem: KernelLearning) -> Program:
     constraints = list(family.constraints)
     multipliers: list[Reader] = []
     total: Any = 0.0
-    for k, y in enumerate(problem.Y):
+    for k, y in enumerate(problem.Y + problem.center[:, None]):
         suffix = "" if len(problem.Y) == 1 else f"_{k}"
         loss = problem.loss.statement(y, problem.weights)
         t = cp.Variable(name="t" + suffix)
