@@ -184,9 +184,11 @@ def as_outermost(loss: Any) -> OutermostLoss:
     """Turn a loss of the library into an outermost layer."""
     if isinstance(loss, OutermostLoss):
         return loss
-    if hasattr(loss, "lam") and not getattr(loss, "intercept", True):
-        return SquaredError(loss.lam)
-    return InnerProgram(loss, ridge=0.0) if hasattr(loss, "lam") else InnerProgram(loss)
+    from convexkernels.losses.least_squares import LeastSquares
+
+    if not isinstance(loss, LeastSquares):
+        return InnerProgram(loss)
+    return InnerProgram(loss, ridge=0.0) if loss.intercept else SquaredError(loss.lam)
 
 
 def _quadratic_form(Q: Array, Y: Array, shift: float) -> tuple[float, Array]:
