@@ -57,6 +57,7 @@ _HOME = {
     "HeldOut": "criteria",
     "LeaveOneOut": "criteria",
     "TrainingValue": "criteria",
+    "Concatenations": "families.curved",
     "Trees": "families.curved",
     "Widths": "families.curved",
     "KernelMatching": "problems",

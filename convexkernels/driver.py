@@ -81,6 +81,7 @@ class OuterSolver(ABC):
     name: str
     max_iter: int = 10_000
     values_compare: bool = True
+    long_steps: bool = False
 
     def accepts(self, problem: Any) -> str | None:
         """None when the solver can solve `problem`, else the reason why not."""
@@ -152,9 +153,9 @@ def run(
         while True:
             best.update(iterate, solver.values_compare)
             history.append(Record(iteration, best.upper, best.lower, clock.seconds))
-            if np.isfinite(best.lower):
+            if np.isfinite(best.lower) or solver.long_steps:
                 clock.show.record(history[-1])
-            else:
+            if not np.isfinite(best.lower):
                 share = max(iterate.share, iteration / max(max_iter, 1))
                 clock.tell(share, f"step {iteration}, value {iterate.upper:.6g}", iterate.theta)
             status = _stop(iterate, best, tol, iteration, max_iter, deadline)

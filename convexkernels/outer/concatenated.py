@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from convexkernels.certificate import Stationarity
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.families.curved.layers import Coordinates, LayerStack
 from convexkernels.kernels import Concatenated, Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
-from convexkernels.outer.concatenated_layers import Coordinates, LayerStack
 from convexkernels.outer.concatenated_search import FINE_STALL, entropy, sample_rows, search
 from convexkernels.outer.outermost import OutermostFit, OutermostLoss, as_outermost
 from convexkernels.outer.quasi_newton import Limits

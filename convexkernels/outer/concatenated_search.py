@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.outer.concatenated_layers import Coordinates
+from convexkernels.families.curved.layers import Coordinates
 from convexkernels.outer.quasi_newton import Descent, Limits, descend
 from convexkernels.outer.solution import OuterSolution
 from convexkernels.progress import as_progress

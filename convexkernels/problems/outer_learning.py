@@ -184,8 +184,7 @@ class OuterLearning:
     def train(self, theta: Any, tol: float = 1e-5) -> Fit:
         """The convex problem at a point, on all rows."""
         z, log_lam = self.split(theta)
-        at = self.gram_set.chart(z)
-        there = at.at(at.u)
+        there = self.gram_set.at(z)
         assert there is not None
         return self.bind().train(there.gram(), log_lam, tol)
 
@@ -229,7 +228,7 @@ class OuterLearning:
         start : ndarray of shape (n_unknowns,), optional
             A point to continue from, for example ``solution.theta``.
         restarts : int, >= 1
-            Starts of quasi-Newton searches, of which the best is kept.
+            Starts of quasi-Newton searches, of which the best is kept: :class:`Restarts`.
         tol : float, > 0
             Relative residual at which a point counts as stationary.
         max_time : float, optional

@@ -17,6 +17,7 @@ from convexkernels.driver import OuterSolver, run
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.progress import as_progress
 from convexkernels.threads import threads_for
+from convexkernels.validation import check_whole_number
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
@@ -38,6 +39,7 @@ SOLVERS: dict[str, tuple[str, str]] = {
 SEARCHES: dict[str, tuple[str, str]] = {
     "stochastic": ("nonconvex.stochastic", "Stochastic"),
     "quasi-newton": ("nonconvex.quasi_newton", "QuasiNewton"),
+    "restarts": ("nonconvex.restarts", "Restarts"),
 }
 
 
@@ -86,7 +88,13 @@ def search(
     clock = Clock(max_time, progress, checkpoint)
     rng = np.random.default_rng(random_state)
     saved = clock.load((problem.n_unknowns,))
-    if isinstance(solver, str):
+    restarts = check_whole_number("restarts", restarts, low=1)
+    if solver == "restarts" or (isinstance(solver, str) and restarts > 1):
+        initial = [point for point in (start, saved) if point is not None]
+        steps = {} if max_iter is None else {"max_steps": max_iter}
+        options = {"initial": initial, "random_state": rng, "n_jobs": n_jobs, **steps}
+        solver, max_iter = make_solver("restarts", SEARCHES, n_restarts=restarts, **options), None
+    elif isinstance(solver, str):
         first = problem.start(rng) if start is None else problem.check(start)
         settings: dict[str, Any] = {"initial": first if saved is None else saved, "random_state": rng}
         solver = _automatic_search(problem, settings) if solver == "auto" else make_solver(solver, SEARCHES, **settings)

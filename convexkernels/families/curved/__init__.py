@@ -8,14 +8,26 @@ from collections.abc import Callable
 
 from convexkernels.families.candidates import Candidates
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.families.curved.convex import Convex
 from convexkernels.families.curved.trees import Trees
 from convexkernels.families.curved.widths import Widths
 from convexkernels.families.tessellated import Tessellated
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
+from convexkernels.kernels.polynomial import Polynomial
 
-__all__ = ["CURVED", "Chart", "Convex", "CurvedFamily", "CurvedGram", "CurvedGramSet", "Trees", "Widths"]
+__all__ = [
+    "CURVED",
+    "Chart",
+    "Concatenations",
+    "Convex",
+    "CurvedFamily",
+    "CurvedGram",
+    "CurvedGramSet",
+    "Trees",
+    "Widths",
+]
 
 CURVED: dict[str, Callable[[], CurvedFamily]] = {
     "trees": lambda: Trees([[0, 1], [[0], [1]]]),
@@ -24,4 +36,6 @@ CURVED: dict[str, Callable[[], CurvedFamily]] = {
     "candidates": lambda: Convex(Candidates([Gaussian(1.0), Gaussian(20.0), ("first", Gaussian(5.0), [0])], "mean")),
     "tessellated": lambda: Convex(Tessellated(degree=1, z_degree=0)),
     "tessellated_with_z": lambda: Convex(Tessellated(degree=1)),
+    "two_layers": lambda: Concatenations([Matern(order=2), Polynomial(1)], mu=0.1),
+    "three_layers": lambda: Concatenations([Gaussian(2.0), Matern(order=2), Polynomial(2)], widths=(2, 3), mu=0.1),
 }

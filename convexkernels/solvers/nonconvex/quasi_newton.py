@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 # Points that a line search may try; fewer where the criterion says little about small differences.
 MANY_TRIALS, FEW_TRIALS = 25, 10
+# Ends of a descent after which it may go on in another chart.
+ENDED_HERE = (Status.STATIONARY, Status.STALLED, Status.ITERATION_LIMIT)
 
 
 class QuasiNewton(OuterSolver):
@@ -60,17 +62,20 @@ class QuasiNewton(OuterSolver):
         return Iterate(theta, None, descent.value, memory=iterate.memory, status=descent.status, share=share)
 
 
-def descents(problem: Any, theta: Array, limits: Limits) -> Iterator[tuple[Array, Descent]]:
+def descents(
+    problem: Any, theta: Array, limits: Limits, most_renewals: int | None = None
+) -> Iterator[tuple[Array, Descent]]:
     """The points of a descent, one a step; the last one says why it ended.
 
     Where the family says that it pays, the descent begins again with the chart of the point found, as long as that
-    lowers the value.
+    lowers the value, and at most so many times.
     """
     taken, last = 0, np.inf
     renewals = 1
     z, log_lam = problem.split(theta)
     while True:
         chart = problem.gram_set.chart(z)
+        allowed = chart.renewals if most_renewals is None else min(chart.renewals, most_renewals)
 
         def evaluate(u: Array, chart: Any = chart) -> Any:
             return problem.evaluate(chart, u)
@@ -79,7 +84,7 @@ def descents(problem: Any, theta: Array, limits: Limits) -> Iterator[tuple[Array
             u, log_lam = problem.split(descent.point)
             z = chart.point(u)
             ended, descent.n_iter = descent.status, descent.n_iter + taken
-            goes_on = ended in (Status.STATIONARY, Status.STALLED) and renewals <= chart.renewals
+            goes_on = ended in ENDED_HERE and renewals <= allowed
             goes_on = goes_on and descent.value < last * (1.0 - 1e-9)
             if goes_on:
                 descent.status = None

@@ -1,7 +1,7 @@
 """The inner layers f_2, ..., f_L of a concatenation: images of the data, norms, and their adjoint.
 
 Layer l is ``f_l = sum_i K_l(z_i, .) c_i`` at the images z_i of the data under the layers inside it
-(Theorem 1 of Bohn, Griebel and Rieger). The search does not move the coefficients c but whitened
+[BGR19 Theorem 1]. The search does not move the coefficients c but whitened
 coordinates u with ``c = W u``, where ``W' K W = I`` at a reference point: for the innermost layer,
 whose Gram matrix never changes, the norm is then exactly ``|u|^2``, and directions the kernel cannot
 see drop out (an affine inner kernel on the plane has 3 unknowns per output instead of N).
@@ -168,7 +168,7 @@ class LayerStack:
         return passes[-1].output * self.scales[0]
 
     def norms(self, passes: list[Pass]) -> Array:
-        """Squared norms of the layers, outermost first."""
+        """Squared norms of the layers, outermost first [BGR19 (15)]."""
         norms = [np.vdot(p.c, p.output) for p in passes[1:]]
         return np.array([np.vdot(passes[0].u, passes[0].u), *norms])[::-1]
 

@@ -1,0 +1,209 @@
+"""Quasi-Newton descents from many starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from convexkernels.criteria.folds import spread_sample
+from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.solution import Status
+from convexkernels.solvers.nonconvex.bfgs import Limits
+from convexkernels.solvers.nonconvex.quasi_newton import descents
+from convexkernels.validation import check_whole_number
+
+__all__ = ["COARSE_STALL", "Found", "Restarts", "Start", "descended", "rounds", "seed_of", "starts_of"]
+
+Array = NDArray[np.float64]
+
+# Starts are first searched until ten steps gain less than this fraction; the best few go on.
+COARSE_STALL = 1e-3
+N_FINALISTS = 4
+COARSE_RENEWALS = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a descent begins: a point, or the seed of start number `index` of the family."""
+
+    index: int
+    seed: np.random.SeedSequence | None = None
+    theta: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Where the descent of start number `index` ended."""
+
+    index: int
+    theta: Array
+    value: float
+    status: Status
+    n_iter: int
+
+
+class Restarts(OuterSolver):
+    """Coarse descents from all starts, of which the best four are continued to the tolerance [BGR19 Section 3.3.2].
+
+    Start number 0 is the plainest one of the family, the others are drawn. A step is a start that has ended.
+
+    Parameters
+    ----------
+    n_restarts : int, >= 1
+    search_size : int, optional
+        With more rows than this the starts are searched on about so many of them, spread evenly over the targets, and
+        the best point found is continued on all.
+    max_steps : int, >= 1
+        Quasi-Newton steps of a descent.
+    initial : sequence of points
+        Further starts, on all rows.
+    random_state : int, numpy.random.Generator or None
+        The same seed gives the same starts whatever `n_jobs` is.
+    n_jobs : int, optional
+        Processes that share the starts; -1 for all cores.
+    """
+
+    name = "restarts"
+    long_steps = True
+
+    def __init__(
+        self,
+        n_restarts: int = 64,
+        search_size: int | None = None,
+        max_steps: int = 500,
+        *,
+        initial: Sequence[Any] = (),
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_restarts = check_whole_number("n_restarts", n_restarts, low=1)
+        self.search_size = None if search_size is None else check_whole_number("search_size", search_size, low=2)
+        self.max_steps = check_whole_number("max_steps", max_steps, low=1)
+        self.initial, self.random_state, self.n_jobs = initial, random_state, n_jobs
+
+    def __repr__(self) -> str:
+        return f"Restarts({self.n_restarts}, search_size={self.search_size}, max_steps={self.max_steps})"
+
+    def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        limits = Limits(tol, problem.criterion.resolution, self.max_steps, np.inf if deadline is None else deadline)
+        return next(_Search(self, problem, limits).iterates)
+
+    def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        return next(iterate.memory.iterates)
+
+    def findings(self, iterate: Iterate) -> dict[str, Any]:
+        return {"restarts": iterate.memory.values, "n_iter": iterate.memory.n_iter}
+
+
+class _Search:
+    """One search: what its starts have found so far, and the iterates still to come."""
+
+    def __init__(self, settings: Restarts, problem: Any, limits: Limits) -> None:
+        self.settings, self.problem, self.limits = settings, problem, limits
+        self.values = np.full(settings.n_restarts + len(settings.initial), np.inf)
+        self.n_iter = 0
+        self.iterates = self._iterates()
+
+    def _iterates(self) -> Iterator[Iterate]:
+        settings, problem = self.settings, self.problem
+        seed = seed_of(settings.random_state)
+        starts = starts_of(settings.n_restarts, seed)
+        given = [Start(settings.n_restarts + k, theta=problem.check(theta)) for k, theta in enumerate(settings.initial)]
+        if settings.search_size is None or problem.m <= settings.search_size:
+            yield from self._both_rounds([*starts, *given], whole=True)
+            return
+        rows = spread_sample(problem.Y, settings.search_size, np.random.default_rng(seed))
+        small, best = problem.on_rows(rows), np.inf
+        for found, _ in rounds(small, starts, self.limits, settings.n_jobs):
+            self._count(found)
+            z, log_lam = problem.split(found.theta)
+            theta, value = problem.joined(problem.gram_set.extend(z, rows), log_lam), np.inf
+            if found.value < best:  # values of the sample do not compare with those of all rows
+                best, point = found.value, theta
+                value = _value(problem, theta)
+            stopped = found.status if found.status is Status.INTERRUPTED else None
+            yield Iterate(theta, None, value, memory=self, status=stopped)
+        yield from self._both_rounds([Start(0, theta=point), *given], whole=False)
+
+    def _both_rounds(self, starts: list[Start], whole: bool) -> Iterator[Iterate]:
+        best: Found | None = None
+        for found, is_last in rounds(self.problem, starts, self.limits, self.settings.n_jobs):
+            self._count(found, whole)
+            if best is None or found.value < best.value:
+                best = found
+            status = best.status if is_last else found.status if found.status is Status.INTERRUPTED else None
+            yield Iterate(found.theta, None, found.value, memory=self, status=status)
+
+    def _count(self, found: Found, with_value: bool = True) -> None:
+        self.n_iter += found.n_iter
+        if with_value:
+            self.values[found.index] = min(self.values[found.index], found.value)
+
+
+def rounds(problem: Any, starts: list[Start], limits: Limits, n_jobs: int | None) -> Iterator[tuple[Found, bool]]:
+    """Every start searched coarsely, then the best few to the end; with each whether it is the last one."""
+    coarse = replace(limits, stall_tol=max(COARSE_STALL, limits.stall_tol))
+    ended = []
+    for found in _each(problem, starts, coarse, COARSE_RENEWALS, n_jobs):
+        ended.append(found)
+        yield found, False
+    finalists = [f for f in sorted(ended, key=lambda f: (f.value, f.index))[:N_FINALISTS] if np.isfinite(f.value)]
+    if not finalists:
+        raise InvalidInputError(
+            f"the objective is not finite at any of the {len(starts)} starts: the kernel of {problem.family!r} is "
+            "numerically singular there; use a rougher or narrower outer kernel, a larger nugget, or regression."
+        )
+    again = [Start(f.index, theta=f.theta) for f in finalists]
+    for count, found in enumerate(_each(problem, again, limits, None, n_jobs), start=1):
+        yield found, count == len(again)
+
+
+def descended(problem: Any, start: Start, limits: Limits, renewals: int | None = None) -> Found:
+    """The end of one descent; an interrupt ends it with what it has found."""
+    problem = problem.with_loss(problem.loss)  # with no solution of another start to begin from
+    theta = start.theta
+    if theta is None:
+        theta = problem.start(np.random.default_rng(start.seed), start.index)
+    last = None
+    try:
+        for step in descents(problem, theta, limits, renewals):
+            last = step
+    except KeyboardInterrupt:
+        if last is None or not np.isfinite(last[1].value):
+            raise
+        last[1].status = Status.INTERRUPTED
+    assert last is not None
+    theta, descent = last
+    return Found(start.index, theta, descent.value, descent.status or Status.STALLED, descent.n_iter)
+
+
+def _each(
+    problem: Any, starts: list[Start], limits: Limits, renewals: int | None, n_jobs: int | None
+) -> Iterator[Found]:
+    if effective_n_jobs(n_jobs) == 1 or len(starts) < 2:
+        return (descended(problem, start, limits, renewals) for start in starts)
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    return iter(parallel(delayed(descended)(problem, start, limits, renewals) for start in starts))
+
+
+def starts_of(count: int, seed: int) -> list[Start]:
+    """The first `count` starts of the family; more of them only add to these."""
+    return [Start(k, child) for k, child in enumerate(np.random.SeedSequence(seed_of(seed)).spawn(count))]
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed from whatever NumPy accepts as `random_state`."""
+    return int(np.random.default_rng(random_state).integers(2**63 - 1))
+
+
+def _value(problem: Any, theta: Array) -> float:
+    """The objective at a point."""
+    z, log_lam = problem.split(theta)
+    chart = problem.gram_set.chart(z)
+    return float(problem.with_loss(problem.loss).evaluate(chart, problem.joined(chart.u, log_lam)).value)
