@@ -250,3 +250,16 @@ def test_spans_of_matrices_that_are_singular_together(intercept):
     assert relative(only.value, ck.KernelLearning(alone, loss, None, Y).solve(tol=1e-6).value) < 1e-5
     stack = [np.ones((30, 30)), points @ points.T]
     assert ck.KernelLearning(ck.Span(stack), loss, None, Y).solve(tol=1e-4).status.is_success
+
+
+# --- several machines on one matrix parameter -----------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [ck.AllKernelMatrices(), ck.GeneralizedPolynomial(2, trace=10.0)], ids=repr)
+def test_several_outputs_take_tens_of_iterations(family):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(40, 3))
+    classes = np.where(np.argmax(points, axis=1)[:, None] == np.arange(3), 1.0, -1.0)
+    for loss, y in ((ck.Hinge(1.0), classes), (ck.EpsilonInsensitive(1.0, 0.1, intercept=False), points)):
+        solution = ck.KernelLearning(family, loss, points, y).solve(tol=1e-6, max_iter=60)
+        assert solution.status.is_success

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.cones import SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, FamilyStatement, GramSet
 from convexkernels.families.precomputed import Precomputed
@@ -73,6 +74,14 @@ class AllKernelMatricesGramSet(GramSet):
 
     def adjoint(self, W: Array) -> Array:
         return W.T @ W
+
+    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+        half = np.zeros((rows.size, self.m, self.m))
+        half[np.arange(rows.size), rows] = 0.5 * w
+        return half + np.swapaxes(half, 1, 2)
+
+    def cone(self) -> SemidefiniteCone:
+        return SemidefiniteCone(self.m)
 
     def project(self, theta: Array) -> Array:
         values, vectors = np.linalg.eigh(0.5 * (theta + theta.T))

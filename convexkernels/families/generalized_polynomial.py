@@ -94,6 +94,10 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         sums = W @ self.varying.T
         return sums.T @ sums
 
+    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+        half = np.multiply.outer(self.varying[:, rows].T, self.varying @ w)
+        return 0.5 * (half + np.swapaxes(half, 1, 2))
+
     def envelope(self) -> Array:
         # A*(w w') = s s' has rank one, so its largest eigenvalue is s's.
         return self.trace * np.eye(self.size)
