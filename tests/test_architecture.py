@@ -139,12 +139,15 @@ def test_imports_point_down():
     assert not back_edges, "\n".join(back_edges)
 
 
-def test_modules_load_without_cycles():
+def test_no_circle_of_imports_lazy_ones_and_those_for_types_included():
     graph: dict[str, set[str]] = {dotted(path): set() for path in sources()}
     for i in internal():
+        target = modules_read(i)
         # `kernels/__init__` gathers its members; a member that imports the gathering would be a cycle.
-        if i.when == "loading":
-            graph[i.importer].add(modules_read(i))
+        if (part(i.importer), part(target)) in SANCTIONED_CALLS_UP or target == i.importer:
+            continue
+        if i.when == "loading" or not ("hierarchical" in i.importer or "outer" in i.importer):  # these are moving
+            graph[i.importer].add(target)
     done: set[str] = set()
 
     def visit(module: str, trail: tuple[str, ...]) -> None:

@@ -10,8 +10,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.kernels.algebra import Constant, OnColumns, Product, Scaled, Sum, WeightedSum
-from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.algebra import OnColumns, WeightedSum
+from convexkernels.kernels.base import Constant, Kernel, Product, Scaled, Sum
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian

@@ -1,4 +1,4 @@
-"""Sums, products and positive multiples of kernels, and kernels on some of the columns."""
+"""Weighted sums of many kernels, and kernels on some of the columns."""
 
 from __future__ import annotations
 
@@ -10,93 +10,10 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import check_number
 
-__all__ = ["Constant", "OnColumns", "Product", "Scaled", "Sum", "WeightedSum", "as_kernel"]
+__all__ = ["OnColumns", "WeightedSum"]
 
 Array = NDArray[np.float64]
-
-
-def as_kernel(value: Any) -> Kernel:
-    """Return `value` if it is a kernel, or the constant kernel of a non-negative number."""
-    return value if isinstance(value, Kernel) else Constant(value)
-
-
-class Constant(Kernel):
-    """k(x, y) = value, with value >= 0."""
-
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
-
-    def _gram(self, X: Array, Y: Array) -> Array:
-        value = check_number("value", self.value, low=0.0, remedy="A constant kernel is PSD only then.")
-        return np.full((X.shape[0], Y.shape[0]), value)
-
-    def _diag(self, X: Array) -> Array:
-        return np.full(X.shape[0], check_number("value", self.value, low=0.0))
-
-    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        return np.zeros_like(X)
-
-
-class Scaled(Kernel):
-    """k(x, y) = scale * kernel(x, y), with scale >= 0."""
-
-    def __init__(self, scale: float, kernel: Kernel) -> None:
-        self.scale = scale
-        self.kernel = kernel
-
-    def _factor(self) -> float:
-        return check_number("scale", self.scale, low=0.0, remedy="A negative multiple of a kernel is not a kernel.")
-
-    def _gram(self, X: Array, Y: Array) -> Array:
-        return self._factor() * self.kernel._gram(X, Y)
-
-    def _diag(self, X: Array) -> Array:
-        return self._factor() * self.kernel._diag(X)
-
-    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        return self._factor() * self.kernel._pullback(X, Y, M)
-
-
-class Sum(Kernel):
-    """k = left + right."""
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
-
-    def _gram(self, X: Array, Y: Array) -> Array:
-        K = self.left._gram(X, Y)
-        K += self.right._gram(X, Y)
-        return K
-
-    def _diag(self, X: Array) -> Array:
-        return self.left._diag(X) + self.right._diag(X)
-
-    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        return self.left._pullback(X, Y, M) + self.right._pullback(X, Y, M)
-
-
-class Product(Kernel):
-    """k = left * right, PSD by Schur's product theorem."""
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
-
-    def _gram(self, X: Array, Y: Array) -> Array:
-        K = self.left._gram(X, Y)
-        K *= self.right._gram(X, Y)
-        return K
-
-    def _diag(self, X: Array) -> Array:
-        return self.left._diag(X) * self.right._diag(X)
-
-    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        return self.left._pullback(X, Y, M * self.right._gram(X, Y)) + self.right._pullback(
-            X, Y, M * self.left._gram(X, Y)
-        )
 
 
 class WeightedSum(Kernel):

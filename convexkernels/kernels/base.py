@@ -1,4 +1,4 @@
-"""The contract of every kernel."""
+"""The contract of every kernel, and the arithmetic of kernels: sums, products and positive multiples."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from convexkernels.exceptions import NotDifferentiableError
-from convexkernels.validation import check_points
+from convexkernels.validation import check_number, check_points
 
-__all__ = ["Kernel"]
+__all__ = ["Constant", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
+
+Array = NDArray[np.float64]
 
 
 class Kernel(ABC, BaseEstimator):
@@ -95,24 +97,96 @@ class Kernel(ABC, BaseEstimator):
             "for example Gaussian, Polynomial or Matern with order >= 2."
         )
 
-    # scikit-learn estimators define no arithmetic; kernels do. The classes live in `algebra`,
-    # which imports this module, hence the imports inside.
     def __add__(self, other: Any) -> Kernel:
-        from convexkernels.kernels.algebra import Sum, as_kernel
-
         return Sum(self, as_kernel(other))
 
     def __radd__(self, other: Any) -> Kernel:
-        from convexkernels.kernels.algebra import Sum, as_kernel
-
         return Sum(as_kernel(other), self)
 
     def __mul__(self, other: Any) -> Kernel:
-        from convexkernels.kernels.algebra import Product, Scaled
-
         return Product(self, other) if isinstance(other, Kernel) else Scaled(other, self)
 
     def __rmul__(self, other: Any) -> Kernel:
-        from convexkernels.kernels.algebra import Scaled
-
         return Scaled(other, self)
+
+
+def as_kernel(value: Any) -> Kernel:
+    """Return `value` if it is a kernel, or the constant kernel of a non-negative number."""
+    return value if isinstance(value, Kernel) else Constant(value)
+
+
+class Constant(Kernel):
+    """k(x, y) = value, with value >= 0."""
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        value = check_number("value", self.value, low=0.0, remedy="A constant kernel is PSD only then.")
+        return np.full((X.shape[0], Y.shape[0]), value)
+
+    def _diag(self, X: Array) -> Array:
+        return np.full(X.shape[0], check_number("value", self.value, low=0.0))
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return np.zeros_like(X)
+
+
+class Scaled(Kernel):
+    """k(x, y) = scale * kernel(x, y), with scale >= 0."""
+
+    def __init__(self, scale: float, kernel: Kernel) -> None:
+        self.scale = scale
+        self.kernel = kernel
+
+    def _factor(self) -> float:
+        return check_number("scale", self.scale, low=0.0, remedy="A negative multiple of a kernel is not a kernel.")
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return self._factor() * self.kernel._gram(X, Y)
+
+    def _diag(self, X: Array) -> Array:
+        return self._factor() * self.kernel._diag(X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return self._factor() * self.kernel._pullback(X, Y, M)
+
+
+class Sum(Kernel):
+    """k = left + right."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = self.left._gram(X, Y)
+        K += self.right._gram(X, Y)
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        return self.left._diag(X) + self.right._diag(X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return self.left._pullback(X, Y, M) + self.right._pullback(X, Y, M)
+
+
+class Product(Kernel):
+    """k = left * right, PSD by Schur's product theorem."""
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left = left
+        self.right = right
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = self.left._gram(X, Y)
+        K *= self.right._gram(X, Y)
+        return K
+
+    def _diag(self, X: Array) -> Array:
+        return self.left._diag(X) * self.right._diag(X)
+
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
+        return self.left._pullback(X, Y, M * self.right._gram(X, Y)) + self.right._pullback(
+            X, Y, M * self.left._gram(X, Y)
+        )

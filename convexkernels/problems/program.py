@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from convexkernels.families.base import FamilyStatement
     from convexkernels.losses.base import LossStatement
-    from convexkernels.problems.kernel_learning import KernelLearning
 
 __all__ = ["Program", "state"]
 
@@ -69,7 +68,7 @@ class Program:
         return len(self.constraints) > self.n_own
 
 
-def state(problem: KernelLearning) -> Program:
+def state(problem: Any) -> Program:
     """State `problem`: ``min sum_k t_k / 2`` with one linear matrix inequality, or one set of cones, per machine.
 
     For the hinge loss and a matrix parameter this is [CP20 (24)] word for word, for weights of any sign [CP20 (5)]:
