@@ -49,7 +49,7 @@ def ours(X, Y, setting, batch, backend):
     def step(i):
         rows = order[(i * batch) % (len(X) - batch) :][:batch]
         with threads_for(batch, enough=MULTITHREADED_BATCH):  # as an epoch does
-            return training.step(problem.X[rows], problem.Y[rows], 0.1)
+            return training.step(rows, 0.1)
 
     return step
 
@@ -176,9 +176,9 @@ def compare_searches(options):
     for n_iter in (20, 200):
         began = time.process_time()
         solution = project_variables(stated, start, max_iter=n_iter)
-        found[f"variable projection, {n_iter} steps"] = (solution.point, time.process_time() - began)
+        found[f"variable projection, {n_iter} steps"] = (solution.theta, time.process_time() - began)
     for name, (point, seconds) in found.items():
-        error = spread * np.sqrt(np.mean((stated.decision_function(point, X[test]) - Y[test]) ** 2))
+        error = spread * np.sqrt(np.mean((stated.function(point).decision_function(X[test]) - Y[test]) ** 2))
         print(
             f"space_ga, 2,000 rows, D = 100, {name:<34} objective {stated.objective(point):.5f}, "
             f"test error {error:.3f}, {seconds:.1f} s of processor",

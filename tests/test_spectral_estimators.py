@@ -15,10 +15,12 @@ from sklearn.svm import SVC
 
 from convexkernels import (
     ConvexKernelsWarning,
+    DualityGap,
     InvalidInputError,
     Spectral,
     SpectralKernelClassifier,
     SpectralKernelRegressor,
+    Stationarity,
     Status,
 )
 from convexkernels.spectral import features as spectral_features
@@ -59,7 +61,7 @@ def test_defaults_come_close_to_a_tuned_machine(digits, fitted):
 
 def test_scores_are_the_features_of_the_kernel_times_the_weights(digits, fitted):
     T = digits[1][:50]
-    kernel, point = fitted.kernel_, fitted.solution_.point
+    kernel, point = fitted.kernel_, fitted.solution_.theta
     assert isinstance(kernel, Spectral)
     expected = kernel.transform(T) @ point.W + point.intercept
     np.testing.assert_allclose(fitted.decision_function(T), expected, atol=1e-9)
@@ -101,6 +103,30 @@ def test_fixed_stationary_features_are_those_of_the_gaussian_kernel():
     assert model.score(*wave(seed=1)) > 0.98
 
 
+@pytest.mark.parametrize("setting", ["SK", "NSK", "SKL", "ASKL"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_claimed_is_what_verification_finds(setting, dtype):
+    """With fixed frequencies the answer is ridge regression, and proven; with learned ones nothing of that kind is."""
+    X, y = wave(200)
+    solution = (
+        SpectralKernelRegressor(setting, n_features=60, max_epochs=3, dtype=dtype, random_state=0).fit(X, y).solution_
+    )
+    assert solution.verify() == solution.certificate
+    assert isinstance(solution.certificate, DualityGap if setting.endswith("K") else Stationarity)
+    assert (solution.status is Status.OPTIMAL) == setting.endswith("K")
+
+
+def test_what_is_not_trained_exactly_is_bounded():
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    for loss in ("hinge", "logistic"):
+        solution = (
+            SpectralKernelClassifier("SK", loss=loss, n_features=60, max_epochs=5, random_state=0).fit(X, y).solution_
+        )
+        assert isinstance(solution.certificate, DualityGap)
+        assert 0.0 <= solution.certificate.lower < solution.certificate.upper
+        assert solution.status is Status.ITERATION_LIMIT
+
+
 def test_learning_frequencies_helps_where_most_features_say_nothing():
     rng = np.random.default_rng(0)
     X, T = rng.uniform(-1, 1, (2, 800, 8))
@@ -129,8 +155,8 @@ def test_precision_and_seeds():
         for dtype, seed in [("float32", 0), ("float32", 0), ("float64", 0)]
     )
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
-    assert a.solution_.point.W.dtype == np.float32
-    assert c.solution_.point.W.dtype == np.float64
+    assert a.solution_.theta.W.dtype == np.float32
+    assert c.solution_.theta.W.dtype == np.float64
     assert np.abs(a.predict(X) - c.predict(X)).max() < 0.05
     other = SpectralKernelRegressor(n_features=80, max_epochs=5, random_state=1).fit(X, y)
     assert np.abs(a.predict(X) - other.predict(X)).max() > 1e-6

@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from convexkernels import ConvexKernelsWarning, InvalidInputError, Status
+from convexkernels import ConvexKernelsWarning, DualityGap, InvalidInputError, Status
 from convexkernels.spectral.adam import Adam
 from convexkernels.spectral.backend import Backend
 from convexkernels.spectral.cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
@@ -74,7 +74,7 @@ def test_blocks_and_batches_add_up_to_the_objective(rng, monkeypatch):
     pieces = problem.evaluate(point)
     for a, b in zip(whole, pieces, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
-    np.testing.assert_allclose(problem.decision_function(point, problem.X), point.scores(problem.X))
+    np.testing.assert_allclose(problem.function(point).decision_function(problem.X), point.scores(problem.X))
     # Estimates on batches of equal size average to the value on all points, feature norm included.
     means = [problem.smooth(point, problem.X[i : i + 10], problem.Y[i : i + 10])[0] for i in range(0, 50, 10)]
     assert np.mean(means) == pytest.approx(problem.smooth(point, problem.X, problem.Y)[0])
@@ -150,8 +150,8 @@ def test_ridge_agrees_with_scikit_learn(rng):
     np.testing.assert_allclose(found.W, peer.coef_.T, atol=1e-8)
     np.testing.assert_allclose(found.intercept, peer.intercept_, atol=1e-8)
     certificate = dataclasses.replace(problem, learned=False).certificate(found)
-    # The proximal step of the certificate sees the penalty, the gradient of |W|^2 being 2 lam W.
-    assert certificate.residual < 1e-8
+    assert isinstance(certificate, DualityGap)
+    assert abs(certificate.relative_gap) < 1e-12
 
 
 def test_trace_norm_problem_agrees_with_cvxpy(rng):
@@ -176,11 +176,80 @@ def test_logistic_problem_agrees_with_scikit_learn(rng):
 
 def test_moments_of_blocks_are_those_of_the_whole(rng):
     problem, point, _ = stated(rng, m=60)
-    moments = Moments.of(point.map, problem.X, problem.Y)
+    moments = Moments.of(point.map, problem)
     P, Y = point.map(problem.X).values, problem.Y
     np.testing.assert_allclose(moments.A, np.cov(P.T, bias=True), atol=1e-12)
     np.testing.assert_allclose(moments.B, (P - P.mean(axis=0)).T @ (Y - Y.mean(axis=0)) / 60, atol=1e-12)
     assert moments.steepness() >= 2.0 * np.linalg.eigvalsh(moments.A)[-1] * 0.999
+
+
+@pytest.mark.parametrize("loss", SCORE_LOSSES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_bounds_enclose_the_optimum_of_fixed_frequencies(rng, loss, classes):
+    """The optimum is CVXPY's; bounds come from random points, exact to rounding at a solution."""
+    problem, point, _ = stated(rng, loss=loss, setting="SK", classes=classes, lam1=0.05, m=30)
+    problem = dataclasses.replace(problem, weights=rng.uniform(0.2, 3.0, 30))
+    P, Y, shares = point.map(problem.X).values, problem.Y, problem.weights / problem.total
+    W, c = cp.Variable(point.W.shape), cp.Variable((1, Y.shape[1]))
+    F = P @ W + np.ones((30, 1)) @ c
+    if loss == "squared":
+        losses = cp.sum(cp.square(F - Y), axis=1)
+    elif classes == 2:
+        margins = cp.multiply(Y, F)[:, 0]
+        losses = cp.pos(1 - margins) if loss == "hinge" else cp.logistic(-margins)
+    elif loss == "hinge":
+        own = cp.sum(cp.multiply(Y, F), axis=1)
+        losses = cp.max(F + 1 - Y - cp.reshape(own, (30, 1), order="C") @ np.ones((1, 3)), axis=1)
+    else:
+        losses = cp.log_sum_exp(F, axis=1) - cp.sum(cp.multiply(Y, F), axis=1)
+    program = cp.Problem(cp.Minimize(shares @ losses + 0.05 * cp.sum_squares(W)))
+    optimum = program.solve(solver="CLARABEL")
+    for size in (0.01, 0.1, 1.0):
+        nearby = SpectralPoint(point.map, W.value + size * rng.normal(size=W.shape), c.value[0] + size)
+        certificate = problem.certificate(nearby)
+        assert isinstance(certificate, DualityGap)
+        assert certificate.lower <= optimum * (1 + 1e-6)
+        assert certificate.upper >= optimum * (1 - 1e-6)
+    certificate = problem.certificate(SpectralPoint(point.map, W.value, c.value[0]))
+    if loss != "hinge":
+        assert certificate.holds(1e-5)
+        assert certificate.lower > 0.0
+
+
+def test_a_weight_is_a_repetition(rng):
+    for setting, loss in (("ASKL", "logistic"), ("SKL", "hinge"), ("SK", "squared")):
+        problem, point, _ = stated(rng, loss=loss, setting=setting, m=25)
+        counts = rng.integers(1, 4, 25)
+        weighted = dataclasses.replace(problem, weights=counts.astype(float))
+        rows = np.repeat(np.arange(25), counts)
+        repeated = dataclasses.replace(problem, X=problem.X[rows], Y=problem.Y[rows])
+        for a, b in zip(weighted.evaluate(point), repeated.evaluate(point), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+        assert dataclasses.astuple(weighted.certificate(point)) == pytest.approx(
+            dataclasses.astuple(repeated.certificate(point))
+        )
+        one, other = (Moments.of(point.map, p) for p in (weighted, repeated))
+        np.testing.assert_allclose(one.A, other.A, atol=1e-12)
+        np.testing.assert_allclose(one.B, other.B, atol=1e-12)
+        some = np.arange(5, 20)
+        part = repeated.on_rows(np.flatnonzero((rows >= 5) & (rows < 20)))
+        assert weighted.on_rows(some).objective(point) == pytest.approx(part.objective(point))
+    weights = rng.integers(1, 4, 40).astype(float)
+    X, y, options = rng.normal(size=(40, 2)), rng.normal(size=(40, 1)), {"stationary": True, "feature_map": "psi"}
+    width = choose_width(
+        X, y, weights, rng=np.random.default_rng(5), sigmas=[1.0], lams=[0.1], n_frequencies=5, **options
+    )
+    again = np.random.default_rng(5)
+    rows = again.permutation(40)
+    P = SpectralMap.draw(2, 5, rng=again, backend=BACKEND, **options)(X[rows]).values
+    t, w, errors = y[rows, 0], weights[rows], []
+    for k in range(40):
+        left = np.arange(40) != k
+        # lam is that of the whole table, and so is the sum of the weights.
+        peer = Ridge(alpha=w.sum() * 0.1).fit(P[left], t[left], sample_weight=w[left])
+        errors.append((peer.predict(P[k : k + 1]).item() - t[k]) ** 2)
+    variance = np.average((t - np.average(t, weights=w)) ** 2, weights=w)
+    assert width.risks[0, 0] == pytest.approx(np.average(errors, weights=w) / variance, rel=1e-8)
 
 
 # ---- training
@@ -380,12 +449,13 @@ def test_exact_points_solve_the_problem_of_the_weight_they_name(rng, setting):
     """Ridges with one output solve the trace norm's problem, too, at the lam1 that is named."""
     problem, point, _ = stated(rng, setting=setting, m=60, D=6, lam1=0.05, lam2=0.0)
     problem = dataclasses.replace(problem, Y=problem.Y[:, :1])
-    moments = Moments.of(point.map, problem.X, problem.Y)
+    moments = Moments.of(point.map, problem)
     for are_ridges in (True, False):
         path = exact_points(problem, point.map, moments, LastWeights((1e-1, 1e-2, 1e-4), are_ridges))
         for lam1, found in path:
             at = dataclasses.replace(problem.with_weights(lam1, 0.0), learned=False)
-            assert at.certificate(found).residual < 1e-5
+            certificate = at.certificate(found)
+            assert certificate.holds(1e-9) if setting == "SKL" else certificate.residual < 1e-5
 
 
 # ---- variable projection

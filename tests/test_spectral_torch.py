@@ -116,7 +116,7 @@ def test_regression_on_a_device_by_name():
     X = rng.uniform(-1, 1, (300, 2))
     y = np.sin(4 * X[:, 0]) * X[:, 1]
     model = SpectralKernelRegressor(n_features=100, max_epochs=8, device="cpu", random_state=0).fit(X, y)
-    assert isinstance(model.solution_.point.W, torch.Tensor)
+    assert isinstance(model.solution_.theta.W, torch.Tensor)
     assert model.score(X, y) > 0.98
     assert isinstance(model.predict(torch.tensor(X)), torch.Tensor)
     model.partial_fit(torch.tensor(X), torch.tensor(y))

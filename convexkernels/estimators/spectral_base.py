@@ -159,7 +159,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _learned(self) -> SpectralPoint:
         check_is_fitted(self)
-        return self.solution_.point
+        return self.solution_.theta
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         training = getattr(self, "_training", None)
         rng = training.rng if training is not None else self._generator()
         fit, self._training = continue_training(
-            self._fit, training, X, self.solution_.problem.backend.array(Y), schedule, rng
+            self._fit, training, X, self.solution_.problem.backend.array(Y), None, schedule, rng
         )
         self._keep(fit)
 
@@ -209,7 +209,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.sigma_, self.lam1_, self.lam2_ = fit.sigma, fit.lam1, fit.lam2
         self.history_ = fit.epochs
         self.width_, self.selection_ = fit.width, fit.choice
-        self._n_features_out = fit.solution.point.map.width
+        self._n_features_out = fit.solution.theta.map.width
 
     # -- kernels -----------------------------------------------------------------------------------
 

@@ -78,8 +78,9 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
         The learned kernel; ``kernel_.transform`` are its features, as :meth:`transform`.
     initial_kernel_ : Spectral
         The kernel before anything was learned.
-    solution_ : OuterSolution
-        With a stationarity certificate: the problem is not convex, and nothing says that no better answer exists.
+    solution_ : Solution
+        With bounds on the optimum where the frequencies are fixed, else with a stationarity certificate: the problem is
+        not convex, and nothing says that no better answer exists.
     history_ : tuple of Epoch
         Objective and validation score after every epoch.
     sigma_, lam1_, lam2_ : float

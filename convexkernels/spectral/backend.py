@@ -99,6 +99,10 @@ class Backend:
             np.zeros(shape, self.dtype) if self.is_numpy else self.xp.zeros(shape, dtype=self.dtype, device=self.device)
         )
 
+    def doubled(self) -> Backend:
+        """The backend of float64 in the same place."""
+        return Backend("float64", self.device)
+
     def copy(self, x: Any) -> Any:
         """A copy that shares no memory with `x`."""
         return x.copy() if self.is_numpy else x.clone()

@@ -196,5 +196,5 @@ def _worth(run: SpectralTraining, fold: Fold, last: LastWeights | None) -> list[
         return [fold.validate(run.point)]
     problem, spectral_map = run.problem, run.point.map
     last = replace(last, weights=tuple(fold.share * weight for weight in last.weights))
-    moments = Moments.of(spectral_map, problem.X, problem.Y)
+    moments = Moments.of(spectral_map, problem)
     return [fold.validate(point) for _, point in exact_points(problem, spectral_map, moments, last)]

@@ -71,6 +71,11 @@ class SpectralMap:
         """All frequencies times `sigma`."""
         return replace(self, omega=self.omega * float(sigma))
 
+    def on(self, backend: Backend) -> SpectralMap:
+        """The same map on another backend."""
+        phase = None if self.phase is None else backend.array(self.phase)
+        return SpectralMap(backend.array(self.omega), phase, self.D, backend)
+
     def with_omega(self, omega: Any) -> SpectralMap:
         """The same map with other frequencies."""
         return replace(self, omega=omega)

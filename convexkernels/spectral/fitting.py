@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from convexkernels.outer.solution import OuterSolution
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.progress import Silent
-from convexkernels.solution import Record
+from convexkernels.solution import Record, Solution, Status
 from convexkernels.spectral.backend import Backend
 from convexkernels.spectral.cross_validation import Choice, LastWeights, exact_points
 from convexkernels.spectral.features import SpectralMap
@@ -26,6 +28,9 @@ from convexkernels.spectral.training import Epoch, Schedule, SpectralTraining
 
 __all__ = ["SpectralFit", "continue_training", "learn_spectral"]
 
+# Relative duality gap at which the answer to a convex setting is called optimal.
+OPTIMAL = 1e-4
+
 
 @dataclass(frozen=True, eq=False)
 class SpectralFit:
@@ -33,7 +38,7 @@ class SpectralFit:
 
     Attributes
     ----------
-    solution : OuterSolution
+    solution : Solution
     epochs : tuple of Epoch
     initial : SpectralMap
         Frequencies before training.
@@ -45,7 +50,7 @@ class SpectralFit:
         What was used.
     """
 
-    solution: OuterSolution
+    solution: Solution
     epochs: tuple[Epoch, ...]
     initial: SpectralMap
     width: Width | None
@@ -63,6 +68,7 @@ def learn_spectral(
     *,
     validation: Any = None,
     codes: Any = None,
+    weights: Any = None,
     rng: Any,
     backend: Backend,
     progress: Silent | None = None,
@@ -84,6 +90,8 @@ def learn_spectral(
         Rows that are not trained on (they join in step 5).
     codes : array of int, shape (m,), optional
         Classes: validation then counts hits instead of averaging the loss.
+    weights : array of shape (m,), optional
+        Weights > 0 of the rows.
     rng : Generator
     """
     began, progress = time.monotonic(), progress or Silent()
@@ -91,35 +99,37 @@ def learn_spectral(
     held = np.zeros(X.shape[0], dtype=bool)
     held[[] if validation is None else validation] = True
     rows, validation = np.flatnonzero(~held), np.flatnonzero(held)
-    problem = SpectralLearning.stated(X, Y, loss, setting, lam1=0.0, lam2=0.0, backend=backend)
+    problem = SpectralLearning.stated(X, Y, loss, setting, lam1=0.0, lam2=0.0, backend=backend, weights=weights)
     preparation = Preparation(recipe, problem, rng)
     sigma = preparation.sigmas[0]
     progress.note(f"sigma {sigma:.4g}, ridge {preparation.ridge(sigma):.2g}, {preparation.seconds():.2f} s")
-    choice = preparation.cross_validate(rows, codes) if preparation.has_lists else None
-    if choice is not None:
-        progress.note(f"{choice.best} of {len(choice.candidates)}, {preparation.seconds():.2f} s")
+    choice, interrupted = _chosen(preparation, rows, codes, progress)
     drawn = preparation.draw(recipe.n_features)
     start = preparation.start(drawn, sigma if choice is None else choice.best.sigma, rows)
     chosen = preparation.candidates(start)[0] if choice is None else choice.best
     problem = problem.with_weights(chosen.lam1, chosen.lam2)
 
     validate = validation_of(problem, validation, codes)
-    n_epochs = 0 if preparation.is_exact and not setting.learned else schedule.max_epochs
+    n_epochs = 0 if interrupted or (preparation.is_exact and not setting.learned) else schedule.max_epochs
     training = SpectralTraining(
         problem.on_rows(rows), start, schedule, rng, validate, 0 if codes is None else len(validation), progress
     )
-    initial = drawn.scaled(chosen.sigma)
-    first = problem.on_rows(rows).certificate(training.point)
     training.run(n_epochs)
     point = training.best
     if preparation.is_exact:
         points = [training.point, point] if training.history else [point]
-        problem, point = _polished(problem, points, rows, validate, preparation.last(chosen.sigma, choice, validate))
-    solution = _solution(problem, point, training, first.residual, began)
+        problem, point = _refitted(problem, points, rows, validate, preparation.last(chosen.sigma, choice, validate))
+    try:
+        progress.note(f"weights W are found, {time.monotonic() - began:.2f} s")
+    except KeyboardInterrupt:
+        interrupted = True
+    if interrupted:
+        training.status = Status.INTERRUPTED
+    solution = _solution(problem, point, training, began)
     return SpectralFit(
         solution,
         tuple(training.history),
-        initial,
+        drawn.scaled(chosen.sigma),
         preparation.width,
         choice,
         chosen.sigma,
@@ -128,23 +138,35 @@ def learn_spectral(
     )
 
 
+def _chosen(preparation: Preparation, rows: Any, codes: Any, progress: Silent) -> tuple[Choice | None, bool]:
+    """The cross-validation, where there are lists, and whether it was interrupted; then nothing is chosen."""
+    if not preparation.has_lists:
+        return None, False
+    try:
+        choice = preparation.cross_validate(rows, codes)
+        progress.note(f"{choice.best} of {len(choice.candidates)}, {preparation.seconds():.2f} s")
+    except KeyboardInterrupt:
+        return None, True
+    return choice, False
+
+
 def continue_training(
-    fit: SpectralFit, training: SpectralTraining | None, X: Any, Y: Any, schedule: Schedule, rng: Any
+    fit: SpectralFit, training: SpectralTraining | None, X: Any, Y: Any, weights: Any, schedule: Schedule, rng: Any
 ) -> tuple[SpectralFit, SpectralTraining]:
     """One more pass, over new rows only; `training` carries the moments of Adam from call to call."""
     began = time.monotonic()
     old = fit.solution.problem
-    problem = replace(old, X=X, Y=Y)
+    problem = replace(old, X=X, Y=Y, weights=weights)
     if training is None:
-        training = SpectralTraining(problem, fit.solution.point.copy(), schedule, rng)
+        training = SpectralTraining(problem, fit.solution.theta.copy(), schedule, rng)
     training.problem, training.schedule = problem, schedule
     training.run(1)
-    solution = _solution(problem, training.best, training, 1.0, began)
+    solution = _solution(problem, training.best, training, began)
     epochs = (*fit.epochs, *training.history[-1:])
     return replace(fit, solution=solution, epochs=epochs), training
 
 
-def _polished(
+def _refitted(
     problem: SpectralLearning,
     points: list[SpectralPoint],
     rows: Any,
@@ -160,12 +182,14 @@ def _polished(
     if validate is not None and (len(points) > 1 or len(last.weights) > 1):
         part, top = problem.on_rows(rows), -math.inf
         for point in points:
-            path = exact_points(part, point.map, Moments.of(point.map, part.X, part.Y), last)
+            path = exact_points(part, point.map, Moments.of(point.map, part), last)
             for candidate, (_, solved) in zip(last.weights, path, strict=True):
                 score = validate(solved)
                 if score > top:
                     top, best, weight = score, point, candidate
-    moments = Moments.of(best.map, problem.X, problem.Y)
+    if not problem.learned:  # the optimum of a convex problem is not to be missed by the rounding of float32
+        problem, best = problem.doubled(), best.doubled()
+    moments = Moments.of(best.map, problem)
     [(lam1, point)] = exact_points(problem, best.map, moments, replace(last, weights=(weight,)))
     problem = problem.with_weights(lam1, problem.lam2)
     if last.are_ridges and not isinstance(problem.penalty, FrobeniusNorm):  # the ridge was a stand-in
@@ -173,19 +197,17 @@ def _polished(
     return problem, point
 
 
-def _solution(
-    problem: SpectralLearning, point: SpectralPoint, training: SpectralTraining, scale: float, began: float
-) -> OuterSolution:
-    certificate = problem.certificate(point, scale=scale)
+def _solution(problem: SpectralLearning, point: SpectralPoint, training: SpectralTraining, began: float) -> Solution:
+    certificate = problem.certificate(point)
+    status = training.status
+    if isinstance(certificate, DualityGap) and status is not Status.INTERRUPTED and certificate.holds(OPTIMAL):
+        status = Status.OPTIMAL
+    if status is Status.INTERRUPTED:
+        warnings.warn(
+            f"learning was interrupted ({status.name}); the best weights so far were kept, {certificate}.",
+            ConvexKernelsWarning,
+            stacklevel=4,
+        )
     history = tuple(Record(int(e.epoch), e.objective, -math.inf, e.seconds) for e in training.history)
-    return OuterSolution(
-        problem,
-        point,
-        certificate,
-        training.status,
-        training.n_steps,
-        time.monotonic() - began,
-        history,
-        np.array([certificate.value]),
-        "adam",
-    )
+    seconds = time.monotonic() - began
+    return Solution(problem, point, certificate, status, training.n_steps, seconds, history, "adam")

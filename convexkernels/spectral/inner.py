@@ -58,21 +58,24 @@ class Moments:
     backend: Backend
 
     @classmethod
-    def of(cls, spectral_map: SpectralMap, X: Any, Y: Any) -> Moments:
+    def of(cls, spectral_map: SpectralMap, problem: SpectralLearning) -> Moments:
         """Accumulate over blocks of rows; the features of all rows are never held together."""
-        backend, m = spectral_map.backend, X.shape[0]
+        backend, m, X, Y = spectral_map.backend, problem.m, problem.X, problem.Y
         xp, double = backend.xp, backend.double
         A: Any = 0.0
         B: Any = 0.0
         sums: Any = 0.0
         for at in blocks(m):
             values = spectral_map(X[at]).values
+            weights = problem.relative(at)
+            weighted = values if weights is None else values * weights[:, None]
             # Products in the type of the features, sums of products in float64.
-            A = A + xp.astype(values.T @ values, double)
-            B = B + xp.astype(values.T @ Y[at], double)
-            sums = sums + xp.astype(xp.sum(values, axis=0), double)
+            A = A + xp.astype(weighted.T @ values, double)
+            B = B + xp.astype(weighted.T @ Y[at], double)
+            sums = sums + xp.astype(xp.sum(weighted, axis=0), double)
         features = sums / m
-        targets = xp.mean(xp.astype(Y, double), axis=0)
+        shares = problem.relative(slice(None))
+        targets = xp.mean(xp.astype(Y if shares is None else Y * shares[:, None], double), axis=0)
         A = A / m - features[:, None] * features[None, :]
         return cls(A, B / m - features[:, None] * targets[None, :], features, targets, backend)
 
@@ -142,7 +145,7 @@ def solve_inner(
         return SpectralPoint(spectral_map, xp.astype(W, kind), xp.astype(c, kind))
 
     if isinstance(problem.loss, SquaredLoss):
-        moments = Moments.of(spectral_map, problem.X, problem.Y) if moments is None else moments
+        moments = Moments.of(spectral_map, problem) if moments is None else moments
         if isinstance(problem.penalty, FrobeniusNorm):
             W = moments.ridge(problem.penalty.weight)
             return InnerFit(point(W, moments.intercept(W)), 0.0, 0)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.certificate import Stationarity
+from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.spectral.backend import Backend, to_numpy
+from convexkernels.spectral.backend import Backend, is_tensor, to_numpy
 from convexkernels.spectral.features import SpectralMap
 from convexkernels.spectral.losses import ScoreLoss
 from convexkernels.spectral.penalties import FrobeniusNorm, Penalty, TraceNorm
 from convexkernels.validation import check_number
 
-__all__ = ["SETTINGS", "Setting", "SpectralLearning", "SpectralPoint", "setting_of"]
+__all__ = ["SETTINGS", "Setting", "SpectralFunction", "SpectralLearning", "SpectralPoint", "setting_of"]
+
+Array = NDArray[np.float64]
 
 # Rows whose features are held at once: never those of a whole long table.
 BLOCK_ROWS = 2048
@@ -68,6 +71,11 @@ class SpectralPoint:
     W: Any
     intercept: Any
 
+    def doubled(self) -> SpectralPoint:
+        """The same point in float64."""
+        exact = self.map.backend.doubled()
+        return SpectralPoint(self.map.on(exact), exact.array(self.W), exact.array(self.intercept))
+
     def copy(self) -> SpectralPoint:
         """A point that shares no memory with this one, except phases."""
         copy = self.map.backend.copy
@@ -105,6 +113,8 @@ class SpectralLearning:
         `X` and `Y` are its arrays.
     learned : bool
         Whether the frequencies are unknowns, too.
+    weights : array of shape (m,), optional
+        Weights > 0 of the points in the mean of the losses and in the norm of the features.
     """
 
     X: Any
@@ -114,28 +124,56 @@ class SpectralLearning:
     lam2: float
     backend: Backend
     learned: bool = True
+    weights: Any = None
 
     @classmethod
     def stated(
-        cls, X: Any, Y: Any, loss: ScoreLoss, setting: Setting, *, lam1: float, lam2: float, backend: Backend
+        cls,
+        X: Any,
+        Y: Any,
+        loss: ScoreLoss,
+        setting: Setting,
+        *,
+        lam1: float,
+        lam2: float,
+        backend: Backend,
+        weights: Any = None,
     ) -> SpectralLearning:
         """State the problem of a setting; arrays are moved to `backend`."""
         penalty = TraceNorm if setting.trace_norm else FrobeniusNorm
         lam1 = check_number("lam1", lam1, low=0.0)
         lam2 = check_number("lam2", lam2, low=0.0)
         weight = lam2 if setting.feature_norm else 0.0
-        return cls(backend.array(X), backend.array(Y), loss, penalty(lam1), weight, backend, setting.learned)
+        if weights is not None:
+            weights = backend.array(weights)
+        return cls(backend.array(X), backend.array(Y), loss, penalty(lam1), weight, backend, setting.learned, weights)
 
     @property
     def m(self) -> int:
         """Number of points."""
         return int(self.X.shape[0])
 
+    @cached_property
+    def total(self) -> float:
+        """Sum of the weights of all points: their number, where there are no weights."""
+        return float(self.m) if self.weights is None else float(self.backend.xp.sum(self.weights))
+
+    def relative(self, rows: Any) -> Any:
+        """Weights of some of the points over the mean weight of all; None where there are none."""
+        return None if self.weights is None else self.weights[rows] * (self.m / self.total)
+
     def on_rows(self, rows: Any) -> SpectralLearning:
         """The problem of some of the points; lam2 weighs the mean norm of a point's features as before."""
         rows = self.backend.index(rows)
-        share = self.m / max(1, len(rows))
-        return replace(self, X=self.X[rows], Y=self.Y[rows], lam2=self.lam2 * share)
+        weights = None if self.weights is None else self.weights[rows]
+        part = replace(self, X=self.X[rows], Y=self.Y[rows], weights=weights)
+        return replace(part, lam2=self.lam2 * self.total / max(part.total, 1e-300))
+
+    def doubled(self) -> SpectralLearning:
+        """The same problem in float64."""
+        exact = self.backend.doubled()
+        weights = None if self.weights is None else exact.array(self.weights)
+        return replace(self, X=exact.array(self.X), Y=exact.array(self.Y), weights=weights, backend=exact)
 
     def with_weights(self, lam1: float, lam2: float) -> SpectralLearning:
         """The same problem with other regularization weights."""
@@ -143,8 +181,12 @@ class SpectralLearning:
 
     # -- objective and gradients -------------------------------------------------------------------
 
-    def smooth(self, point: SpectralPoint, X: Any, Y: Any, *, learned: bool = True) -> tuple[Any, Any, Any, Any]:
+    def smooth(
+        self, point: SpectralPoint, X: Any, Y: Any, weights: Any = None, *, learned: bool = True
+    ) -> tuple[Any, Any, Any, Any]:
         """Loss and feature norm on some points, an estimate of that part of the objective, and its gradients.
+
+        `weights` are those of :meth:`relative`.
 
         Returns
         -------
@@ -154,16 +196,17 @@ class SpectralLearning:
         """
         xp = self.backend.xp
         features = point.map(X)
-        value, slope = self.loss.value_and_slope(features.values @ point.W + point.intercept, Y, xp)
+        value, slope = self.loss.value_and_slope(features.values @ point.W + point.intercept, Y, xp, weights)
         slope_W = features.values.T @ slope
         slope_c = xp.sum(slope, axis=0)
-        scale = self.lam2 * (self.m / X.shape[0])
-        if scale > 0.0:
-            value = value + scale * xp.sum(features.values * features.values)
+        scale: Any = self.lam2 * (self.total / X.shape[0]) if self.lam2 > 0.0 else 0.0
+        if self.lam2 > 0.0:
+            scale = scale if weights is None else scale * weights[:, None]
+            value = value + xp.sum(scale * (features.values * features.values))
         if not learned:
             return value, slope_W, slope_c, None
         back = slope @ point.W.T
-        if scale > 0.0:
+        if self.lam2 > 0.0:
             back += (2.0 * scale) * features.values
         return value, slope_W, slope_c, features.gradient(back)
 
@@ -173,7 +216,7 @@ class SpectralLearning:
         for at in blocks(self.m):
             X, Y = self.X[at], self.Y[at]
             share = X.shape[0] / self.m
-            value, *slopes = self.smooth(point, X, Y, learned=learned)
+            value, *slopes = self.smooth(point, X, Y, self.relative(at), learned=learned)
             total += share * float(value)
             scaled = [None if part is None else share * part for part in slopes]
             sums = scaled if sums is None else [None if a is None else a + b for a, b in zip(sums, scaled, strict=True)]
@@ -184,29 +227,87 @@ class SpectralLearning:
         """The value of the objective."""
         return self.evaluate(point, learned=False)[0]
 
-    def certificate(self, point: SpectralPoint, *, scale: float = 1.0) -> Stationarity:
-        """How nearly stationary a point is.
+    def certificate(self, theta: SpectralPoint, alpha: Any = None, witness: Any = None) -> DualityGap | Stationarity:
+        """What is known about a point, computed in float64.
 
-        The residual is the norm of the gradient in the intercept and the frequencies and of the proximal gradient
-        ``W - prox(W - gradient)`` in W, the frequencies counted in units of their own size.
+        With frequencies that are fixed and ``|W|_F^2`` the problem is convex: bounds on its optimum. Else how nearly
+        the point is stationary, from the gradient in frequencies, W and intercept, for the trace norm the proximal
+        gradient ``W - prox(W - gradient)`` in W.
         """
-        xp = self.backend.xp
-        value, slope_W, slope_c, slope_omega = self.evaluate(point, learned=self.learned)
-        move = point.W - self.penalty.proximal(point.W - slope_W, 1.0, self.backend)
-        squares = float(xp.sum(move * move)) + float(xp.sum(slope_c * slope_c))
+        exact, point = self.doubled(), theta.doubled()
+        is_smooth = isinstance(self.penalty, FrobeniusNorm)
+        if is_smooth and not self.learned:
+            return DualityGap(exact.objective(point), exact.lower_bound(point))
+        value, slope_W, slope_c, slope_omega = exact.evaluate(point, learned=self.learned)
+        if is_smooth:
+            slope_W = slope_W + (2.0 * self.penalty.weight) * point.W
+        else:
+            slope_W = point.W - self.penalty.proximal(point.W - slope_W, 1.0, exact.backend)
+        slopes, parts = [slope_W, slope_c], [point.W, point.intercept]
         if slope_omega is not None:
-            squares += float(xp.sum(slope_omega * slope_omega)) * size_of(point.map.omega, self.backend) ** 2
-        return Stationarity(value, float(np.sqrt(squares)), scale)
+            slopes.append(slope_omega)
+            parts.append(point.map.omega)
+        gradient, coordinates = (np.concatenate([to_numpy(x).ravel() for x in group]) for group in (slopes, parts))
+        return Stationarity.at(value, gradient, coordinates)
+
+    def lower_bound(self, point: SpectralPoint) -> float:
+        """A bound on the least value over W and the intercept, the frequencies being those of `point`.
+
+        For a slope S of the mean loss with columns that sum to 0, ``constant - |Phi'S|_F^2 / (4 lam1)`` plus the norm
+        of the features. It is the least value itself when S is the slope there.
+        """
+        xp, lam1 = self.backend.xp, self.penalty.weight
+        weights = np.ones(self.m) if self.weights is None else np.asarray(to_numpy(self.weights))
+        F, Y = (np.asarray(to_numpy(x)) for x in (point.scores(self.X), self.Y))
+        constant, S = self.loss.dual_point(F, Y, weights / weights.mean())
+        pulled, norm, slopes = 0.0, 0.0, self.backend.array(S)
+        for at in blocks(self.m):
+            values = point.map(self.X[at]).values
+            pulled = pulled + values.T @ slopes[at]
+            if self.lam2 > 0.0:
+                squares = xp.sum(values * values, axis=1)
+                norm += float(xp.sum(squares if self.weights is None else squares * self.weights[at]))
+        price = float(xp.sum(pulled * pulled)) / (4.0 * lam1) if lam1 > 0.0 else np.inf
+        return max(0.0, constant - price) + self.lam2 * norm
 
     # -- answers -----------------------------------------------------------------------------------
 
-    def kernel(self, point: SpectralPoint) -> Spectral:
+    def kernel(self, theta: SpectralPoint) -> Spectral:
         """The learned kernel."""
-        return point.map.kernel()
+        return theta.map.kernel()
 
-    def decision_function(self, point: SpectralPoint, X: Any) -> NDArray[np.float64]:
-        """Values of the learned functions, shape (n_samples, K)."""
-        return np.asarray(to_numpy(point.scores(self.backend.array(X))), dtype=np.float64)
+    def function(self, theta: SpectralPoint, alpha: Any = None) -> SpectralFunction:
+        """The learned functions."""
+        return SpectralFunction(theta, theta.map.kernel())
+
+    def intercept(self, theta: SpectralPoint, alpha: Any = None) -> Array:
+        """Intercepts, shape (K,)."""
+        return np.asarray(to_numpy(theta.intercept), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralFunction:
+    """The learned functions at any point.
+
+    Attributes
+    ----------
+    point : SpectralPoint
+    kernel : Spectral
+    """
+
+    point: SpectralPoint
+    kernel: Spectral
+
+    def decision_function(self, X: Any) -> Any:
+        """Values at the rows of `X`, shape (n_samples, K): tensors where tensors come in, else float64.
+
+        In float64 the answer for a row does not depend on the rows beside it.
+        """
+        if is_tensor(X):
+            return self.point.scores(self.point.map.backend.array(X))
+        X = np.asarray(X)
+        W, c = (np.asarray(to_numpy(x), dtype=np.float64) for x in (self.point.W, self.point.intercept))
+        return np.concatenate([self.kernel.transform(X[at]) @ W + c for at in blocks(len(X))])
 
 
 def blocks(m: int, rows: int = BLOCK_ROWS) -> Iterator[slice]:

@@ -1,4 +1,4 @@
-"""Losses of scores, averaged over points, with a (sub)gradient; on any backend."""
+"""Losses of scores, averaged over points, with a (sub)gradient; on any backend. Bounds come from float64."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from convexkernels.exceptions import InvalidInputError
 
 __all__ = ["SCORE_LOSSES", "LogisticLoss", "MarginLoss", "ScoreLoss", "SquaredLoss", "score_loss"]
 
+# Sums of slopes up to this are rounding.
+BALANCED = 1e-11
+NEWTON_STEPS = 30
+
 
 class ScoreLoss(ABC):
     """A convex loss of scores F against targets Y, both of shape (m, K), averaged over the m points.
@@ -22,12 +26,59 @@ class ScoreLoss(ABC):
     name: str
 
     @abstractmethod
-    def value_and_slope(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        """The mean loss, as an array without axes, and its gradient in `F`, shape (m, K)."""
+    def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
+        """The loss of every point, shape (m,), and its (sub)gradient in `F`, shape (m, K)."""
 
-    def value(self, F: Any, Y: Any, xp: Any) -> float:
+    def value_and_slope(self, F: Any, Y: Any, xp: Any, weights: Any = None) -> tuple[Any, Any]:
+        """The mean loss, as an array without axes, and its gradient in `F`, shape (m, K).
+
+        `weights`, shape (m,), multiply the losses; they are relative to the mean weight, which need not be 1 here.
+        """
+        values, slopes = self.pointwise(F, Y, xp)
+        m = F.shape[0]
+        if weights is None:
+            return xp.sum(values) / m, slopes / m
+        return xp.sum(weights * values) / m, slopes * (weights / m)[:, None]
+
+    def value(self, F: Any, Y: Any, xp: Any, weights: Any = None) -> float:
         """The mean loss."""
-        return float(self.value_and_slope(F, Y, xp)[0])
+        return float(self.value_and_slope(F, Y, xp, weights)[0])
+
+    def dual_point(self, F: Any, Y: Any, weights: Any) -> tuple[float, Any]:
+        """A slope S of the mean loss that sums to 0 over the points, and minus the conjugate of the mean loss at S.
+
+        By Fenchel and Young ``mean loss(G) >= constant + <S, G>`` for all scores G; an intercept adds nothing to that.
+
+        Parameters
+        ----------
+        F, Y : ndarray of shape (m, K), float64
+        weights : ndarray of shape (m,)
+            With mean 1.
+
+        Returns
+        -------
+        constant : float
+        S : ndarray of shape (m, K)
+        """
+        F = F + self.best_shift(F, Y, weights)
+        value, S = self.value_and_slope(F, Y, np, weights)
+        if np.abs(S.sum(axis=0)).max() > BALANCED:
+            return 0.0, np.zeros_like(F)  # losses are not negative
+        return float(value - np.sum(S * F)), S
+
+    def best_shift(self, F: Any, Y: Any, weights: Any) -> Any:
+        """The constants whose addition to the scores makes the mean loss least, shape (K,)."""
+        shift = np.zeros(F.shape[1])
+        for _ in range(NEWTON_STEPS):
+            slope, curvature = self.shift_derivatives(F + shift, Y, weights)
+            if np.abs(slope).max() <= 1e-15:
+                break
+            shift = shift - np.linalg.lstsq(curvature, slope, rcond=1e-12)[0]
+        return shift
+
+    def shift_derivatives(self, F: Any, Y: Any, weights: Any) -> tuple[Any, Any]:
+        """First and second derivative of the mean loss in a constant added to all scores, shapes (K,) and (K, K)."""
+        return np.zeros(F.shape[1]), np.eye(F.shape[1])
 
     def targets_of(self, codes: Any, n_classes: int) -> Any:
         """Classes as the targets this loss wants, from codes 0, ..., n_classes - 1."""
@@ -41,10 +92,12 @@ class SquaredLoss(ScoreLoss):
 
     name = "squared"
 
-    def value_and_slope(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        m = F.shape[0]
+    def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
         difference = F - Y
-        return xp.sum(difference * difference) / m, difference * (2.0 / m)
+        return xp.sum(difference * difference, axis=1), 2.0 * difference
+
+    def shift_derivatives(self, F: Any, Y: Any, weights: Any) -> tuple[Any, Any]:
+        return 2.0 * (weights @ (F - Y)) / len(F), 2.0 * np.eye(F.shape[1])
 
 
 class MarginLoss(ScoreLoss):
@@ -55,19 +108,28 @@ class MarginLoss(ScoreLoss):
 
     name = "hinge"
 
-    def value_and_slope(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        m, K = F.shape
+    def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
+        K = F.shape[1]
         if K == 1:
             short = 1.0 - Y * F
             is_short = short > 0.0
-            return xp.sum(xp.where(is_short, short, 0.0 * F)) / m, xp.where(is_short, -Y, 0.0 * F) / m
+            return xp.where(is_short, short, 0.0 * F)[:, 0], xp.where(is_short, -Y, 0.0 * F)
         own = xp.sum(Y * F, axis=1)
         rivals = xp.where(Y > 0.5, F * 0.0 - 1e30, F)
         short = 1.0 - own + xp.max(rivals, axis=1)
         is_short = xp.astype(short > 0.0, F.dtype)
         best = xp.argmax(rivals, axis=1)
         is_best = xp.astype(xp.arange(K, **_place(F))[None, :] == best[:, None], F.dtype)
-        return xp.sum(short * is_short) / m, (is_best - Y) * (is_short / m)[:, None]
+        return short * is_short, (is_best - Y) * is_short[:, None]
+
+    def dual_point(self, F: Any, Y: Any, weights: Any) -> tuple[float, Any]:
+        """For two classes the subgradient, the heavier side scaled down; for more nothing is said beyond 0."""
+        if F.shape[1] > 1:
+            return 0.0, np.zeros_like(F)
+        S = self.value_and_slope(F, Y, np, weights)[1]
+        sides = np.abs(S[Y > 0.0].sum()), np.abs(S[Y < 0.0].sum())
+        S = S * np.where(Y > 0.0, min(sides) / max(sides[0], 1e-300), min(sides) / max(sides[1], 1e-300))
+        return float(np.abs(S).sum()), S
 
 
 class LogisticLoss(ScoreLoss):
@@ -75,19 +137,25 @@ class LogisticLoss(ScoreLoss):
 
     name = "logistic"
 
-    def value_and_slope(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        m, K = F.shape
-        if K == 1:
+    def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
+        if F.shape[1] == 1:
             z = Y * F
             small = xp.exp(-xp.abs(z))
-            value = xp.sum(xp.log1p(small) + xp.where(z < 0.0, -z, 0.0 * z)) / m
+            values = (xp.log1p(small) + xp.where(z < 0.0, -z, 0.0 * z))[:, 0]
             # 1 / (1 + exp(z)) without overflow.
-            return value, -Y * xp.where(z < 0.0, 1.0 + 0.0 * z, small) / (1.0 + small) / m
+            return values, -Y * xp.where(z < 0.0, 1.0 + 0.0 * z, small) / (1.0 + small)
         top = xp.max(F, axis=1, keepdims=True)
         E = xp.exp(F - top)
         total = xp.sum(E, axis=1, keepdims=True)
-        value = xp.sum(xp.log(total) + top - xp.sum(Y * F, axis=1, keepdims=True)) / m
-        return value, (E / total - Y) / m
+        return (xp.log(total) + top)[:, 0] - xp.sum(Y * F, axis=1), E / total - Y
+
+    def shift_derivatives(self, F: Any, Y: Any, weights: Any) -> tuple[Any, Any]:
+        slopes, shares = self.pointwise(F, Y, np)[1], weights / len(F)
+        if F.shape[1] == 1:
+            p = np.abs(slopes)
+            return shares @ slopes, np.atleast_2d(shares @ (p * (1.0 - p)))
+        P = slopes + Y
+        return shares @ slopes, np.diag(shares @ P) - P.T @ (P * shares[:, None])
 
 
 SCORE_LOSSES: dict[str, type[ScoreLoss]] = {loss.name: loss for loss in (SquaredLoss, MarginLoss, LogisticLoss)}

@@ -93,7 +93,7 @@ class Preparation:
     def __init__(self, recipe: Recipe, problem: SpectralLearning, rng: Any) -> None:
         self._began = time.monotonic()
         self.recipe, self.problem, self.rng = recipe, problem, rng
-        self.width = width = _width(problem.X, problem.Y, recipe, rng)
+        self.width = width = _width(problem, recipe, rng)
         self.is_exact = isinstance(problem.loss, SquaredLoss) and recipe.polish
         if width is None:
             self.sigmas: tuple[float, ...] = (float(recipe.sigma),)
@@ -142,7 +142,7 @@ class Preparation:
         recipe, setting = self.recipe, self.recipe.setting
         twos = [0.0]
         if setting.feature_norm:
-            given = DEFAULT_LAM2 / self.problem.m if recipe.lam2 is None else recipe.lam2
+            given = DEFAULT_LAM2 / self.problem.total if recipe.lam2 is None else recipe.lam2
             twos = [float(value) for value in np.atleast_1d(given)]
         found = []
         for sigma, start in zip(self.sigmas, starts, strict=False):
@@ -181,7 +181,8 @@ class Preparation:
             validate = validation_of(self.problem, part, codes)
             assert validate is not None
             starts = {sigma: self.start(drawn, sigma, train) for sigma in self.sigmas}
-            folds.append(Fold(self.problem.on_rows(train), starts, validate, self.problem.m / len(train)))
+            part_problem = self.problem.on_rows(train)
+            folds.append(Fold(part_problem, starts, validate, self.problem.total / part_problem.total))
         candidates = self.candidates(*folds[0].starts.values())
         schedule, now = self.recipe.schedule, time.monotonic()
         schedule = replace(
@@ -206,7 +207,7 @@ def validation_of(problem: SpectralLearning, rows: Any, codes: Any) -> Callable[
     return negative_loss(held) if codes is None else accuracy(held, codes[rows])
 
 
-def _width(X: Any, Y: Any, recipe: Recipe, rng: Any) -> Width | None:
+def _width(problem: SpectralLearning, recipe: Recipe, rng: Any) -> Width | None:
     """Choose sigma where there is a choice."""
     if recipe.sigma is not None and np.ndim(recipe.sigma) == 0:
         return None
@@ -216,8 +217,9 @@ def _width(X: Any, Y: Any, recipe: Recipe, rng: Any) -> Width | None:
         options = {"n_rows": 3000, "n_frequencies": 768}
     options["n_frequencies"] = min(options.get("n_frequencies", 384), recipe.n_features)
     return choose_width(
-        X,
-        Y,
+        problem.X,
+        problem.Y,
+        problem.weights,
         stationary=recipe.setting.stationary,
         feature_map=recipe.feature_map,
         rng=rng,

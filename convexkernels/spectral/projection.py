@@ -11,8 +11,7 @@ import numpy as np
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer.quasi_newton import Limits, descend
-from convexkernels.outer.solution import OuterSolution
-from convexkernels.solution import Record
+from convexkernels.solution import Record, Solution
 from convexkernels.spectral.backend import to_numpy
 from convexkernels.spectral.features import SpectralMap
 from convexkernels.spectral.inner import solve_inner
@@ -47,7 +46,7 @@ def project_variables(
     tol: float = 1e-4,
     max_iter: int = 100,
     max_time: float | None = None,
-) -> OuterSolution:
+) -> Solution:
     """Minimize (4) over the frequencies by a quasi-Newton method, W being exact at every step.
 
     The alternative to training all of it together by Adam: a descent method with a line search, on all rows at once.
@@ -67,7 +66,7 @@ def project_variables(
 
     Returns
     -------
-    OuterSolution
+    Solution
 
     Raises
     ------
@@ -96,13 +95,12 @@ def project_variables(
     found = descend(lambda flat: _Projected(problem, at(flat)), first, limits)
     point = solve_inner(problem, at(found.point), tol=1e-9, max_iter=2000).point
     problem = replace(problem, learned=True)
-    scale = problem.certificate(solve_inner(problem, start, tol=1e-9, max_iter=2000).point).residual
     history = tuple(
         Record(i, value, -math.inf, seconds)
         for i, (value, seconds) in enumerate(zip(found.values, found.times, strict=True))
     )
-    certificate = problem.certificate(point, scale=scale)
-    return OuterSolution(
+    certificate = problem.certificate(point)
+    return Solution(
         problem,
         point,
         certificate,
@@ -110,6 +108,5 @@ def project_variables(
         found.n_iter,
         time.monotonic() - began,
         history,
-        np.array([certificate.value]),
         "variable projection",
     )

@@ -73,6 +73,7 @@ def typical_distance(X: Array, rng: Any, n_pairs: int = 4000) -> float:
 def choose_width(
     X: Any,
     Y: Any,
+    weights: Any = None,
     *,
     stationary: bool,
     feature_map: str,
@@ -92,6 +93,8 @@ def choose_width(
     X : array of shape (m, n)
     Y : array of shape (m, K)
         Targets; classes as in :meth:`ScoreLoss.targets_of`.
+    weights : array of shape (m,), optional
+        Weights > 0 of the errors.
     stationary, feature_map : as in SpectralMap.draw
     sigmas : sequence of float, optional
         Candidates. None: multiples of the inverse median distance by powers of two, then half-way steps
@@ -101,8 +104,10 @@ def choose_width(
     """
     rows = rng.permutation(X.shape[0])[:n_rows]
     X, Y = (to_numpy(part)[rows].astype(np.float64) for part in (X, Y))
-    Y = Y - Y.mean(axis=0)
-    variance = max(float((Y**2).sum()) / len(Y), 1e-300)
+    shares = np.ones(len(Y)) if weights is None else to_numpy(weights)[rows].astype(np.float64)
+    shares = shares / shares.mean()
+    Y = Y - (shares @ Y) / len(Y)
+    variance = max(float(shares @ (Y**2).sum(axis=1)) / len(Y), 1e-300)
     drawn = SpectralMap.draw(
         X.shape[1],
         n_frequencies,
@@ -117,7 +122,7 @@ def choose_width(
         if sigma not in risks:
             # More threads do not help matrices of this size, and wait for each other where others want them, too.
             with threads_for(n_frequencies):
-                risks[sigma] = _leave_one_out(drawn.scaled(sigma)(X).values, Y, np.asarray(lams)) / variance
+                risks[sigma] = _leave_one_out(drawn.scaled(sigma)(X).values, Y, shares, np.asarray(lams)) / variance
 
     # A list does not depend on distances, and neither do the draws that follow.
     unit = 1.0 / typical_distance(X, rng if sigmas is None else np.random.default_rng(0))
@@ -137,10 +142,13 @@ def choose_width(
     return replace(found, sigma=found.shortlist(1)[0])
 
 
-def _leave_one_out(P: Array, Y: Array, lams: Array) -> Array:
-    """Mean squared leave-one-out errors of ridge regression with intercept, ``mean loss + lam |W|^2``, for all lams."""
-    m = len(P)
-    P = P - P.mean(axis=0)
+def _leave_one_out(P: Array, Y: Array, shares: Array, lams: Array) -> Array:
+    """Mean squared leave-one-out errors of ridge regression with intercept, ``mean loss + lam |W|^2``, for all lams.
+
+    `shares` are weights with mean 1; they may be taken as roots into the rows of features and (centered) targets.
+    """
+    m, roots = len(P), np.sqrt(shares)[:, None]
+    P, Y = roots * (P - (shares @ P) / m), roots * Y
     if P.shape[1] <= m:
         squares, V = np.linalg.eigh(P.T @ P)
         Q = P @ V
@@ -155,7 +163,7 @@ def _leave_one_out(P: Array, Y: Array, lams: Array) -> Array:
     for i, lam in enumerate(lams):
         shrink = 1.0 / (squares + m * lam)
         left = Y - Q @ (shrink[:, None] * projected)
-        free = 1.0 - power @ shrink - 1.0 / m
+        free = 1.0 - power @ shrink - shares / m
         risks[i] = np.mean(((left / np.maximum(free, 1e-6)[:, None]) ** 2).sum(axis=1))
     return risks
 

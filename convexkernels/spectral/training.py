@@ -15,6 +15,7 @@ from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
 from convexkernels.spectral.adam import Adam
+from convexkernels.spectral.backend import to_numpy
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint, size_of
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.threads import threads_for
@@ -136,6 +137,7 @@ class SpectralTraining:
             self._moments["omega"] = Adam(self.point.map.omega, backend)
         self._began = time.monotonic()
         self.n_steps = 0
+        self._without_better = 0
         self.best = self.point.copy()
         self.best_score = self._score()
 
@@ -144,33 +146,36 @@ class SpectralTraining:
 
     def run(self, n_epochs: int) -> Status:
         """Pass over the data so many times more, unless something ends it before; see :attr:`status`."""
-        without_better = 0
         for _ in range(n_epochs):
-            last = self.point.copy()
+            last, n_before = self.point.copy(), len(self.history)
             try:
-                objective = self.one_epoch()
+                self._pass(last)
             except KeyboardInterrupt:
                 self.status = Status.INTERRUPTED
-                break
-            if self.status is Status.NUMERICAL_ERROR:
-                self._broke_down(last)
-                break
-            score = self._score()
-            seconds = time.monotonic() - self._began
-            self.history.append(Epoch(len(self.history) + 1, objective, score, seconds))
-            said = "" if math.isnan(score) else f", validation {score:.6g}"
-            self.progress.note(f"epoch {len(self.history):>4}: objective {objective:.6g}{said}, {seconds:.2f} s")
-            without_better = without_better + 1 if score < self.best_score else 0
-            if without_better == 0:
-                self.best, self.best_score = self.point.copy(), score
-            if self.status is Status.TIME_LIMIT:
-                break
-            if self.schedule.patience is not None and without_better >= self.schedule.patience:
-                self.status = Status.EARLY_STOPPED
+                if len(self.history) == n_before:
+                    self.point = last  # not from the middle of an epoch
+            if self.status is not Status.ITERATION_LIMIT:
                 break
         if self.history and self.history[-1].validation >= self.best_score - self._noise():
             self.best = self.point.copy()
         return self.status
+
+    def _pass(self, last: SpectralPoint) -> None:
+        """One pass over the data, and what it changes about the best point; `last` is where it began."""
+        objective = self.one_epoch()
+        if self.status is Status.NUMERICAL_ERROR:
+            self._broke_down(last)
+            return
+        score, seconds = self._score(), time.monotonic() - self._began
+        self.history.append(Epoch(len(self.history) + 1, objective, score, seconds))
+        self._without_better = self._without_better + 1 if score < self.best_score else 0
+        if self._without_better == 0:
+            self.best, self.best_score = self.point.copy(), score
+        patience = self.schedule.patience
+        if self.status is Status.ITERATION_LIMIT and patience is not None and self._without_better >= patience:
+            self.status = Status.EARLY_STOPPED
+        said = "" if math.isnan(score) else f", validation {score:.6g}"
+        self.progress.note(f"epoch {len(self.history):>4}: objective {objective:.6g}{said}, {seconds:.2f} s")
 
     def _noise(self) -> float:
         p = self.best_score
@@ -187,7 +192,7 @@ class SpectralTraining:
         for start in starts:
             rows = order[start : start + size]
             with threads_for(size, enough=MULTITHREADED_BATCH):
-                total = total + self.step(self.problem.X[rows], self.problem.Y[rows], self.n_steps / n_steps)
+                total = total + self.step(rows, self.n_steps / n_steps)
             taken += 1
             if taken % STEPS_BETWEEN_LOOKS == 0 or taken == len(starts):
                 if not math.isfinite(float(total)):
@@ -200,10 +205,11 @@ class SpectralTraining:
             self.status = Status.NUMERICAL_ERROR
         return float(total) / max(1, taken) + self.problem.penalty.value(self.point.W, backend)
 
-    def step(self, X: Any, Y: Any, done: float) -> Any:
+    def step(self, rows: Any, done: float) -> Any:
         """One step [LLW20 (7), (9)] on some rows, after a share `done` of all steps; returns their smooth objective."""
         problem, point, schedule = self.problem, self.point, self.schedule
-        value, slope_W, slope_c, slope_omega = problem.smooth(point, X, Y, learned=self.problem.learned)
+        X, Y, weights = problem.X[rows], problem.Y[rows], problem.relative(rows)
+        value, slope_W, slope_c, slope_omega = problem.smooth(point, X, Y, weights, learned=problem.learned)
         factor = schedule.factor(done)
         rate = factor * schedule.weight_rate
         rate_W = rate / math.sqrt(point.map.width)
@@ -235,19 +241,21 @@ class SpectralTraining:
 
 def accuracy(problem: SpectralLearning, codes: Any) -> Callable[[SpectralPoint], float]:
     """Share of the points of `problem` whose largest score is that of their class."""
+    weights = None if problem.weights is None else to_numpy(problem.weights)
 
     def score(point: SpectralPoint) -> float:
-        F = problem.decision_function(point, problem.X)
+        F = to_numpy(point.scores(problem.X))
         found = (F[:, 0] > 0.0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
-        return float(np.mean(found == codes))
+        return float(np.average(found == codes, weights=weights))
 
     return score
 
 
 def negative_loss(problem: SpectralLearning) -> Callable[[SpectralPoint], float]:
     """Minus the mean loss on the points of `problem`."""
+    weights = problem.relative(slice(None))
 
     def score(point: SpectralPoint) -> float:
-        return -problem.loss.value(point.scores(problem.X), problem.Y, problem.backend.xp)
+        return -problem.loss.value(point.scores(problem.X), problem.Y, problem.backend.xp, weights)
 
     return score
