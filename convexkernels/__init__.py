@@ -60,6 +60,7 @@ _HOME = {
     "Concatenations": "families.curved",
     "Trees": "families.curved",
     "Widths": "families.curved",
+    "SpectralMaps": "families.curved",
     "KernelMatching": "problems",
     "DecisionFunction": "problems",
     "Program": "problems",

@@ -8,7 +8,9 @@ import pytest
 from scipy.optimize import check_grad
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from convexkernels import ConvexKernelsWarning, DualityGap, InvalidInputError, Status
+from convexkernels import ConvexKernelsWarning, DualityGap, InvalidInputError, LeastSquares, OuterLearning, Status
+from convexkernels.criteria import TrainingValue
+from convexkernels.families.curved import SpectralMaps
 from convexkernels.spectral.adam import Adam
 from convexkernels.spectral.backend import Backend
 from convexkernels.spectral.cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
@@ -17,7 +19,6 @@ from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
 from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
 from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
-from convexkernels.spectral.projection import project_variables
 from convexkernels.spectral.selection import choose_width, matched_trace_weight
 from convexkernels.spectral.training import Schedule, SpectralTraining, accuracy, negative_loss
 
@@ -461,39 +462,18 @@ def test_exact_points_solve_the_problem_of_the_weight_they_name(rng, setting):
 # ---- variable projection
 
 
-@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
-def test_projected_gradient_agrees_with_differences(rng, setting):
-    """Frequencies move, W follows: the derivative is the partial one at the exact W."""
-    problem, point, _ = stated(rng, setting=setting, m=30, D=5, lam1=0.02)
-    direction, step = rng.normal(size=point.map.omega.shape), 1e-5
-
-    def value(t):
-        moved = point.map.with_omega(point.map.omega + t * direction)
-        return problem.objective(solve_inner(problem, moved, tol=1e-12, max_iter=20_000).point)
-
-    exact = solve_inner(problem, point.map, tol=1e-12, max_iter=20_000).point
-    slope = float(np.sum(problem.evaluate(exact)[3] * direction))
-    assert (value(step) - value(-step)) / (2 * step) == pytest.approx(slope, rel=1e-4, abs=1e-8)
-
-
-@pytest.mark.parametrize(("loss", "setting"), [("squared", "SKL"), ("squared", "ASKL"), ("logistic", "NSKL")])
-def test_variable_projection_descends_to_a_stationary_point(rng, loss, setting):
-    problem, point, _ = stated(rng, loss=loss, setting=setting, m=40, D=4, lam1=0.05)
-    start = problem.objective(solve_inner(problem, point.map).point)
-    solution = project_variables(problem, point.map, tol=1e-3, max_iter=200)
-    assert solution.value < start
-    assert solution.certificate.relative_residual < 0.05
-    assert [r.upper for r in solution.history] == sorted((r.upper for r in solution.history), reverse=True)
-    assert solution.verify().value == pytest.approx(solution.value)
-    assert solution.kernel.omega.shape == (3, 4)
-    limited = project_variables(problem, point.map, max_iter=1)
-    assert limited.status is Status.ITERATION_LIMIT
-
-
-def test_variable_projection_refuses_what_has_no_exact_inner_solution(rng):
-    problem, point, _ = stated(rng, loss="hinge")
-    with pytest.raises(InvalidInputError, match="loss must be squared or logistic"):
-        project_variables(problem, point.map)
-    problem, point, _ = stated(rng, lam1=0.0)
-    with pytest.raises(InvalidInputError, match="lam1 must be > 0"):
-        project_variables(problem, point.map)
+@pytest.mark.parametrize("stationary", [False, True])
+def test_variable_projection_is_the_objective_with_exact_weights(rng, stationary):
+    """The value of the family is that of the problem at the exact W; its search ends where the certificate is small."""
+    setting = "SKL" if stationary else "NSKL"
+    problem, point, _ = stated(rng, setting=setting, m=40, D=4, lam1=0.05, lam2=0.0, feature_map="psi")
+    family, loss = SpectralMaps(4, stationary=stationary), LeastSquares(0.05 * problem.m)
+    outer = OuterLearning(family, loss, TrainingValue(), problem.X, problem.Y)
+    solution = outer.solve("quasi-newton", start=point.map.omega.ravel(), tol=1e-5, max_iter=300)
+    assert solution.value < outer.certificate(point.map.omega.ravel()).value
+    spectral_map = point.map.with_omega(solution.theta.reshape(point.map.omega.shape))
+    exact = solve_inner(problem, spectral_map).point
+    assert problem.m * problem.objective(exact) == pytest.approx(solution.value, rel=1e-8)
+    assert problem.certificate(exact).relative_residual < 1e-3
+    np.testing.assert_allclose(solution.kernel(problem.X), spectral_map.kernel()(problem.X))
+    np.testing.assert_allclose(solution.decision_function(problem.X), exact.scores(problem.X), atol=1e-6)

@@ -54,16 +54,21 @@ class _Waves:
             parts.append(sum(np.sin(u) for u in angles))
         return self.scale * np.hstack(parts)
 
-    def pull_back(self, X: Array, slope: Array) -> Array:
-        """Gradient in the rows of `X` of the sum of ``slope * features(X)``."""
+    def angle_gradient(self, X: Array, slope: Array) -> list[Array]:
+        """Gradient in the angles of each band of the sum of ``slope * features(X)``."""
         D = self.first.shape[1]
-        gradient = np.zeros_like(X)
-        for omega, u in zip([self.first, self.second], self.angles(X), strict=False):
+        found = []
+        for u in self.angles(X):
             along = -np.sin(u) * slope[:, :D]
             if self.is_exact:
                 along += np.cos(u) * slope[:, D:]
-            gradient += self.scale * (along @ omega.T)  # type: ignore[union-attr]
-        return gradient
+            found.append(self.scale * along)
+        return found
+
+    def pull_back(self, X: Array, slope: Array) -> Array:
+        """Gradient in the rows of `X` of the sum of ``slope * features(X)``."""
+        bands = zip([self.first, self.second], self.angle_gradient(X, slope), strict=False)
+        return np.asarray(sum(along @ omega.T for omega, along in bands if omega is not None))
 
 
 class Spectral(Kernel):
@@ -166,6 +171,22 @@ class Spectral(Kernel):
         """
         points = check_points(X)
         return self._waves(points).features(points)
+
+    def frequency_gradient(self, X: Any, slope: Array) -> Array:
+        """Gradient in the frequencies of the sum of ``slope * transform(X)`` [LLW20 (9)], D without its inverse.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        slope : ndarray, same shape as ``transform(X)``
+
+        Returns
+        -------
+        ndarray of shape (n_features, D) or (n_features, 2 D)
+            For `omega`, beside it for `omega2`.
+        """
+        points = check_points(X)
+        return points.T @ np.hstack(self._waves(points).angle_gradient(points, slope))
 
     def _waves(self, X: Array) -> _Waves:
         first = check_points(self.omega, name="omega")

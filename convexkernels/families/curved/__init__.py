@@ -10,6 +10,7 @@ from convexkernels.families.candidates import Candidates
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.families.curved.convex import Convex
+from convexkernels.families.curved.spectral_maps import SpectralMaps
 from convexkernels.families.curved.trees import Trees
 from convexkernels.families.curved.widths import Widths
 from convexkernels.families.tessellated import Tessellated
@@ -25,6 +26,7 @@ __all__ = [
     "CurvedFamily",
     "CurvedGram",
     "CurvedGramSet",
+    "SpectralMaps",
     "Trees",
     "Widths",
 ]
@@ -33,6 +35,8 @@ CURVED: dict[str, Callable[[], CurvedFamily]] = {
     "trees": lambda: Trees([[0, 1], [[0], [1]]]),
     "widths": lambda: Widths(),
     "width": lambda: Widths(Matern(order=3), per_feature=False),
+    "spectral": lambda: SpectralMaps(8, sigma=3.0),
+    "spectral_stationary": lambda: SpectralMaps(6, stationary=True),
     "candidates": lambda: Convex(Candidates([Gaussian(1.0), Gaussian(20.0), ("first", Gaussian(5.0), [0])], "mean")),
     "tessellated": lambda: Convex(Tessellated(degree=1, z_degree=0)),
     "tessellated_with_z": lambda: Convex(Tessellated(degree=1)),
