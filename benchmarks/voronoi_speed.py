@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from joblib.externals.loky import get_reusable_executor
 
-from convexkernels import VoronoiSVC
+from convexkernels import Cells, VoronoiSVC
 
 PEER = """
 import sys, time, sysconfig
@@ -64,11 +64,8 @@ def processor():
 def ours(X, y, T, t, options):
     model = VoronoiSVC(
         loss="least_squares",
-        validation="leave-one-out",
-        partition=options.partition,
+        cells=Cells(options.partition, overlap=options.overlap, scale=False),
         max_cell_size=options.cell_size,
-        overlap=options.overlap,
-        scale=False,
         random_state=0,
         n_jobs=options.jobs,
     )

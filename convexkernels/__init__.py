@@ -88,6 +88,8 @@ _HOME = {
     "VoronoiSVC": "estimators",
     "VoronoiSVR": "estimators",
     # partitions
+    "CellSelection": "cells",
+    "Cells": "cells",
     "OverlappingCover": "cells",
     "RandomChunks": "cells",
     "TreeCover": "cells",

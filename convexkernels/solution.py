@@ -28,6 +28,7 @@ class Status(Enum):
     INTERRUPTED = "interrupted by the user; the best certified point so far was kept"
     STALLED = "no step improves the point any more at working precision"
     NUMERICAL_ERROR = "the arithmetic broke down; the best certified point so far was kept"
+    UNPROVEN = "learning came to its end; nothing is proven about how good the answer is"
     INFEASIBLE = "no point satisfies the constraints"
 
     @property

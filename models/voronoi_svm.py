@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from convexkernels import VoronoiSVC
+from convexkernels import Cells, VoronoiSVC
 
 RADII = (1.0, 0.7, 0.5)
 CHUNKS = (4, 12)
@@ -40,13 +40,14 @@ def load(table, rng):
 
 def methods(n, diameter):
     """Name -> estimator, for n training points."""
-    options = {"loss": "least_squares", "validation": "leave-one-out", "scale": False, "random_state": 0}
-    listed = {f"VP, r = {r:g}": VoronoiSVC(radius=r * diameter, **options) for r in RADII}
+    options = {"loss": "least_squares", "random_state": 0}
+    listed = {f"VP, r = {r:g}": VoronoiSVC(cells=Cells(radius=r * diameter, scale=False), **options) for r in RADII}
     listed |= {
-        f"RC, {k} chunks": VoronoiSVC(partition="random", max_cell_size=max(2, -(-n // k)), **options) for k in CHUNKS
+        f"RC, {k} chunks": VoronoiSVC(cells=Cells("random", scale=False), max_cell_size=max(2, -(-n // k)), **options)
+        for k in CHUNKS
     }
     if n <= LARGEST_GLOBAL:
-        listed["LS (global)"] = VoronoiSVC(max_cell_size=n + 1, **options)
+        listed["LS (global)"] = VoronoiSVC(cells=Cells(scale=False), max_cell_size=n + 1, **options)
     return listed
 
 

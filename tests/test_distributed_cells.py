@@ -19,6 +19,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
 
 from convexkernels import (
+    Cells,
+    CellSelection,
     ClusterError,
     ConvexKernelsWarning,
     InvalidInputError,
@@ -41,7 +43,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Port .* is already in use"),
 ]
 
-SMALL = {"n_lams": 3, "n_widths": 3, "random_state": 0}
+SMALL = {"selection": CellSelection(n_lams=3, n_widths=3), "random_state": 0}
 
 # Nothing here waits for less than a slow machine may take. Workers of little memory need small buffers, allocators
 # that give memory back, and no pauses: one that has nothing left to spill would never end.
@@ -98,15 +100,15 @@ def a_cluster(folder, **options):
     "estimator",
     [
         VoronoiRidge(max_cell_size=150, **SMALL),
-        VoronoiRidge(max_cell_size=150, partition="tree", **SMALL),
-        VoronoiRidge(max_cell_size=150, partition="overlapping", **SMALL),
-        VoronoiRidge(radius=0.7, scale=False, **SMALL),
-        VoronoiRidge(memory_budget=64.0 * 200**2, **SMALL),
-        VoronoiSVR(max_cell_size=150, validation=2, **SMALL),
-        VoronoiQuantile(max_cell_size=150, validation="split", **SMALL),
+        VoronoiRidge(max_cell_size=150, cells=Cells("tree"), **SMALL),
+        VoronoiRidge(max_cell_size=150, cells=Cells("overlapping"), **SMALL),
+        VoronoiRidge(cells=Cells(radius=0.7, scale=False), **SMALL),
+        VoronoiRidge(cells=Cells(memory_budget=64.0 * 200**2), **SMALL),
+        VoronoiSVR(max_cell_size=150, **(SMALL | {"selection": CellSelection(2, 3, 3)})),
+        VoronoiQuantile(max_cell_size=150, **(SMALL | {"selection": CellSelection("split", 3, 3)})),
         VoronoiSVC(max_cell_size=300, loss="least_squares", class_weight="balanced", **SMALL),
     ],
-    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.partition}-{estimator.radius}",
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.cells}",
 )
 def test_the_answer_is_that_of_the_table_in_memory(estimator):
     X, y = table()
@@ -129,7 +131,7 @@ def test_random_chunks_and_dataframes():
     X, y = table()
     frame = dd.from_pandas(pd.DataFrame(X, columns=["east", "north"]), npartitions=3)
     target = dd.from_pandas(pd.Series(y), npartitions=3)
-    model = VoronoiRidge(partition="random", max_cell_size=200, **SMALL).fit(frame, target)
+    model = VoronoiRidge(cells=Cells("random"), max_cell_size=200, **SMALL).fit(frame, target)
     assert model.feature_names_in_.tolist() == ["east", "north"]
     assert model.n_cells_ == 3
     assert model.machines_.sizes.sum() == 600
@@ -166,7 +168,7 @@ def test_targets_in_memory_follow_the_parts_of_the_points():
 
 def test_a_sample_finds_cells_of_about_the_size():
     X, y = table(2000)
-    model = VoronoiRidge(estimator=Ridge(), max_cell_size=200, subset=500, random_state=0)
+    model = VoronoiRidge(estimator=Ridge(), max_cell_size=200, cells=Cells(subset=500), random_state=0)
     model.fit(parts(X, [500] * 4), parts(y, [500] * 4))
     assert model.n_cells_ >= 10
     assert model.machines_.sizes.sum() == 2000
@@ -182,14 +184,26 @@ def test_samples_of_parts_are_a_sample_of_the_whole(rng):
     assert np.array_equal(whole.keys, keys)
     assert np.array_equal(whole.X, X[whole.y.astype(int)])
     assert whole.targets.tolist() == [0.0, 99.0]
-    assert np.array_equal(whole.low, X.min(axis=0))
+    assert np.array_equal(whole.low, X.min(axis=0)[None, :])
     assert TableSummary.merged([None, None], labels=True, size=3) is None
+
+
+def test_classes_of_weight_zero_have_no_say_in_the_ranges():
+    X, y = table(200)
+    y = labels(y)
+    X[y == "middle"] *= 100.0
+    kept = y != "middle"
+    options = {"loss": "least_squares", "max_cell_size": 100, **SMALL}
+    there = VoronoiSVC(class_weight={"middle": 0.0}, **options).fit(parts(X, [90, 110]), parts(y, [90, 110]))
+    here = VoronoiSVC(**options).fit(X[kept], y[kept])
+    np.testing.assert_array_equal(there.scaling_.scale, here.scaling_.scale)
+    assert there.classes_.tolist() == ["high", "low"]
 
 
 def test_one_cell_and_one_part_are_enough():
     X, y = table(60)
     for partition in ("voronoi", "tree", "random"):
-        model = VoronoiRidge(max_cell_size=100, partition=partition, **SMALL)
+        model = VoronoiRidge(max_cell_size=100, cells=Cells(partition), **SMALL)
         expected = model.fit(X, y).predict(X)
         model.fit(parts(X, [60]), parts(y, [60]))
         assert model.n_cells_ == 1
@@ -212,7 +226,7 @@ def test_time_limit_answers_with_constants_and_warns():
     X, y = table(400)
     with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(TIME_LIMIT\)"):
         model = VoronoiRidge(max_cell_size=50, max_time=1e-9, random_state=0).fit(parts(X, [400]), parts(y, [400]))
-    assert model.machines_.status is Status.TIME_LIMIT
+    assert model.solution_.status is Status.TIME_LIMIT
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -332,7 +346,7 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         dying = VoronoiRidge(estimator=DiesOnce(str(tmp_path / "mark")), max_cell_size=150, random_state=0)
         dying.fit(points, targets)
         assert (tmp_path / "mark").exists()
-        assert dying.machines_.status is Status.OPTIMAL
+        assert dying.solution_.status is Status.OPTIMAL
         assert dying.machines_.sizes.sum() == 600
         cells = dying.cover_.cells(dying.scaling_.apply(X))
         means = np.array([y[cells == j].mean() for j in range(dying.n_cells_)])
@@ -344,7 +358,7 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
             monkeypatch.setattr(distributed_cells, "_as_completed", interrupt_after(3, original))
             with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(INTERRUPTED\)"):
                 stopped = VoronoiRidge(max_cell_size=100, gather=gather, **SMALL).fit(points, targets)
-            assert stopped.machines_.status is Status.INTERRUPTED
+            assert stopped.solution_.status is Status.INTERRUPTED
             found = stopped.machines_ if gather else stopped.machines_.gather()
             assert sum(len(machine.points) > 0 for machine in found.machines) == 3
             assert np.isfinite(stopped.predict(X)).all()
@@ -361,7 +375,9 @@ def test_a_table_larger_than_the_memory_of_a_worker(tmp_path):
     y = X[:, 0] * X[:, 1]
     assert X.nbytes > limit
     with a_cluster(tmp_path, memory_limit=limit):
-        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 16, subset=2000, random_state=0).fit(X, y)
+        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 16, cells=Cells(subset=2000), random_state=0).fit(
+            X, y
+        )
         assert model.machines_.sizes.sum() == m
         assert float(((model.predict(X[: m // 64]) - y[: m // 64]) ** 2).mean().compute()) < 1.0 / 9.0
 

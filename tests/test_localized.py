@@ -17,8 +17,11 @@ from convexkernels import (
 )
 from convexkernels.cells import voronoi_cover
 from convexkernels.cells.low_rank import pivoted_cholesky
-from convexkernels.cells.machines import GaussianLearner
-from convexkernels.cells.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
+from convexkernels.cells.machines import CellSelection, GaussianLearner
+from convexkernels.cells.options import Cells
+from convexkernels.cells.selection import Grid, GridSearch
+from convexkernels.criteria.folds import held_out_blocks
+from convexkernels.criteria.ridge_path import path_residuals
 from convexkernels.kernels.distances import squared_distances
 
 
@@ -72,7 +75,7 @@ def test_the_kernel_vanishes_across_cells_and_is_the_cells_own_inside(cells):
 def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
     X = rng.uniform(-2, 5, (150, 2))
     y = np.cos(X[:, 0]) * X[:, 1]
-    model = VoronoiRidge(max_cell_size=50, n_lams=5, n_widths=5).fit(X, y)
+    model = VoronoiRidge(max_cell_size=50, selection=CellSelection(n_lams=5, n_widths=5)).fit(X, y)
     kernel = model.kernel_
     scaled = (y - model.targets_.center) / model.targets_.spread
     loss = LeastSquares(1.0, intercept=False)
@@ -84,7 +87,7 @@ def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
 
 def test_a_localized_kernel_is_refused_where_there_is_none(rng):
     X, y = rng.uniform(size=(60, 2)), np.arange(60) % 2
-    model = VoronoiSVC(loss="least_squares", partition="random", max_cell_size=20, n_lams=2, n_widths=2).fit(X, y)
+    model = VoronoiSVC(loss="least_squares", cells=Cells("random"), max_cell_size=20).fit(X, y)
     with pytest.raises(InvalidInputError, match="belongs to Voronoi cells"):
         _ = model.kernel_
 
@@ -107,8 +110,12 @@ def test_localized_kernels_refuse_lists_that_do_not_fit(kernel, message):
 # --- selection ---------------------------------------------------------------------------------
 
 
-def brute_force(X, Y, weights, grid, blocks, learner):
-    """Train every machine of every fold."""
+def search(X, Y, weights, grid, blocks, loss):
+    return GridSearch(loss, squared_distances(X, X), Y, weights, grid, blocks, clip=1.0)
+
+
+def brute_force(X, Y, weights, grid, blocks, loss, tol=1e-9):
+    """Train every function of every fold, at the same lam as the whole."""
     K0 = squared_distances(X, X)
     risks = np.zeros((len(grid.widths), len(grid.lams)))
     for i, width in enumerate(grid.widths):
@@ -117,75 +124,88 @@ def brute_force(X, Y, weights, grid, blocks, learner):
             total = 0.0
             for block in blocks:
                 train = np.setdiff1d(np.arange(len(X)), block)
-                loss = LeastSquares(lam * weights.sum(), intercept=False)
-                W = loss.maximise_all(K[np.ix_(train, train)], Y[:, train], weights[train])
-                total += (learner.losses(Y[:, block], W @ K[np.ix_(train, block)]) @ weights[block]).sum()
+                at = loss.at(lam)
+                alpha = at.maximise_all(K[np.ix_(train, train)], Y[:, train], weights[train], tol=tol)
+                W = np.array([at.coefficients(a, y) for a, y in zip(alpha, Y[:, train], strict=True)])
+                F = np.clip(W @ K[np.ix_(train, block)], -1.0, 1.0)
+                total += (loss.pointwise(Y[:, block], F)[0] @ weights[block]).sum()
             risks[i, k] = total / weights[np.concatenate(blocks)].sum()
     return risks
 
 
+SQUARED = LeastSquares(intercept=False)
+
+
 @pytest.mark.parametrize("validation", ["leave-one-out", 5, 2, "split"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_closed_form_risks_are_those_of_machines_trained_again(validation, weighted, rng):
+def test_closed_form_risks_are_those_of_functions_trained_again(validation, weighted, rng):
     X = rng.uniform(-1, 1, (40, 2))
     Y = np.vstack([np.sin(3 * X[:, 0]), X[:, 1] > 0])
     weights = rng.uniform(0.5, 2.0, 40) if weighted else np.ones(40)
-    grid, learner = Grid.of_cell(40, 2, 4, 3), GaussianLearner("least_squares")
+    grid = Grid.of_cell(40, 2, weights.sum(), 4, 3)
     blocks = held_out_blocks(40, validation, np.random.default_rng(0))
-    risks = squared_risks(squared_distances(X, X), Y, weights, grid, blocks, learner.losses, rank=40)
+    risks = search(X, Y, weights, grid, blocks, SQUARED).squared_risks(40)
     one_by_one = [np.array([i]) for i in range(40)] if blocks is None else blocks
-    np.testing.assert_allclose(risks, brute_force(X, Y, weights, grid, one_by_one, learner), rtol=1e-3)
+    np.testing.assert_allclose(risks, brute_force(X, Y, weights, grid, one_by_one, SQUARED), rtol=1e-3)
 
 
-def test_low_rank_risks_are_those_of_machines_on_the_features_of_the_factor(rng):
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("blocks", [None, [np.arange(0, 30, 3)], [np.arange(5), np.arange(5, 30)]])
+@pytest.mark.parametrize("columns", [4, 50])
+def test_residuals_of_a_path_are_those_of_ridge_regression_again(intercept, blocks, columns, rng):
+    Z, Y, weights = rng.standard_normal((30, columns)), rng.standard_normal((2, 30)), rng.uniform(0.5, 2.0, 30)
+    lams = np.array([0.3, 20.0])
+    before = Z.copy()
+    path = list(path_residuals(Z, Y, weights, lams, blocks, intercept=intercept))
+    np.testing.assert_array_equal(Z, before)
+    for lam, residuals in zip(lams, path, strict=True):
+        for block in [np.array([i]) for i in range(30)] if blocks is None else blocks:
+            train = np.setdiff1d(np.arange(30), block)
+            root = np.sqrt(weights[train])[:, None]
+            A = np.hstack([Z[train], np.ones((len(train), 1))]) if intercept else Z[train]
+            penalty = np.diag([lam] * columns + [0.0] * intercept)
+            c = np.linalg.solve((root * A).T @ (root * A) + penalty, (root * A).T @ (root * Y[:, train].T))
+            F = Z[block] @ c[:columns] + (c[columns] if intercept else 0.0)
+            np.testing.assert_allclose(residuals[:, block], Y[:, block] - F.T, rtol=1e-6, atol=1e-8)
+
+
+def test_low_rank_risks_are_those_of_functions_on_the_features_of_the_factor(rng):
     """Blocks longer than the rank take Woodbury's form, shorter ones the direct one; the rest is ridge regression."""
     X = rng.uniform(-1, 1, (60, 2))
     Y, weights = np.sin(2 * X[:, :1]).T, rng.uniform(0.5, 2.0, 60)
-    grid, learner = Grid.of_cell(60, 2, 4, 2), GaussianLearner("least_squares")
-    D = squared_distances(X, X)
+    grid, D = Grid.of_cell(60, 2, weights.sum(), 4, 2), squared_distances(X, X)
     for folds, rank in ((3, 12), (6, 12)):
         blocks = held_out_blocks(60, folds, np.random.default_rng(0))
-        risks = squared_risks(D, Y, weights, grid, blocks, learner.losses, rank)
+        risks = search(X, Y, weights, grid, blocks, SQUARED).squared_risks(rank)
         for i, width in enumerate(grid.widths):
-            tol = 0.01 * grid.lams[0] * weights.sum() / weights.max()
+            tol = 0.01 * grid.lams[0] / weights.max()
             Z, _ = pivoted_cholesky(lambda rows, width=width: np.exp(-D[rows] / width**2), np.ones(60), rank, tol)
             for k, lam in enumerate(grid.lams):
                 total = 0.0
                 for block in blocks:
                     train = np.setdiff1d(np.arange(60), block)
-                    A = Z[train].T @ (weights[train, None] * Z[train]) + lam * weights.sum() * np.eye(Z.shape[1])
+                    A = Z[train].T @ (weights[train, None] * Z[train]) + lam * np.eye(Z.shape[1])
                     c = np.linalg.solve(A, Z[train].T @ (weights[train] * Y[0, train]))
-                    total += learner.losses(Y[0, block], Z[block] @ c) @ weights[block]
+                    total += np.square(Y[0, block] - np.clip(Z[block] @ c, -1, 1)) @ weights[block]
                 assert risks[i, k] == pytest.approx(total / weights.sum(), rel=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "pinball"])
-def test_risks_along_a_path_are_those_of_machines_trained_from_scratch(loss, rng):
+@pytest.mark.parametrize("name", ["hinge", "epsilon_insensitive", "pinball"])
+def test_risks_along_a_path_are_those_of_functions_trained_from_scratch(name, rng):
     X = rng.uniform(-1, 1, (50, 2))
     y = np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(50)
-    Y = np.sign(y)[None, :] if loss == "hinge" else y[None, :]
-    weights, learner = rng.uniform(0.5, 2.0, 50), GaussianLearner(loss, validation=3, epsilon=0.1, quantile=0.3)
-    grid = Grid.of_cell(33, 2, 4, 3)
+    Y = np.sign(y)[None, :] if name == "hinge" else y[None, :]
+    weights, loss = rng.uniform(0.5, 2.0, 50), LOSSES[name](1.0)
+    grid = Grid.of_cell(33, 2, weights.sum(), 4, 3)
     blocks = held_out_blocks(50, 3, np.random.default_rng(1))
-    D = squared_distances(X, X)
-    risks = path_risks(D, Y, weights, grid, blocks, learner.losses, learner.make_loss)
-    for i, width in enumerate(grid.widths):
-        for k, lam in enumerate(grid.lams):
-            total = 0.0
-            for block in blocks:
-                train = np.setdiff1d(np.arange(50), block)
-                machine = learner.make_loss(lam * weights[train].sum())
-                K = np.exp(-D / width**2)
-                alpha = machine.maximise(K[np.ix_(train, train)], Y[0, train], weights[train], tol=1e-7)
-                f = K[np.ix_(block, train)] @ machine.coefficients(alpha, Y[0, train])
-                total += float(learner.losses(Y[:, block], f[None, :])[0] @ weights[block])
-            assert risks[i, k] == pytest.approx(total / weights.sum(), rel=0.05, abs=2e-3)
+    risks = search(X, Y, weights, grid, blocks, loss).path_risks()
+    np.testing.assert_allclose(risks, brute_force(X, Y, weights, grid, blocks, loss, 1e-7), rtol=0.05, atol=2e-3)
 
 
 def test_grid_is_the_papers():
-    grid = Grid.of_cell(500, 4)
+    grid = Grid.of_cell(500, 4, 2.5)
     assert grid.lams.shape == grid.widths.shape == (10,)
-    np.testing.assert_allclose(grid.lams[[0, -1]], [0.001 / 500, 0.1])
+    np.testing.assert_allclose(grid.lams[[0, -1]], [2.5 * 0.001 / 500, 0.25])
     np.testing.assert_allclose(grid.widths[[0, -1]], [0.5 * 500**-0.25, 10.0])
     np.testing.assert_allclose(np.diff(np.log(grid.lams), 2), 0.0, atol=1e-10)
 
@@ -200,9 +220,9 @@ def test_held_out_blocks_partition_the_rows():
     assert held_out_blocks(1, "leave-one-out", rng) == held_out_blocks(2, "split", rng) == []
 
 
-@pytest.mark.parametrize("loss", ["least_squares", "hinge", "epsilon_insensitive", "pinball"])
-def test_small_cells_have_defined_machines(loss):
-    learner, rng = GaussianLearner(loss, validation="split"), np.random.default_rng(0)
+@pytest.mark.parametrize("name", LOSSES)
+def test_small_cells_have_defined_functions(name):
+    learner, rng = GaussianLearner(LOSSES[name](1.0), CellSelection("split")), np.random.default_rng(0)
     X, w = np.array([[0.0], [1.0], [0.5]]), np.ones(3)
     one = learner.learn(X[:1], np.array([[1.0]]), w[:1], rng)
     assert (one.values(X) == 1.0).all()
@@ -211,7 +231,7 @@ def test_small_cells_have_defined_machines(loss):
     two = learner.learn(X[:2], np.array([[-1.0, 1.0]]), w[:2], rng)  # nothing left to validate on
     assert two.risks is None
     assert two.width == 10.0
-    assert two.lam == pytest.approx(0.1)
+    assert two.lam == pytest.approx(0.2)  # 0.1 beside the mean of the losses of two rows
     assert np.isfinite(two.values(X)).all()
     equal = learner.learn(np.zeros((4, 1)), np.array([[1.0, 1.0, 1.0, -1.0]]), np.ones(4), rng)
     assert np.isfinite(equal.values(X)).all()
@@ -221,12 +241,11 @@ def test_small_cells_have_defined_machines(loss):
 def test_the_walk_measures_exact_risks_and_ends_where_no_neighbour_is_better(validation, rng):
     X = rng.uniform(-1, 1, (60, 2))
     Y, weights = np.sin(9 * X[:, :1]).T, rng.uniform(0.5, 2.0, 60)
-    grid, learner = Grid.of_cell(60, 2, 6, 6), GaussianLearner("least_squares")
-    D = squared_distances(X, X)
+    grid = Grid.of_cell(60, 2, weights.sum(), 6, 6)
     blocks = held_out_blocks(60, validation, np.random.default_rng(0))
-    low = squared_risks(D, Y, weights, grid, blocks, learner.losses, rank=5)
-    exact = squared_risks(D, Y, weights, grid, blocks, learner.losses, rank=60)
-    walked = refine_squared_risks(D, Y, weights, grid, blocks, learner.losses, low)
+    found = search(X, Y, weights, grid, blocks, SQUARED)
+    low, exact = found.squared_risks(5), found.squared_risks(60)
+    walked = found.refined(low)
     seen = np.isfinite(walked)
     np.testing.assert_allclose(walked[seen], exact[seen], rtol=1e-3)
     i, k = np.unravel_index(walked.argmin(), walked.shape)

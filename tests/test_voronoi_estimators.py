@@ -14,6 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from convexkernels import (
+    Cells,
+    CellSelection,
     ConcatenatedKernelRegressor,
     ConvexKernelsWarning,
     InvalidInputError,
@@ -33,10 +35,14 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.cells import training
+from convexkernels.cells import machines, training
 from convexkernels.estimators.table import sorted_rows
 
-SMALL = {"n_lams": 3, "n_widths": 3}
+SMALL = {"selection": CellSelection(n_lams=3, n_widths=3)}
+
+
+def choice(validation=None, size=3):
+    return CellSelection(validation, n_lams=size, n_widths=size)
 
 
 def table(m=600, seed=0):
@@ -57,7 +63,7 @@ COVERS = {"voronoi": VoronoiCover, "tree": TreeCover, "overlapping": Overlapping
 def test_every_partition_learns_a_smooth_function(partition):
     X, y = table()
     T, t = table(seed=1)
-    model = VoronoiRidge(max_cell_size=150, partition=partition, random_state=0).fit(X, y)
+    model = VoronoiRidge(max_cell_size=150, cells=Cells(partition), random_state=0).fit(X, y)
     assert type(model.cover_) is COVERS[partition]
     assert model.n_cells_ == len(model.machines_.machines) > 1
     assert model.score(T, t) > 0.95
@@ -66,11 +72,13 @@ def test_every_partition_learns_a_smooth_function(partition):
         assert model.machines_.sizes.max() <= 150
 
 
-@pytest.mark.parametrize("estimator", [VoronoiRidge(), VoronoiSVR(validation=3), VoronoiQuantile(validation=3)])
+@pytest.mark.parametrize("estimator", [VoronoiRidge(), VoronoiSVR(), VoronoiQuantile()])
 def test_regressors_come_close_to_one_machine_for_all(estimator):
     X, y = table(400)
     T, t = table(400, seed=1)
-    model = clone(estimator).set_params(max_cell_size=150, n_lams=5, n_widths=5, random_state=0).fit(X, y)
+    model = clone(estimator).set_params(max_cell_size=150, random_state=0)
+    model.set_params(selection=choice(None if isinstance(estimator, VoronoiRidge) else 3, 5))
+    model.fit(X, y)
     peer = KernelRidge(kernel="rbf", gamma=1.0, alpha=0.01).fit(X, y)
     assert model.score(T, t) > peer.score(T, t) - 0.03
 
@@ -81,7 +89,7 @@ def test_quantiles_leave_their_share_of_points_below(rng):
     T = rng.uniform(size=(4000, 1))
     t = np.sin(5 * T[:, 0]) + T[:, 0] * rng.standard_normal(4000)
     for quantile in (0.1, 0.5, 0.9):
-        model = VoronoiQuantile(quantile=quantile, validation=3, n_lams=5, n_widths=5, max_cell_size=400).fit(X, y)
+        model = VoronoiQuantile(quantile=quantile, selection=choice(3, 5), max_cell_size=400).fit(X, y)
         assert abs(np.mean(t <= model.predict(T)) - quantile) < 0.07
 
 
@@ -89,7 +97,7 @@ def test_quantiles_leave_their_share_of_points_below(rng):
 def test_several_classes_with_text_labels(loss):
     X, y = three_classes()
     T, t = three_classes(seed=1)
-    model = VoronoiSVC(loss=loss, max_cell_size=250, validation=3, n_lams=4, n_widths=4, random_state=0).fit(X, y)
+    model = VoronoiSVC(loss=loss, max_cell_size=250, selection=choice(3, 4), random_state=0).fit(X, y)
     assert model.decision_function(T).shape == (600, 3)
     assert model.score(T, t) > SVC(gamma=1.0).fit(X, y).score(T, t) - 0.03
 
@@ -98,7 +106,7 @@ def test_cells_without_some_classes_never_name_them(rng):
     X = np.concatenate([rng.normal(size=(60, 2)), 100.0 + rng.normal(size=(60, 2))])
     y = np.concatenate([np.arange(60) % 2, 2 + np.arange(60) % 2])
     for estimator in (None, SVC(), TessellatedSVC(C=0.1)):
-        model = VoronoiSVC(radius=0.3, estimator=estimator, validation=2, **SMALL).fit(X, y)
+        model = VoronoiSVC(cells=Cells(radius=0.3), estimator=estimator, selection=choice(2)).fit(X, y)
         assert model.n_cells_ == 2
         assert set(model.predict(X[:60])) <= {0, 1}
         assert set(model.predict(X[60:])) <= {2, 3}
@@ -107,7 +115,7 @@ def test_cells_without_some_classes_never_name_them(rng):
 def test_cells_of_one_class_and_of_one_point_answer_with_it(rng):
     X = np.concatenate([rng.normal(size=(40, 1)), [[500.0]], 1000.0 + rng.normal(size=(20, 1))])
     y = np.concatenate([np.arange(40) % 2, [1], np.zeros(20, dtype=int)])
-    model = VoronoiSVC(radius=0.1, validation=2, **SMALL).fit(X, y)
+    model = VoronoiSVC(cells=Cells(radius=0.1), selection=choice(2)).fit(X, y)
     assert sorted(model.machines_.sizes.tolist()) == [1, 20, 40]
     assert model.predict([[510.0]]) == [1]
     assert model.predict([[1e100]]) == [0]
@@ -123,7 +131,7 @@ def test_equal_points_with_different_targets_average():
 
 def test_predictions_stay_within_the_range_of_the_targets(rng):
     X, y = table(200)
-    model = VoronoiRidge(max_cell_size=50, n_lams=3, n_widths=3).fit(X, 1e6 + y)
+    model = VoronoiRidge(max_cell_size=50, **SMALL).fit(X, 1e6 + y)
     far = model.predict(rng.uniform(-50, 50, (300, 2)))
     assert far.min() >= 1e6 + y.min() - 1e-6
     assert far.max() <= 1e6 + y.max() + 1e-6
@@ -142,21 +150,21 @@ def test_weights_are_repetitions_and_zero_is_absence():
 @pytest.mark.parametrize(
     "estimator",
     [
-        VoronoiRidge(partition="overlapping"),
-        VoronoiSVR(validation=2),
-        VoronoiQuantile(validation=2),
-        VoronoiSVC(validation=2),
+        VoronoiRidge(cells=Cells("overlapping")),
+        VoronoiSVR(selection=choice(2)),
+        VoronoiQuantile(selection=choice(2)),
+        VoronoiSVC(selection=choice(2)),
         VoronoiSVC(loss="least_squares"),
         VoronoiSVC(estimator=SVC()),
         VoronoiRidge(estimator=Ridge()),
     ],
-    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.partition}-{estimator.estimator}",
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.cells}-{estimator.estimator}",
 )
 def test_weights_are_repetitions_for_every_loss_and_learner(estimator):
     X, y = table(90)
     y = y > 0 if isinstance(estimator, VoronoiSVC) else y
     weights = np.random.default_rng(0).integers(1, 4, 90)
-    model = clone(estimator).set_params(max_cell_size=50, random_state=0, **SMALL)
+    model = clone(estimator).set_params(max_cell_size=50, random_state=0, selection=estimator.selection or choice())
     weighted = model.fit(X, y, sample_weight=weights).predict(X)
     repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).predict(X)
     assert np.array_equal(weighted, repeated)
@@ -166,7 +174,7 @@ def test_weights_are_repetitions_for_every_loss_and_learner(estimator):
 @pytest.mark.parametrize("loss", ["hinge", "least_squares"])
 def test_class_weights_multiply_the_weights_of_rows(loss):
     X, y = three_classes(150)
-    options = {"loss": loss, "max_cell_size": 80, "validation": 2, "random_state": 0, **SMALL}
+    options = {"loss": loss, "max_cell_size": 80, "selection": choice(2), "random_state": 0}
     rows = {"low": 5.0, "middle": 1.0, "high": 2.0}
     by_class = VoronoiSVC(class_weight={"low": 5.0, "high": 2.0}, **options).fit(X, y)
     by_row = VoronoiSVC(**options).fit(X, y, sample_weight=np.array([rows[label] for label in y]))
@@ -196,12 +204,15 @@ def test_classes_of_weight_zero_are_absent_and_strange_ones_refused():
 def test_features_may_be_taken_as_they_are():
     X, y = table(200)
     options = {"max_cell_size": 100, "random_state": 0, **SMALL}
-    plain = VoronoiRidge(scale=False, **options).fit(X, y)
+    plain = VoronoiRidge(cells=Cells(scale=False), **options).fit(X, y)
     assert np.array_equal(plain.scaling_.apply(X), X)
     stretched = VoronoiRidge(**options).fit(X * [1.0, 50.0] + 3.0, y).predict(X * [1.0, 50.0] + 3.0)
     np.testing.assert_allclose(VoronoiRidge(**options).fit(X, y).predict(X), stretched, atol=1e-6)
     assert (
-        abs(VoronoiRidge(scale=False, **options).fit(X * [1.0, 50.0], y).predict(X * [1.0, 50.0]) - stretched).max()
+        abs(
+            VoronoiRidge(cells=Cells(scale=False), **options).fit(X * [1.0, 50.0], y).predict(X * [1.0, 50.0])
+            - stretched
+        ).max()
         > 1e-3
     )
 
@@ -210,15 +221,15 @@ def test_overlapping_cells_select_on_their_own_points():
     X, y = table(300)
     options = {"max_cell_size": 80, "random_state": 0, **SMALL}
     apart = VoronoiRidge(**options).fit(X, y)
-    over = VoronoiRidge(partition="overlapping", overlap=0.3, **options).fit(X, y)
+    over = VoronoiRidge(cells=Cells("overlapping", overlap=0.3), **options).fit(X, y)
     for own, wide in zip(apart.machines_.machines, over.machines_.machines, strict=True):
-        assert (own.lam, own.width, own.price) == (wide.lam, wide.width, wide.price)
-        assert len(wide.points) > len(own.points)
+        assert (own.lam, own.width) == (wide.lam, wide.width)
+        assert len(wide.X) > len(own.X)
 
 
 def test_processes_and_seeds_change_nothing():
     X, y = table(300)
-    options = {"max_cell_size": 80, "validation": 3, "random_state": 3, **SMALL}
+    options = {"max_cell_size": 80, "selection": choice(3), "random_state": 3}
     one = VoronoiSVR(**options).fit(X, y)
     two = VoronoiSVR(n_jobs=2, **options).fit(X, y)
     # Sums in another process may round differently; a machine answers within its tolerance.
@@ -306,6 +317,74 @@ def test_classifiers_may_decide_by_values_probabilities_or_labels(learner, n_cla
         assert np.array_equal(model.predict(X[rows]), model.classes_[codes])
 
 
+# --- certificates ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [VoronoiSVR(), VoronoiSVC(), VoronoiQuantile(), VoronoiRidge()])
+@pytest.mark.parametrize("kind", ["voronoi", "overlapping", "random"])
+def test_every_cell_keeps_its_gap_and_the_worst_one_is_reported(estimator, kind):
+    X, y = table(120)
+    y = y > 0 if isinstance(estimator, VoronoiSVC) else y
+    selection = choice(2) if not isinstance(estimator, VoronoiRidge) else choice()
+    model = clone(estimator).set_params(cells=Cells(kind), selection=selection, max_cell_size=50, tol=0.02)
+    solution = model.fit(X, y).solution_
+    gaps = [machine.certificate.relative_gap for machine in model.machines_.machines]
+    assert solution.status is Status.OPTIMAL
+    assert abs(solution.certificate.relative_gap) == max(np.abs(gaps)) <= 0.02
+    assert solution.theta.shape == (model.n_cells_, 2)
+    for machine in model.machines_.machines:
+        again = machine.verify()
+        assert again.upper == pytest.approx(machine.certificate.upper, rel=1e-6)
+        assert again.lower == pytest.approx(machine.certificate.lower, rel=1e-6)
+        # The upper bound is the objective of the function of the cell, computed from its values.
+        if machine.function.support.size:
+            F, K = machine.function.gram_set.cross(None, machine.X) @ machine.function.W.T, machine.function.gram_set
+            W = machine.function.W
+            norms = np.einsum("ki,ij,kj->", W, K.kernel(K.points), W)
+            losses = machine.loss.pointwise(machine.Y, F.T)[0] @ machine.weights
+            objective = (losses.sum() + machine.lam * norms) * machine.loss.cost
+            assert machine.certificate.upper == pytest.approx(objective, rel=1e-6)
+
+
+def test_a_loose_tolerance_is_proven_and_a_broken_one_is_named(monkeypatch):
+    X, y = table(100)
+    loose = VoronoiSVR(tol=0.9, selection=choice(2)).fit(X, y).solution_
+    assert loose.status is Status.OPTIMAL
+    assert loose.certificate.holds(0.9)
+    assert not loose.certificate.holds(1e-9)
+    original = machines.fit
+    monkeypatch.setattr(machines, "fit", lambda *args, tol, **named: original(*args, tol=0.9, **named))
+    with pytest.warns(ConvexKernelsWarning, match=r"worst of 1 cells has the relative gap .* above tol=1e-06"):
+        broken = VoronoiSVR(tol=1e-6, selection=choice(2)).fit(X, y).solution_
+    assert broken.status is Status.STALLED
+
+
+def test_learners_that_prove_nothing_are_not_called_optimal():
+    X, y = table(100)
+    solution = VoronoiRidge(estimator=Ridge(), max_cell_size=50).fit(X, y).solution_
+    assert solution.status is Status.UNPROVEN
+    assert np.isinf(solution.verify().relative_gap)
+
+
+def test_classes_of_weight_zero_have_no_say_in_the_ranges():
+    X, y = three_classes(150)
+    X[y == "middle"] *= 100.0
+    options = {"loss": "least_squares", "max_cell_size": 80, "random_state": 0, **SMALL}
+    kept = y != "middle"
+    without = VoronoiSVC(class_weight={"middle": 0.0}, **options).fit(X, y)
+    np.testing.assert_array_equal(without.scaling_.scale, VoronoiSVC(**options).fit(X[kept], y[kept]).scaling_.scale)
+
+
+def test_several_outputs_share_lam_and_width_in_every_cell():
+    X, y = table(200)
+    both = np.column_stack([y, 3.0 + 5.0 * X[:, 0]])
+    model = VoronoiRidge(max_cell_size=80, **SMALL).fit(X, both)
+    assert model.predict(X).shape == (200, 2)
+    assert model.score(X, both) > 0.95
+    wrapped = VoronoiRidge(estimator=Ridge(), max_cell_size=80).fit(X, both)
+    assert wrapped.predict(X).shape == (200, 2)
+
+
 # --- limits ------------------------------------------------------------------------------------
 
 
@@ -313,9 +392,9 @@ def test_time_limit_keeps_the_cells_learned_and_warns():
     X, y = table(400)
     with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(TIME_LIMIT\)"):
         model = VoronoiRidge(max_cell_size=50, max_time=1e-9, random_state=0).fit(X, y)
-    assert model.machines_.status is Status.TIME_LIMIT
+    assert model.solution_.status is Status.TIME_LIMIT
     assert np.isfinite(model.predict(X)).all()
-    constant = [m for m in model.machines_.machines if len(m.points) == 0]
+    constant = [m for m in model.machines_.machines if m.function.support.size == 0]
     assert 0 < len(constant) < model.n_cells_
 
 
@@ -332,7 +411,7 @@ def test_an_interrupt_keeps_the_cells_learned(monkeypatch):
     monkeypatch.setattr(training, "_learn_one", interrupted)
     with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
         model = VoronoiRidge(max_cell_size=50).fit(X, y)
-    assert sum(len(m.points) > 0 for m in model.machines_.machines) == 2
+    assert sum(m.function.support.size > 0 for m in model.machines_.machines) == 2
 
 
 def test_progress_counts_cells(capsys):
@@ -358,32 +437,38 @@ def test_countdown_says_how_long_the_rest_takes():
 
 def test_budgets_choose_the_partition():
     X, y = table(600)
-    free = VoronoiRidge(time_budget=1e6, **SMALL).fit(X, y)
+    free = VoronoiRidge(cells=Cells(time_budget=1e6), **SMALL).fit(X, y)
     assert free.n_cells_ == 1
-    tight = VoronoiRidge(memory_budget=64.0 * 200**2, **SMALL).fit(X, y)
+    tight = VoronoiRidge(cells=Cells(memory_budget=64.0 * 200**2), **SMALL).fit(X, y)
     assert tight.machines_.sizes.max() <= 200
     with pytest.raises(InvalidInputError, match="raise the budget"):
-        VoronoiRidge(time_budget=1e-9, **SMALL).fit(X, y)
+        VoronoiRidge(cells=Cells(time_budget=1e-9), **SMALL).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"radius": 0.0}, "radius must be a finite number > 0, got 0"),
-        ({"radius": -1.0}, "radius must be a finite number > 0, got -1"),
+        ({"cells": Cells(radius=0.0)}, "radius must be a finite number > 0, got 0"),
+        ({"cells": Cells(radius=-1.0)}, "radius must be a finite number > 0, got -1"),
         ({"max_cell_size": 1}, "max_cell_size must be a whole number >= 2, got 1"),
-        ({"radius": 1.0, "max_cell_size": 10}, "give radius, or max_cell_size, or budgets"),
-        ({"max_cell_size": 10, "time_budget": 1.0}, "give radius, or max_cell_size, or budgets"),
-        ({"time_budget": 0.0}, "time_budget must be a finite number > 0, got 0"),
-        ({"memory_budget": -1.0}, "memory_budget must be a finite number > 0"),
-        ({"partition": "grid"}, "partition must be one of"),
-        ({"partition": "tree", "radius": 1.0}, "radius=1.0 goes with partition 'voronoi'"),
-        ({"overlap": -1.0}, "overlap must be a finite number >= 0"),
-        ({"subset": 1}, "subset must be a whole number >= 2"),
-        ({"validation": 1}, "validation must be a whole number >= 2, got 1"),
-        ({"validation": "loo"}, "validation must be a number of folds, 'split' or 'leave-one-out', got 'loo'"),
-        ({"n_lams": 0}, "n_lams must be a whole number >= 1"),
-        ({"n_widths": 0}, "n_widths must be a whole number >= 1"),
+        ({"cells": Cells(radius=1.0), "max_cell_size": 10}, "give radius, or max_cell_size, or budgets"),
+        ({"max_cell_size": 10, "cells": Cells(time_budget=1.0)}, "give radius, or max_cell_size, or budgets"),
+        ({"cells": Cells(time_budget=0.0)}, "time_budget must be a finite number > 0, got 0"),
+        ({"cells": Cells(memory_budget=-1.0)}, "memory_budget must be a finite number > 0"),
+        ({"cells": Cells("grid")}, "the kind of cells must be one of"),
+        ({"cells": Cells("tree", radius=1.0)}, "radius=1.0 goes with cells 'voronoi'"),
+        ({"cells": Cells(overlap=-1.0)}, "overlap must be a finite number >= 0"),
+        ({"cells": Cells(subset=1)}, "subset must be a whole number >= 2"),
+        ({"cells": "tree"}, r"cells must be None or a Cells\(...\), got 'tree'"),
+        ({"selection": 5}, r"selection must be None or a CellSelection\(...\), got 5"),
+        ({"selection": choice(1)}, "validation must be a whole number >= 2, got 1"),
+        (
+            {"selection": choice("loo")},
+            "validation must be a number of folds, 'split' or 'leave-one-out', got 'loo'",
+        ),
+        ({"selection": CellSelection(n_lams=0)}, "n_lams must be a whole number >= 1"),
+        ({"selection": CellSelection(n_widths=0)}, "n_widths must be a whole number >= 1"),
+        ({"selection": CellSelection(rank=0)}, "rank must be a whole number >= 1"),
         ({"tol": 0.0}, "tol must be a finite number > 0"),
         ({"max_time": 0.0}, "max_time must be a finite number > 0"),
         ({"estimator": "ridge"}, "estimator must be an estimator object or None, got 'ridge'"),
@@ -400,7 +485,7 @@ def test_bad_losses_and_targets_are_refused():
     with pytest.raises(InvalidInputError, match="loss must be 'hinge' or 'least_squares', got 'log'"):
         VoronoiSVC(loss="log").fit(X, y > 0)
     with pytest.raises(InvalidInputError, match="closed form for least squares only"):
-        VoronoiSVC(validation="leave-one-out").fit(X, y > 0)
+        VoronoiSVC(selection=choice("leave-one-out")).fit(X, y > 0)
     with pytest.raises(InvalidInputError, match="epsilon must be a finite number >= 0"):
         VoronoiSVR(epsilon=-1.0).fit(X, y)
     with pytest.raises(InvalidInputError, match="quantile must"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,11 @@ from convexkernels.cells.cluster import active_client, cluster_errors, computed
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed_table import DistributedTable, RowEncoding, balanced_groups, blocks_of
 from convexkernels.cells.machines import CellLearner
-from convexkernels.cells.training import Countdown, LocalizedMachines, conclude
+from convexkernels.cells.training import Countdown, LocalizedMachines, conclude, report, verified, worst
+from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.progress import Silent, as_progress
-from convexkernels.solution import Status
+from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_points
 
 __all__ = ["DistributedMachines", "learn_distributed_cells", "values_of_parts"]
@@ -33,6 +34,7 @@ class LearnedCell:
     machine: Any
     size: int
     in_time: bool
+    report: tuple[DualityGap, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class DistributedMachines:
         Which of `parts` a cell is in.
     parts : list of Delayed
         Machines by cell, kept by the workers; a lost one is learned again.
-    sizes, n_machines, status, seconds
+    sizes, n_machines
         As in `LocalizedMachines`.
     """
 
@@ -55,8 +57,6 @@ class DistributedMachines:
     parts: list[Any]
     sizes: Rows
     n_machines: int
-    status: Status
-    seconds: float
 
     def __getstate__(self) -> dict[str, Any]:  # pickle and copy ask for it
         raise InvalidInputError(
@@ -70,7 +70,26 @@ class DistributedMachines:
         for part in computed(*self.parts):
             found |= part
         machines = [found[j] for j in range(self.cover.n_cells)]
-        return LocalizedMachines(self.cover, machines, self.sizes, self.n_machines, self.status, self.seconds)
+        return LocalizedMachines(self.cover, machines, self.sizes, self.n_machines)
+
+    def function(self, theta: Any, alpha: Any) -> Self:
+        """The learned function."""
+        return self
+
+    def certificate(self, theta: Any, alpha: Any, witness: Any) -> DualityGap:
+        """The worst certificate of all cells, computed again where they are."""
+        from dask import delayed
+
+        return worst(
+            [gap for gaps in computed(*(delayed(_gaps)(part, self.sizes) for part in self.parts)) for gap in gaps]
+        )
+
+    def kernel(self, theta: Any) -> Any:
+        """Refused: the widths of the cells are elsewhere."""
+        raise InvalidInputError(
+            "the machines of the kernel are on a Dask cluster; bring them first: model.machines_ = "
+            "model.machines_.gather()."
+        )
 
     def delayed_values(self, X: Any, cover: Any) -> Any:
         """Values at scaled points that are a delayed value, like the cover, too; points go to the machines."""
@@ -87,6 +106,8 @@ class DistributedMachines:
         points, cover = delayed(X, traverse=False), delayed(self.cover, traverse=False)
         return np.asarray(computed(self.delayed_values(points, cover))[0])
 
+    decision_function = values
+
 
 def learn_distributed_cells(
     table: DistributedTable,
@@ -99,7 +120,8 @@ def learn_distributed_cells(
     gather: bool = True,
     max_time: float | None = None,
     progress: bool | Silent = False,
-) -> LocalizedMachines | DistributedMachines:
+    tol: float = np.inf,
+) -> Solution:
     """Shuffle a table to the cells of a cover, and learn in every cell as a task of its own.
 
     Parameters
@@ -120,10 +142,13 @@ def learn_distributed_cells(
         Seconds after which no further cell is begun, by the clock of each worker; the others answer with constants.
         After a keyboard interrupt, those that were not learned answer with the constant of the sample.
     progress : bool or progress object
+    tol : float
+        Relative duality gap that the learner promises for every cell.
 
     Returns
     -------
-    LocalizedMachines or DistributedMachines
+    Solution
+        As of `training.learn_cells`; its problem is a `LocalizedMachines` or a `DistributedMachines`.
 
     Raises
     ------
@@ -149,17 +174,19 @@ def learn_distributed_cells(
     cells = _Cells(cover, tasks, fallback, Countdown(shown, expected, started))
     with cluster_errors():
         cells.learn(client, gather)
-    learned, status = cells.reports, cells.status
+    learned = cells.reports
     sizes = np.array([learned[j].size if j in learned else expected[j] for j in range(cover.n_cells)], dtype=np.intp)
     left = sum(j not in learned or not learned[j].in_time for j in range(cover.n_cells))
-    status = Status.TIME_LIMIT if left and status is Status.OPTIMAL else status
-    status, seconds = conclude(left, cover.n_cells, status, started, shown)
+    status = Status.TIME_LIMIT if left and cells.status is Status.OPTIMAL else cells.status
+    found: LocalizedMachines | DistributedMachines
     if client is None or gather:
         machines = [learned[j].machine if j in learned else fallback for j in range(cover.n_cells)]
-        return LocalizedMachines(cover, machines, sizes, len(Y), status, seconds)
-    with cluster_errors():
-        parts = cells.kept(client, groups)
-    return DistributedMachines(cover, groups, parts, sizes, len(Y), status, seconds)
+        found = LocalizedMachines(cover, machines, sizes, len(Y))
+    else:
+        with cluster_errors():
+            found = DistributedMachines(cover, groups, cells.kept(client, groups), sizes, len(Y))
+    reports = [learned[j].report if j in learned else report(fallback) for j in range(cover.n_cells)]
+    return conclude(found, reports, left, status, started, shown, tol)
 
 
 class _Cells:
@@ -217,18 +244,25 @@ def _learn(part: Any, cell: int, rule: Any, fallback: Any, stream: np.random.See
     encoding, cover, learner, deadline = rule
     rows = np.flatnonzero(part["cell"].to_numpy() == cell)
     if not rows.size:
-        return LearnedCell(fallback, 0, True)
+        return LearnedCell(fallback, 0, True, report(fallback))
     inside = part.iloc[rows]
     points = np.ascontiguousarray(inside.drop(columns=["y", "weight", "cell"]).to_numpy(dtype=np.float64))
     X, Y, weights = encoding.merged(points, inside["y"].to_numpy(), inside["weight"].to_numpy())
-    if deadline is not None and time.time() > deadline:
-        return LearnedCell(learner.constant(Y, weights), len(X), False)
-    own = cover.cells(X) == cell if cover.overlaps else None
-    return LearnedCell(learner.learn(X, Y, weights, np.random.default_rng(stream), own), len(X), True)
+    in_time = deadline is None or time.time() <= deadline
+    if in_time:
+        own = cover.cells(X) == cell if cover.overlaps else None
+        machine = learner.learn(X, Y, weights, np.random.default_rng(stream), own)
+    else:
+        machine = learner.constant(Y, weights)
+    return LearnedCell(machine, len(X), in_time, report(machine))
 
 
 def _without_machine(cell: LearnedCell) -> LearnedCell:
-    return LearnedCell(None, cell.size, cell.in_time)
+    return replace(cell, machine=None)
+
+
+def _gaps(machines: dict[int, Any], sizes: Rows) -> list[DualityGap]:
+    return [verified(machine) for j, machine in machines.items() if sizes[j]]
 
 
 def _machines(cells: list[int], learned: list[Any]) -> dict[int, Any]:

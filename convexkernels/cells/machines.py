@@ -1,38 +1,36 @@
-"""The machine of one cell, and how it is learned."""
+"""The function of one cell, and how it is learned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.cells.selection import Grid, held_out_blocks, path_risks, refine_squared_risks, squared_risks
+from convexkernels.cells.selection import Grid, GridSearch
+from convexkernels.certificate import DualityGap
+from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import squared_distances
+from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
-from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.fit import fit, measure
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.losses.pinball import Pinball
+from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["CellLearner", "CellMachine", "GaussianLearner"]
+__all__ = ["CellFunction", "CellLearner", "CellSelection", "GaussianLearner"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Rows that are predicted at once.
-CHUNK = 4096
-
 
 class CellPredictor(Protocol):
-    """What a cell keeps."""
+    """What a cell keeps. It may have a `certificate`, and then `verify`, which computes it again."""
 
     def values(self, X: Array) -> Array:
-        """Values at new points, shape (n_samples, n_machines)."""
+        """Values at new points, shape (n_samples, n_outputs)."""
 
 
 class CellLearner(Protocol):
@@ -41,7 +39,7 @@ class CellLearner(Protocol):
     def learn(
         self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Mask | None = None
     ) -> CellPredictor:
-        """Learn from the m rows of a cell and their targets of shape (n_machines, m).
+        """Learn from the m rows of a cell and their targets of shape (n_outputs, m).
 
         `own` marks the rows that the cell answers for; None stands for all.
         """
@@ -51,48 +49,92 @@ class CellLearner(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class CellMachine:
-    """``f(x) = sum_i W_ki exp(-|x - x_i|^2 / width^2) + b_k``, clipped to the range of the targets.
+class CellFunction:
+    """``f(x) = sum_i W_ki exp(-|x - x_i|^2 / width^2) + b_k``, clipped to the range of the targets, and what is proven.
 
     Attributes
     ----------
-    points : ndarray of shape (s, n_features)
-        None of them where the machine is constant.
-    W : ndarray of shape (n_machines, s)
-    b : ndarray of shape (n_machines,)
-        0, except for constant machines.
+    function : DecisionFunction
+        Without support vectors where it is constant; b is 0 elsewhere.
+    loss : Loss
+        At the regularization parameter that was chosen.
+    X, Y, weights : ndarray
+        What the cell learned from, of shapes (m, n_features), (n_outputs, m) and (m,).
     width : float
-    lam : float
-        The pair that was chosen; `lam` is the price of ``|f|^2`` against the mean of the losses.
-    price : float
-        That of ``|f|^2`` against their weighted sum: `lam` times the weight of the rows that the cell answers for.
-    clip : float
-        Values are clipped to ``[-clip, clip]``.
+        Chosen; NaN for a constant.
+    certificate : DualityGap
+        Of the problem of the cell at the chosen lam and width. For a constant the sum of the losses, which is not
+        below 0: a proof where the targets are all the same, and none where a limit came first.
     risks : ndarray of shape (n_widths, n_lams) or None
         Held-out risks it was chosen by; inf for pairs that the selection did not come by.
     """
 
-    points: Array
-    W: Array
-    b: Array
-    width: float = np.nan
-    lam: float = np.nan
-    price: float = np.nan
-    clip: float = np.inf
-    risks: Array | None = None
+    function: DecisionFunction
+    loss: Loss = field(repr=False)
+    X: Array = field(repr=False)
+    Y: Array = field(repr=False)
+    weights: Array = field(repr=False)
+    width: float
+    certificate: DualityGap
+    risks: Array | None = field(default=None, repr=False)
+
+    @property
+    def lam(self) -> float:
+        """Regularization parameter, beside the sum of the losses; NaN for a constant."""
+        return self.loss.lam if np.isfinite(self.width) else np.nan
 
     def values(self, X: Array) -> Array:
-        """Values at new points, shape (n_samples, n_machines)."""
-        F = np.empty((len(X), len(self.b)))
-        for start in range(0, len(X), CHUNK):
-            part = slice(start, start + CHUNK)
-            if len(self.points):
-                K = squared_distances(X[part], self.points)
-                K *= -1.0 / self.width**2
-                F[part] = np.exp(K, out=K) @ self.W.T + self.b
-            else:
-                F[part] = self.b
-        return np.clip(F, -self.clip, self.clip, out=F)
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return self.function.values(X)
+
+    def verify(self) -> DualityGap:
+        """Compute the certificate again, from the rows and the function."""
+        if not np.isfinite(self.width):
+            return _gap_of_constant(self.loss, self.function.b, self.Y, self.weights)
+        W = np.zeros(self.Y.shape)
+        W[:, self.function.support] = self.function.W
+        alpha = np.array([self.loss.dual_variable(w, y) for w, y in zip(W, self.Y, strict=True)])
+        found = measure(self.loss, Gaussian(self.width**-2)(self.X), self.Y, self.weights, alpha)
+        return DualityGap(found.upper, found.value)
+
+
+@dataclass(frozen=True)
+class CellSelection:
+    """How lam and the width of the kernel are selected in every cell.
+
+    Parameters
+    ----------
+    validation : int >= 2, "split", "leave-one-out" or None
+        Folds; or training on one half and validation on the other (TV-VP-SVM); or every point left out in turn, which
+        has a closed form for least squares only. None is leave-one-out for least squares and 5 folds otherwise.
+    n_lams, n_widths : int, >= 1
+        Size of the grid, geometric in ``total [0.001 / m, 0.1] x [0.5 m^(-1 / n_features), 10]`` for a cell that
+        trains on m points, `total` being the sum of the weights of its rows.
+    rank : int, >= 1
+        Of the factors of Gram matrices that the selection for least squares starts with. In larger cells the best
+        pair and its neighbors are measured again with exact ones. The final functions are exact.
+    """
+
+    validation: Any = None
+    n_lams: int = 10
+    n_widths: int = 10
+    rank: int = 300
+
+    def of_loss(self, loss: Loss) -> Any:
+        """The validation for a loss, or a refusal."""
+        squared = isinstance(loss, LeastSquares)
+        validation = self.validation
+        if validation is None:
+            validation = "leave-one-out" if squared else 5
+        held_out_blocks(2, validation, np.random.default_rng(0))
+        if validation == "leave-one-out" and not squared:
+            raise InvalidInputError(
+                f"validation='leave-one-out' has a closed form for least squares only, got {loss!r}; pass a number of "
+                "folds or 'split'."
+            )
+        for name in ("n_lams", "n_widths", "rank"):
+            check_whole_number(name, getattr(self, name), low=1)
+        return validation
 
 
 @dataclass(frozen=True)
@@ -101,143 +143,96 @@ class GaussianLearner:
 
     Parameters
     ----------
-    loss : {"least_squares", "hinge", "epsilon_insensitive", "pinball"}
-    validation : int >= 2, "split" or "leave-one-out"
-        Leave-one-out has a closed form for least squares only.
-    n_lams, n_widths : int, >= 1
-        Size of the grid.
-    rank : int, >= 1
-        Of the factors of Gram matrices that selection for least squares starts with. In larger cells the best pair
-        and its neighbours are measured again with exact ones. The final machine is exact.
-    epsilon, quantile : float
-        Of the losses that have them, in units of the targets.
+    loss : Loss
+        Without intercept, at any regularization parameter.
+    selection : CellSelection
     clip : float
         Bound of the targets.
     tol : float
-        Relative duality gap of the final machine, for losses that are solved by iteration.
+        Relative duality gap of the final function, for losses that are solved by iteration.
     """
 
-    loss: str
-    validation: Any = 5
-    n_lams: int = 10
-    n_widths: int = 10
-    rank: int = 300
-    epsilon: float = 0.1
-    quantile: float = 0.5
+    loss: Loss
+    selection: CellSelection = CellSelection()
     clip: float = 1.0
     tol: float = 1e-4
 
     def check(self) -> None:
         """Refuse bad parameters by name."""
-        held_out_blocks(2, self.validation, np.random.default_rng(0))
-        if self.validation == "leave-one-out" and self.loss != "least_squares":
-            raise InvalidInputError(
-                f"validation='leave-one-out' has a closed form for least squares only, got loss={self.loss!r}; "
-                "pass a number of folds or 'split'."
-            )
-        for name in ("n_lams", "n_widths", "rank"):
-            check_whole_number(name, getattr(self, name), low=1)
+        self.selection.of_loss(self.loss)
         check_number("tol", self.tol, low=0.0, open_low=True)
-        self.make_loss(1.0)
 
-    def make_loss(self, lam: float) -> Loss:
-        """The loss whose machine minimises ``lam |f|^2 + sum weights * loss``; its C is 1 / (2 lam)."""
-        C = 0.5 / lam
-        if self.loss == "least_squares":
-            return LeastSquares(lam, intercept=False)
-        if self.loss == "hinge":
-            return Hinge(C, intercept=False)
-        if self.loss == "epsilon_insensitive":
-            return EpsilonInsensitive(C, self.epsilon, intercept=False)
-        if self.loss == "pinball":
-            return Pinball(C, self.quantile, intercept=False)
-        raise InvalidInputError(
-            f"loss must be 'least_squares', 'hinge', 'epsilon_insensitive' or 'pinball', got {self.loss!r}."
-        )
-
-    def losses(self, Y: Array, F: Array) -> Array:
-        """Loss of every prediction, after clipping."""
-        F = np.clip(F, -self.clip, self.clip)
-        if self.loss == "least_squares":
-            return (Y - F) ** 2
-        if self.loss == "hinge":
-            return np.maximum(0.0, 1.0 - Y * F)
-        if self.loss == "epsilon_insensitive":
-            return np.maximum(0.0, np.abs(Y - F) - self.epsilon)
-        return np.maximum(self.quantile * (Y - F), (self.quantile - 1.0) * (Y - F))
-
-    def constant(self, Y: Array, weights: Array) -> CellMachine:
+    def constant(self, Y: Array, weights: Array) -> CellFunction:
         """The constants of least loss: a mean, a majority, a median or a quantile."""
-        if self.loss == "least_squares":
-            b = Y @ weights / weights.sum()
-        elif self.loss == "hinge":
-            b = np.where(Y @ weights > 0.0, 1.0, -1.0)
-        else:
-            share = self.quantile if self.loss == "pinball" else 0.5
-            b = np.array([_weighted_quantile(y, weights, share) for y in Y])
-        return CellMachine(np.empty((0, 0)), np.empty((len(Y), 0)), b, clip=self.clip)
+        b = self.loss.constant(Y, weights)
+        nowhere = np.empty((Y.shape[1], 0))
+        function = DecisionFunction.of_kernel(Gaussian(), nowhere, np.zeros(Y.shape), b, bounds=self._bounds(len(Y)))
+        gap = _gap_of_constant(self.loss, b, Y, weights)
+        return CellFunction(function, self.loss, nowhere, Y, weights, np.nan, gap)
+
+    def _bounds(self, n_outputs: int) -> tuple[Array, Array] | None:
+        # Between several functions, clipping would make ties.
+        return (np.array([[-self.clip]]), np.array([[self.clip]])) if n_outputs == 1 else None
 
     def learn(
         self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Mask | None = None
-    ) -> CellMachine:
+    ) -> CellFunction:
         """Select lam and width, and train on all rows; targets that are all the same give a constant.
 
         Where the cell answers for some rows only (`own`), the selection is made on these: held-out risks beyond the
-        border are not its business, and cost as much. The price of ``|f|^2`` is kept for the machine that learns from
-        all rows, because they are as dense beyond the border as before it.
+        border are not its business, and cost as much. lam, the weight of ``|f|^2`` beside the sum of the losses, is
+        kept for the function that learns from all rows, because they are as dense beyond the border as before it.
         """
         if _is_constant(Y):
             return self.constant(Y, weights)
         if own is None or own.all() or not own.any() or _is_constant(Y[:, own]):
-            judged, D = (X, Y, weights), squared_distances(X, X)
+            D = squared_distances(X, X)
             width, lam, risks = self._selected(X, Y, weights, D, rng)
         else:
-            judged = (X[own], np.ascontiguousarray(Y[:, own]), weights[own])
-            width, lam, risks = self._selected(*judged, squared_distances(judged[0], judged[0]), rng)
+            inside = X[own], np.ascontiguousarray(Y[:, own]), weights[own]
+            width, lam, risks = self._selected(*inside, squared_distances(inside[0], inside[0]), rng)
             D = squared_distances(X, X)
-        price = lam * float(judged[2].sum())
         D *= -1.0 / width**2
-        loss = self.make_loss(price)
-        alpha = loss.maximise_all(np.exp(D, out=D), Y, weights, tol=self.tol)
-        W = np.array([loss.coefficients(a, y) for a, y in zip(alpha, Y, strict=True)])
-        support = np.flatnonzero(W.any(axis=0))
-        clip = self.clip if len(Y) == 1 else np.inf  # between several machines, clipping would make ties
-        return CellMachine(X[support], W[:, support], np.zeros(len(Y)), width, lam, price, clip, risks)
+        loss = self.loss.at(lam)
+        found = fit(loss, np.exp(D, out=D), Y, weights, tol=self.tol)
+        function = DecisionFunction.of_kernel(Gaussian(width**-2), X, found.W, found.b, bounds=self._bounds(len(Y)))
+        gap = DualityGap(found.upper, found.value)
+        if function.support.size == len(X):
+            X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
+        return CellFunction(function, loss, X, Y, weights, width, gap, risks)
 
     def _selected(
         self, X: Array, Y: Array, weights: Array, D: Array, rng: np.random.Generator
     ) -> tuple[float, float, Array | None]:
         """Width and lam of the least held-out risk, and the risks."""
         m, n = X.shape
-        blocks = held_out_blocks(m, self.validation, rng)
-        held_out = m if blocks is None else max((len(block) for block in blocks), default=0)
-        grid = Grid.of_cell(m if blocks is None else m - held_out, n, self.n_lams, self.n_widths)
+        blocks = held_out_blocks(m, self.selection.of_loss(self.loss), rng)
+        held_out = 0 if blocks is None else max((len(block) for block in blocks), default=0)
+        grid = Grid.of_cell(m - held_out, n, float(weights.sum()), self.selection.n_lams, self.selection.n_widths)
         risks, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
         if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
-            risks = self._risks(D, Y, weights, grid, blocks)
+            search = GridSearch(self.loss, D, Y, weights, grid, blocks, self.clip)
+            risks = self._risks(search)
             # Of equal risks the most regular pair.
             i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
         return float(grid.widths[i]), float(grid.lams[k]), risks
 
-    def _risks(self, D: Array, Y: Array, weights: Array, grid: Grid, blocks: Any) -> Array:
-        if self.loss == "least_squares":
-            risks = squared_risks(D, Y, weights, grid, blocks, self.losses, self.rank)
-            if self.rank < len(D):
-                risks = refine_squared_risks(D, Y, weights, grid, blocks, self.losses, risks)
-            return risks
-        make: Callable[[float], Loss] = self.make_loss
-        return path_risks(D, Y, weights, grid, blocks, self.losses, make)
+    def _risks(self, search: GridSearch) -> Array:
+        if not isinstance(self.loss, LeastSquares):
+            return search.path_risks()
+        risks = search.squared_risks(self.selection.rank)
+        return search.refined(risks) if self.selection.rank < len(search.D) else risks
 
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""
-        return 8.0 * m * (4.0 * m + 4.0 * min(m, self.rank))
+        return 8.0 * m * (4.0 * m + 4.0 * min(m, self.selection.rank))
+
+
+def _gap_of_constant(loss: Loss, b: Array, Y: Array, weights: Array) -> DualityGap:
+    """The weighted sum of the losses of constants; losses are not below 0."""
+    losses, _ = loss.pointwise(Y, np.broadcast_to(b[:, None], Y.shape))
+    return DualityGap(float((losses @ weights).sum()), 0.0)
 
 
 def _is_constant(Y: Array) -> bool:
     return bool((Y[:, :1] == Y).all())
-
-
-def _weighted_quantile(y: Array, weights: Array, share: float) -> float:
-    order = np.argsort(y, kind="stable")
-    reached = np.cumsum(weights[order])
-    return float(y[order][np.searchsorted(reached, share * reached[-1] * (1.0 - 1e-12))])

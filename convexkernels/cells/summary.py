@@ -24,8 +24,8 @@ class TableSummary:
     Attributes
     ----------
     n_rows : int
-    low, high : ndarray of shape (n_features,)
-        Range of every feature.
+    low, high : ndarray of shape (k, n_features) or (1, n_features)
+        Range of every feature, for classes in each of them.
     targets : ndarray of shape (k,)
         The classes, ascending; or the least and the largest target.
     totals : ndarray of shape (k,)
@@ -68,13 +68,12 @@ class TableSummary:
             targets, codes = np.unique(y, return_inverse=True)
             totals = np.bincount(codes, weights=weights, minlength=len(targets)).astype(np.float64)
         else:
-            targets = np.array([y.min(), y.max()])
+            targets, codes = np.array([y.min(), y.max()]), np.zeros(len(y), dtype=np.intp)
             totals = np.full(2, float(weights.sum()))
         keys = np.random.default_rng(seed).random(len(X)) if size else np.empty(0)
         taken = np.argsort(keys, kind="stable")[:size]
-        return cls(
-            len(X), X.min(axis=0), X.max(axis=0), targets, totals, keys[taken], X[taken], y[taken], weights[taken]
-        )
+        low, high = _ranges(X, X, codes)
+        return cls(len(X), low, high, targets, totals, keys[taken], X[taken], y[taken], weights[taken])
 
     @classmethod
     def merged(cls, parts: Sequence[TableSummary | None], *, labels: bool, size: int) -> TableSummary | None:
@@ -89,12 +88,15 @@ class TableSummary:
             totals = np.bincount(codes, weights=totals, minlength=len(targets)).astype(np.float64)
         else:
             targets, totals = np.array([listed.min(), listed.max()]), np.full(2, float(totals[::2].sum()))
+            codes = np.zeros(len(found), dtype=np.intp)
+        lows, highs = np.concatenate([part.low for part in found]), np.concatenate([part.high for part in found])
+        low, high = _ranges(lows, highs, codes)
         keys = np.concatenate([part.keys for part in found])
         taken = np.argsort(keys, kind="stable")[:size]
         return cls(
             sum(part.n_rows for part in found),
-            np.min([part.low for part in found], axis=0),
-            np.max([part.high for part in found], axis=0),
+            low,
+            high,
             targets,
             totals,
             keys[taken],
@@ -102,6 +104,13 @@ class TableSummary:
             np.concatenate([part.y for part in found])[taken],
             np.concatenate([part.weights for part in found])[taken],
         )
+
+
+def _ranges(low: Array, high: Array, codes: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Least and largest rows for each code, of shape (n_codes, n_features)."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    return np.minimum.reduceat(low[order], starts), np.maximum.reduceat(high[order], starts)
 
 
 def checked_part(

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from convexkernels.cells.cover import Assignment, Cover
-from convexkernels.cells.machines import CellLearner, CellPredictor
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.cells.cover import Assignment, Cover, VoronoiCover
+from convexkernels.cells.machines import CellFunction, CellLearner, CellPredictor
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.localized import Localized
 from convexkernels.progress import Silent, as_progress
-from convexkernels.solution import Status
+from convexkernels.solution import Solution, Status
 
-__all__ = ["Countdown", "LocalizedMachines", "conclude", "learn_cells", "seconds_by_size"]
+__all__ = [
+    "Countdown",
+    "LocalizedMachines",
+    "conclude",
+    "learn_cells",
+    "report",
+    "seconds_by_size",
+    "verified",
+    "worst",
+]
+
+# Of learners that prove nothing.
+UNKNOWN = DualityGap(np.inf, -np.inf)
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -26,7 +41,7 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class LocalizedMachines:
-    """The function of the cell that a point is in [MS16 (3)].
+    """The function of the cell that a point is in [MS16 (3)]; for random chunks the mean of all [ZDW15].
 
     Attributes
     ----------
@@ -37,17 +52,12 @@ class LocalizedMachines:
         Rows that each cell learned from.
     n_machines : int
         Columns of the values.
-    status : Status
-        Whether a limit came before all cells had learned.
-    seconds : float
     """
 
     cover: Cover
     machines: list[Any]
     sizes: Rows
     n_machines: int
-    status: Status
-    seconds: float
 
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_machines): one pass, grouped by cell."""
@@ -59,6 +69,52 @@ class LocalizedMachines:
             rows = groups.rows(j)
             F[rows] = self.machines[j].values(X[rows])
         return F
+
+    # -- what a `Solution` asks of its problem ---------------------------------------------------------
+
+    decision_function = values
+
+    def function(self, theta: Any, alpha: Any) -> Self:
+        """The learned function."""
+        return self
+
+    def certificate(self, theta: Any, alpha: Any, witness: Any) -> DualityGap:
+        """The worst certificate of all cells, computed again."""
+        return worst([verified(machine) for machine, size in zip(self.machines, self.sizes, strict=True) if size])
+
+    def kernel(self, theta: Any) -> Localized:
+        """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)].
+
+        Raises
+        ------
+        InvalidInputError
+            For covers and learners that have none.
+        """
+        if type(self.cover) is not VoronoiCover or not all(isinstance(m, CellFunction) for m in self.machines):
+            raise InvalidInputError(
+                f"a localized kernel belongs to Voronoi cells with Gaussian kernels, got {self.cover!r} and "
+                f"{type(self.machines[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
+            )
+        # A constant has no kernel of its own; any will do.
+        kernels = [Gaussian(m.width**-2 if np.isfinite(m.width) else 1.0) for m in self.machines]
+        lams = [m.lam if np.isfinite(m.lam) else 1.0 for m in self.machines]
+        return Localized(self.cover.centres, kernels, lams)
+
+
+def verified(machine: Any) -> DualityGap:
+    """The certificate of what a cell keeps, computed again; nothing is known of learners without one."""
+    return machine.verify() if hasattr(machine, "verify") else UNKNOWN
+
+
+def stored(machine: Any) -> DualityGap:
+    """The certificate that a cell keeps."""
+    found: DualityGap = getattr(machine, "certificate", UNKNOWN)
+    return found
+
+
+def worst(gaps: Sequence[DualityGap]) -> DualityGap:
+    """The certificate of the largest relative gap, crossed bounds counting by their size."""
+    return max(gaps, key=lambda gap: abs(gap.relative_gap))
 
 
 def learn_cells(
@@ -72,7 +128,8 @@ def learn_cells(
     n_jobs: int | None = None,
     max_time: float | None = None,
     progress: bool | Silent = False,
-) -> LocalizedMachines:
+    tol: float = np.inf,
+) -> Solution:
     """Learn in every cell, the largest first.
 
     Parameters
@@ -90,10 +147,14 @@ def learn_cells(
         Seconds after which no further cell is begun. Cells without a machine answer with a constant: the best one
         for their points, or for all points when they have none. The same holds after a keyboard interrupt.
     progress : bool or progress object
+    tol : float
+        Relative duality gap that the learner promises for every cell.
 
     Returns
     -------
-    LocalizedMachines
+    Solution
+        Its problem is a `LocalizedMachines`, its certificate the worst one of all cells, and `theta`, of shape
+        (n_cells, 2), what lam and the width of each cell are.
     """
     started = time.monotonic()
     members = cover.members(X)
@@ -121,32 +182,65 @@ def learn_cells(
         if machines[j] is None:
             rows = members.rows(j) if members.sizes[j] else np.arange(len(X))
             machines[j] = learner.constant(Y[:, rows], weights[rows])
-    status, seconds = conclude(len(left), members.n_cells, status, started, table)
-    return LocalizedMachines(cover, machines, members.sizes, len(Y), status, seconds)
+    learned = LocalizedMachines(cover, machines, members.sizes, len(Y))
+    return conclude(learned, [report(machine) for machine in machines], len(left), status, started, table, tol)
 
 
-def conclude(n_left: int, n_cells: int, status: Status, started: float, shown: Silent) -> tuple[Status, float]:
-    """Say how the learning ended, and warn of the cells that answer with a constant because a limit came first.
+def report(machine: Any) -> tuple[DualityGap, float, float]:
+    """Certificate, lam and width of a cell, NaN where it has none."""
+    return stored(machine), getattr(machine, "lam", np.nan), getattr(machine, "width", np.nan)
 
-    Returns
-    -------
+
+def conclude(
+    learned: Any,
+    reports: Sequence[tuple[DualityGap, float, float]],
+    n_left: int,
+    status: Status,
+    started: float,
+    shown: Silent,
+    tol: float,
+) -> Solution:
+    """State what was learned, and warn where a limit came first or a cell does not keep what is promised.
+
+    Parameters
+    ----------
+    learned : LocalizedMachines or DistributedMachines
+    reports : sequence of (certificate, lam, width)
+        One per cell.
+    n_left : int
+        Cells that answer with a constant because a limit came first.
     status : Status
-        OPTIMAL where no cell is left.
-    seconds : float
-        Since `started`, by the monotonic clock.
+        OPTIMAL where no limit came.
+    started : float
+        By the monotonic clock.
+    shown : progress object
+    tol : float
     """
-    if n_left:
+    # Where there are no rows, there is nothing to be proven.
+    certificate = worst([gap for (gap, _, _), size in zip(reports, learned.sizes, strict=True) if size])
+    n_cells = len(reports)
+    if n_left or status is Status.INTERRUPTED:
         warnings.warn(
             f"{n_left} of {n_cells} cells answer with a constant ({status.name}); raise max_time, or use smaller "
             "cells.",
             ConvexKernelsWarning,
             stacklevel=5,
         )
+    elif not np.isfinite(certificate.relative_gap):
+        status = Status.UNPROVEN
     else:
-        status = Status.OPTIMAL
-    seconds = time.monotonic() - started
-    shown.note(f"{status.name.lower()}: {n_cells - n_left} cells learned in {seconds:.2f} s")
-    return status, seconds
+        status = Status.OPTIMAL if certificate.holds(tol) else Status.STALLED
+    if status is Status.STALLED:
+        warnings.warn(
+            f"the worst of {n_cells} cells has the relative gap {certificate.relative_gap:.1e}, above tol={tol:g}, or "
+            "bounds that cross; raise tol.",
+            ConvexKernelsWarning,
+            stacklevel=5,
+        )
+    seconds, done = time.monotonic() - started, n_cells - n_left
+    shown.note(f"{status.name.lower()}: {done} cells learned in {seconds:.2f} s")
+    theta = np.array([[lam, width] for _, lam, width in reports])
+    return Solution(learned, theta, certificate, status, done, seconds, (), "cells")
 
 
 def _learn_one(
@@ -192,7 +286,7 @@ class Countdown:
     """A line a second: cells learned, and the seconds that the rest will take at the rate so far."""
 
     def __init__(self, table: Silent, sizes: Rows, started: float) -> None:
-        self.table, self.started, self.last = table, started, started
+        self.table, self.started, self.last = table, started, -np.inf
         # Where nothing is known, costs grow like the square of the size.
         self.cost = sizes.astype(np.float64) ** 2
         self.count, self.done = 0, 0.0

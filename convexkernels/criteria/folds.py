@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_whole_number
 
-__all__ = ["Rows", "check_classes", "split_rows", "spread_sample", "three_parts"]
+__all__ = ["Rows", "check_classes", "held_out_blocks", "split_rows", "spread_sample", "three_parts"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -49,6 +50,38 @@ def split_rows(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Row
     everywhere = [np.flatnonzero(labels == k) for k in range(count)]
     parts = everywhere if folds > 1 else everywhere[:1]
     return [(np.setdiff1d(np.arange(m), part), part) for part in parts]
+
+
+def held_out_blocks(m: int, validation: int | str, rng: np.random.Generator) -> list[Rows] | None:
+    """Rows of a cell that are held out in turn, for m rows.
+
+    Parameters
+    ----------
+    m : int
+    validation : int >= 2, "split" or "leave-one-out"
+        A number of random folds; or the random second half, as in [MS16 Section 4.2] (``m // 2 + 1`` rows to train
+        on); or every row by itself.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    list of ndarray of int, or None for every row by itself
+        Empty when there is nothing left to validate on.
+    """
+    if isinstance(validation, str):
+        if validation not in ("split", "leave-one-out"):
+            raise InvalidInputError(
+                f"validation must be a number of folds, 'split' or 'leave-one-out', got {validation!r}."
+            )
+        if validation == "leave-one-out":
+            return None if m > 1 else []
+        order = rng.permutation(m)
+        return [np.sort(order[m // 2 + 1 :])] if m > 2 else []
+    folds = min(check_whole_number("validation", validation, low=2), m)
+    if folds < 2:
+        return []
+    labels = rng.permutation(m) % folds
+    return [np.flatnonzero(labels == k) for k in range(folds)]
 
 
 def three_parts(m: int, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:

@@ -6,6 +6,8 @@ A new one is a file and a line in `ESTIMATORS`: the contract tests pick it up fr
 from collections.abc import Callable
 from typing import Any
 
+from convexkernels.cells.machines import CellSelection
+from convexkernels.cells.options import Cells
 from convexkernels.estimators.concatenated import (
     ConcatenatedKernelClassifier,
     ConcatenatedKernelInterpolator,
@@ -18,9 +20,7 @@ from convexkernels.estimators.spectral_classifier import SpectralKernelClassifie
 from convexkernels.estimators.spectral_regressor import SpectralKernelRegressor
 from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
 from convexkernels.estimators.voronoi_classification import VoronoiSVC
-from convexkernels.estimators.voronoi_quantile import VoronoiQuantile
-from convexkernels.estimators.voronoi_regression import VoronoiRidge
-from convexkernels.estimators.voronoi_svr import VoronoiSVR
+from convexkernels.estimators.voronoi_regression import VoronoiQuantile, VoronoiRidge, VoronoiSVR
 
 __all__ = [
     "ESTIMATORS",
@@ -43,7 +43,11 @@ __all__ = [
     "VoronoiSVR",
 ]
 
-_CELLS: dict[str, Any] = {"n_lams": 3, "n_widths": 3, "random_state": 0}
+
+def _cells(validation: Any = None) -> dict[str, Any]:
+    return {"selection": CellSelection(validation, n_lams=3, n_widths=3), "random_state": 0}
+
+
 _CONCATENATED: dict[str, Any] = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
 _HIERARCHICAL: dict[str, Any] = {"architecture": 2, "max_iter": 2, "random_state": 0}
 _SPECTRAL: dict[str, Any] = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "random_state": 0}
@@ -87,13 +91,10 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
         "numbers",
         lambda: SpectralKernelRegressor("NSK", early_stopping=False, **_SPECTRAL),
     ),
-    "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_CELLS)),
-    "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(partition="tree", max_cell_size=10, **_CELLS)),
-    "VoronoiSVC": ("labels", lambda: VoronoiSVC(validation=2, **_CELLS)),
-    "VoronoiSVC, squared": (
-        "labels",
-        lambda: VoronoiSVC(loss="least_squares", validation="leave-one-out", max_cell_size=20, **_CELLS),
-    ),
-    "VoronoiSVR": ("numbers", lambda: VoronoiSVR(validation=2, **_CELLS)),
-    "VoronoiQuantile": ("numbers", lambda: VoronoiQuantile(validation="split", **_CELLS)),
+    "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_cells())),
+    "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(cells=Cells("tree"), max_cell_size=10, **_cells())),
+    "VoronoiSVC": ("labels", lambda: VoronoiSVC(**_cells(2))),
+    "VoronoiSVC, squared": ("labels", lambda: VoronoiSVC(loss="least_squares", max_cell_size=20, **_cells())),
+    "VoronoiSVR": ("numbers", lambda: VoronoiSVR(**_cells(2))),
+    "VoronoiQuantile": ("numbers", lambda: VoronoiQuantile(**_cells("split"))),
 }

@@ -1,9 +1,10 @@
-"""What the estimators with one machine per cell share: cover, cells, tables here and on a cluster."""
+"""What the estimators with one function per cell share: cover, cells, tables here and on a cluster."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,151 +13,90 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from convexkernels.cells.cluster import is_distributed
-from convexkernels.cells.cover import Cover, RandomChunks, VoronoiCover
-from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
+from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed_cells import DistributedMachines, learn_distributed_cells, values_of_parts
 from convexkernels.cells.distributed_table import DistributedTable, blocks_of
-from convexkernels.cells.machines import CellLearner, CellMachine, GaussianLearner
+from convexkernels.cells.machines import CellLearner, CellSelection, GaussianLearner
+from convexkernels.cells.options import Cells
 from convexkernels.cells.summary import TableSummary
 from convexkernels.cells.training import LocalizedMachines, learn_cells, seconds_by_size
-from convexkernels.estimators.base import seed_from
+from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.scaling import Scaling
-from convexkernels.estimators.table import read_points, read_table
+from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.estimators.voronoi_encoding import Encoding
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.gaussian import Gaussian
-from convexkernels.kernels.localized import Localized
-from convexkernels.validation import check_number, check_whole_number
+from convexkernels.losses.base import Loss
+from convexkernels.solution import Solution
 
 __all__ = ["VoronoiEstimator"]
 
 Array = NDArray[np.float64]
+Problem = tuple[Array, Array, Array]
 
-DEFAULT_CELL_SIZE = 2000
-# Rows of a Dask table that are brought here to find centres among, where no number is given.
+# Rows of a Dask table that are brought here to find centers among, where no number is given.
 LARGEST_SAMPLE = 200_000
-PARTITIONS = ("voronoi", "tree", "overlapping", "random")
 
 
-class VoronoiEstimator(BaseEstimator, ABC):
-    """Base of the estimators with one machine per cell; subclasses encode the targets."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class VoronoiEstimator(KernelEstimator):
+    """Base of the estimators with one function per cell; subclasses name the loss."""
 
-    scale: bool
-    radius: float | None
-    max_cell_size: int | None
-    time_budget: float | None
-    memory_budget: float | None
-    partition: str
-    overlap: float
-    subset: int | None
-    validation: Any
-    n_lams: int
-    n_widths: int
-    rank: int
-    tol: float
-    estimator: Any
-    gather: bool
-    random_state: Any
-    n_jobs: int | None
-    max_time: float | None
-    verbose: bool
+    max_cell_size: int | None = None
+    cells: Cells | None = None
+    selection: CellSelection | None = None
+    tol: float = 1e-3
+    estimator: Any = None
+    gather: bool = True
+    random_state: Any = None
+    n_jobs: int | None = None
 
-    # The loss of the machines, unless a parameter names it.
-    _loss_name = "least_squares"
-
-    def _gaussian_learner(self) -> GaussianLearner:
-        learner = GaussianLearner(
-            getattr(self, "loss", self._loss_name),
-            self.validation,
-            self.n_lams,
-            self.n_widths,
-            self.rank,
-            getattr(self, "epsilon", 0.0),
-            getattr(self, "quantile", 0.5),
-            tol=self.tol,
-        )
-        learner.check()
-        return learner
-
-    def _cell_learner(self) -> CellLearner:
-        gaussian = self._gaussian_learner()
-        if self.estimator is None:
-            return gaussian
-        if not hasattr(self.estimator, "fit") or not isinstance(self.estimator, BaseEstimator):
-            raise InvalidInputError(f"estimator must be an estimator object or None, got {self.estimator!r}.")
-        return self._wrapped(gaussian)
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """The loss, without intercept; lam is selected."""
 
     @abstractmethod
     def _wrapped(self, gaussian: GaussianLearner) -> CellLearner:
         """The estimator in a cell."""
 
     @abstractmethod
-    def _targets_of(self, summary: TableSummary) -> Targets:
-        """How targets are encoded."""
-
-    def _encoding_of(self, summary: TableSummary) -> Encoding:
-        """How rows become rows of problems."""
-        box = np.stack([summary.low, summary.high])
-        scaling = Scaling.to_symmetric_box(box) if self.scale else Scaling.none(box)
-        return Encoding(scaling, self._targets_of(summary))
-
-    @abstractmethod
-    def _checked_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Targets of a table that is here, or a refusal."""
+    def _targets_of_summary(self, summary: TableSummary) -> Targets:
+        """How targets of a Dask table are encoded."""
 
     def _check_parameters(self) -> None:
-        if self.partition not in PARTITIONS:
-            raise InvalidInputError(f"partition must be one of {PARTITIONS}, got {self.partition!r}.")
-        sizes = {"radius": self.radius, "max_cell_size": self.max_cell_size}
-        budgets = {"time_budget": self.time_budget, "memory_budget": self.memory_budget}
-        named = [name for name, value in sizes.items() if value is not None]
-        if len(named) == 2 or (named and any(value is not None for value in budgets.values())):
-            raise InvalidInputError(
-                f"give radius, or max_cell_size, or budgets, got {sizes | budgets}; the others have to be None."
-            )
-        for name, value in {"radius": self.radius, **budgets, "max_time": self.max_time}.items():
-            if value is not None:
-                check_number(name, value, low=0.0, open_low=True, remedy="None leaves it open.")
-        if self.max_cell_size is not None:
-            check_whole_number("max_cell_size", self.max_cell_size, low=2, remedy="One point alone teaches nothing.")
-        if self.radius is not None and self.partition in ("tree", "random"):
-            raise InvalidInputError(
-                f"radius={self.radius} goes with partition 'voronoi' or 'overlapping', got {self.partition!r}; give "
-                "max_cell_size instead."
-            )
-        check_number("overlap", self.overlap, low=0.0)
-        if self.subset is not None:
-            check_whole_number("subset", self.subset, low=2)
+        super()._check_parameters()
+        for name, kind in (("cells", Cells), ("selection", CellSelection)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInputError(f"{name} must be None or a {kind.__name__}(...), got {value!r}.")
+        self._cells.check(self.max_cell_size)
+        if self.estimator is not None and not (
+            hasattr(self.estimator, "fit") and isinstance(self.estimator, BaseEstimator)
+        ):
+            raise InvalidInputError(f"estimator must be an estimator object or None, got {self.estimator!r}.")
+        self._gaussian_learner().check()
 
-    def _make_cover(
-        self, X: Array, Y: Array, weights: Array, learner: CellLearner, seed: int, n_rows: int | None = None
-    ) -> Cover:
+    @property
+    def _cells(self) -> Cells:
+        return self.cells or Cells()
+
+    def _gaussian_learner(self) -> GaussianLearner:
+        return GaussianLearner(self._loss(), self.selection or CellSelection(), tol=self.tol)
+
+    def _cell_learner(self) -> CellLearner:
+        gaussian = self._gaussian_learner()
+        return gaussian if self.estimator is None else self._wrapped(gaussian)
+
+    def _cover(self, problem: Problem, learner: CellLearner, seed: int, n_rows: int | None = None) -> Cover:
         """The cover that the parameters ask for, of scaled points, or of `n_rows` that these are a sample of."""
-        size = self.max_cell_size
-        if self.time_budget is not None or self.memory_budget is not None:
-            timed = self.time_budget is not None
-            rng = np.random.default_rng(seed)
-            seconds = seconds_by_size(X, Y, weights, learner, rng) if timed else float
-            size = cell_size_within(
-                X,
-                time_budget=self.time_budget,
-                memory_budget=self.memory_budget,
-                seconds_of=seconds,
-                bytes_of=self._gaussian_learner().bytes_of,
-                n_rows=n_rows,
-                random_state=seed,
-            )
-        elif self.radius is None and size is None:
-            size = DEFAULT_CELL_SIZE
-        places: dict[str, Any] = {"subset": self.subset, "n_rows": n_rows, "random_state": seed}
-        if self.partition == "random":
-            return RandomChunks(-(-(n_rows or len(X)) // int(size or DEFAULT_CELL_SIZE)), seed)
-        if self.partition == "tree":
-            return tree_cover(X, max_cell_size=int(size or DEFAULT_CELL_SIZE), **places)
-        overlap = self.overlap if self.partition == "overlapping" else 0.0
-        return voronoi_cover(X, radius=self.radius, max_cell_size=size, overlap=overlap, **places)
+        return self._cells.cover(
+            problem[0],
+            self.max_cell_size,
+            seconds_of=lambda: seconds_by_size(*problem, learner, np.random.default_rng(seed)),
+            bytes_of=self._gaussian_learner().bytes_of,
+            seed=seed,
+            n_rows=n_rows,
+        )
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -167,8 +107,9 @@ class VoronoiEstimator(BaseEstimator, ABC):
         ----------
         X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
             Finite numbers of magnitude at most 1e150.
-        y : array-like of shape (n_samples,), or a Dask array or series
-            Numbers; for a classifier class labels, numbers or text, at least two classes.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or a Dask array or series
+            Numbers, of which the functions of several outputs share lam and the width in every cell; for a classifier
+            class labels, numbers or text, at least two classes.
         sample_weight : array-like of shape (n_samples,), or a Dask array or series, optional
             Weights >= 0 that multiply the loss; rows of weight 0 are as good as absent.
 
@@ -183,57 +124,75 @@ class VoronoiEstimator(BaseEstimator, ABC):
         ClusterError
             When the Dask cluster that does the work is gone, or gives up.
         """
+        if not is_distributed(X, y, sample_weight):
+            return super().fit(X, y, sample_weight)
         self._check_parameters()
-        learner = self._cell_learner()
-        seed = seed_from(self.random_state)
-        if is_distributed(X, y, sample_weight):
-            return self._fit_distributed(X, y, sample_weight, learner, seed)
-        table = read_table(self, X, y, sample_weight)
-        targets = self._checked_targets(table.y)
-        summary = TableSummary.of_rows(table.X, targets, table.weights, labels=is_classifier(self))
-        encoding = self._encoding_of(summary)
-        points, Y, weights = encoding.merged(*encoding.scaled(table.X, targets, table.weights))
-        cover = self._make_cover(points, Y, weights, learner, seed)
-        machines = learn_cells(
-            points,
-            Y,
-            weights,
-            cover,
-            learner,
-            seed=seed,
-            n_jobs=self.n_jobs,
-            max_time=self.max_time,
-            progress=bool(self.verbose),
-        )
-        return self._learned(encoding, cover, machines)
-
-    def _fit_distributed(self, X: Any, y: Any, sample_weight: Any, learner: CellLearner, seed: int) -> Self:
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
-        summary = table.summarised(self.subset or LARGEST_SAMPLE, seed)
+        learner, seed = self._cell_learner(), seed_from(self.random_state)
+        summary = table.summarised(self._cells.subset or LARGEST_SAMPLE, seed)
         encoding = self._encoding_of(summary)
         sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
         # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
         n_rows = round(summary.n_rows * len(sample[0]) / len(summary.X))
-        cover = self._make_cover(*sample, learner, seed, n_rows)
-        machines = learn_distributed_cells(
+        self.solution_ = learn_distributed_cells(
             table,
             encoding,
-            cover,
+            self._cover(sample, learner, seed, n_rows),
             learner,
             sample,
             seed=seed,
             gather=bool(self.gather),
             max_time=self.max_time,
             progress=bool(self.verbose),
+            tol=self.tol,
         )
-        return self._learned(encoding, cover, machines)
-
-    def _learned(self, encoding: Encoding, cover: Cover, machines: LocalizedMachines | DistributedMachines) -> Self:
-        self.machines_ = machines
-        self.cover_, self.n_cells_ = cover, cover.n_cells
-        self.scaling_, self.targets_ = encoding.scaling, encoding.targets
+        self.targets_, self.scaling_ = encoding.targets, encoding.scaling
+        self._finish_cells()
         return self
+
+    def _scaling_of(self, X: Array) -> Scaling:
+        return Scaling.to_symmetric_box(X) if self._cells.scale else Scaling.none(X)
+
+    def _encoding_of(self, summary: TableSummary) -> Encoding:
+        """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""
+        targets = self._targets_of_summary(summary)
+        kept = np.isin(summary.targets, getattr(targets, "classes", summary.targets))[: len(summary.low)]
+        return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
+
+    def _problem(self, table: TrainingTable, targets: Targets) -> Problem:
+        return table.X, np.ascontiguousarray(np.atleast_2d(targets.expanded(table.y).T)), table.weights
+
+    def _solve(self, problem: Problem) -> Solution:
+        learner, seed = self._cell_learner(), seed_from(self.random_state)
+        return learn_cells(
+            *problem,
+            self._cover(problem, learner, seed),
+            learner,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            max_time=self.max_time,
+            progress=bool(self.verbose),
+            tol=self.tol,
+        )
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        self._finish_cells()
+
+    def _finish_cells(self) -> None:
+        self.n_iter_ = max(1, self.solution_.n_iter)
+        self.cover_, self.n_cells_ = self.machines_.cover, self.machines_.cover.n_cells
+
+    @property
+    def machines_(self) -> LocalizedMachines | DistributedMachines:
+        """The functions of all cells; setting it replaces those on a cluster by the same ones here."""
+        check_is_fitted(self)
+        found: LocalizedMachines | DistributedMachines = self.solution_.problem
+        return found
+
+    @machines_.setter
+    def machines_(self, machines: LocalizedMachines | DistributedMachines) -> None:
+        self.solution_ = replace(self.solution_, problem=machines)
 
     def _check_columns(self, example: Any, *, reset: bool) -> None:
         """Number and names of the columns of a Dask table."""
@@ -248,34 +207,22 @@ class VoronoiEstimator(BaseEstimator, ABC):
         """What `finish` makes of the values at new points; lazy for a Dask table."""
         check_is_fitted(self)
         if not is_distributed(X):
-            return finish(self.machines_.values(self.scaling_.apply(read_points(self, X))))
+            return finish(self._values(X))
         self._check_columns(blocks_of(X)[3], reset=False)
         example = finish(np.zeros((1, self.machines_.n_machines)))[:0]
         return values_of_parts(X, self.machines_, self.scaling_.apply, finish, example)
 
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel on the table with which one machine, at price 1, is the machines of all cells.
+    def predict(self, X: Any) -> Any:
+        """Predict the targets of new points; numbers stay within the range of the targets.
 
-        Raises
-        ------
-        InvalidInputError
-            For covers and learners that have none.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs), or a lazy Dask array
+            Class labels, or numbers.
         """
         check_is_fitted(self)
-        cover = self.cover_
-        if isinstance(self.machines_, DistributedMachines):
-            raise InvalidInputError(
-                "the machines of the kernel are on a Dask cluster; bring them first: model.machines_ = "
-                "model.machines_.gather()."
-            )
-        machines = self.machines_.machines
-        if type(cover) is not VoronoiCover or not all(isinstance(m, CellMachine) for m in machines):
-            raise InvalidInputError(
-                f"a localized kernel belongs to Voronoi cells with Gaussian machines, got {cover!r} and "
-                f"{type(machines[0]).__name__}; use partition='voronoi' and estimator=None."
-            )
-        # A constant machine has no kernel of its own; any will do.
-        kernels = [Gaussian(1.0 / m.width**2 if np.isfinite(m.width) else 1.0) for m in machines]
-        prices = [m.price if np.isfinite(m.price) else 1.0 for m in machines]
-        return self.scaling_.pull_back(Localized(cover.centres, kernels, prices))
+        return self._answer(X, self.targets_.decoded)

@@ -1,42 +1,41 @@
-"""Classification with one machine per cell of a partition, for tables that are too long for one machine.
+"""Classification with one function per cell of a partition, for tables that are too long for one.
 
 Meister and Steinwart, "Optimal learning rates for localized SVMs", JMLR 2016.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.cells.machines import CellLearner, GaussianLearner
 from convexkernels.cells.summary import TableSummary
+from convexkernels.estimators.base import KernelClassifier
 from convexkernels.estimators.documentation import documented
-from convexkernels.estimators.targets import ClassTargets, check_labels
+from convexkernels.estimators.targets import ClassTargets
 from convexkernels.estimators.voronoi_base import VoronoiEstimator
 from convexkernels.estimators.voronoi_learners import ClassifierLearner
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.base import Loss
+from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.least_squares import LeastSquares
 
 __all__ = ["VoronoiSVC"]
 
 
 @documented
-class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class VoronoiSVC(KernelClassifier, VoronoiEstimator):
     """Classification in the cells of a partition, each with its own regularization and width.
 
     Parameters
     ----------
     loss : {"hinge", "least_squares"}
         Support vector machines; or least squares on targets -1 and 1, which is much faster and often as good.
-    class_weight : dict, "balanced" or None
-        Weights that multiply the loss of the rows of a class; "balanced" gives all classes of the table the same
-        total. Classes of weight 0 are as good as absent.
-    {cells}
-    {cell_selection}
-    {cell_learning}
+    {cell_tol}
+    {parameters}
 
     Attributes
     ----------
@@ -45,8 +44,8 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
 
     Notes
     -----
-    With more than two classes there is one machine per class in each cell, against the rest, and all machines of a
-    cell share lam and the width. Machines have no intercept; with two classes, values are clipped to [-1, 1]. A cell
+    With more than two classes there is one function per class in each cell, against the rest, and all functions of a
+    cell share lam and the width. Functions have no intercept; with two classes, values are clipped to [-1, 1]. A cell
     of one class, or with one point, answers with that class; with nothing to validate on, the most regular pair of
     the grid is taken. {cell_tables}
 
@@ -61,76 +60,24 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "hinge",
-        class_weight: Any = None,
-        scale: bool = True,
-        radius: float | None = None,
-        max_cell_size: int | None = None,
-        time_budget: float | None = None,
-        memory_budget: float | None = None,
-        partition: str = "voronoi",
-        overlap: float = 0.1,
-        subset: int | None = 50_000,
-        validation: Any = 5,
-        n_lams: int = 10,
-        n_widths: int = 10,
-        rank: int = 300,
-        tol: float = 1e-3,
-        estimator: Any = None,
-        gather: bool = True,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        max_time: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.class_weight = class_weight
-        self.scale = scale
-        self.radius = radius
-        self.max_cell_size = max_cell_size
-        self.time_budget = time_budget
-        self.memory_budget = memory_budget
-        self.partition = partition
-        self.overlap = overlap
-        self.subset = subset
-        self.validation = validation
-        self.n_lams = n_lams
-        self.n_widths = n_widths
-        self.rank = rank
-        self.tol = tol
-        self.estimator = estimator
-        self.gather = gather
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.verbose = verbose
-
-    def _wrapped(self, gaussian: GaussianLearner) -> CellLearner:
-        return ClassifierLearner(self.estimator, gaussian)
+    loss: str = "hinge"
 
     def _check_parameters(self) -> None:
         if self.loss not in ("hinge", "least_squares"):
             raise InvalidInputError(f"loss must be 'hinge' or 'least_squares', got {self.loss!r}.")
         super()._check_parameters()
 
-    def _checked_targets(self, y: NDArray[Any]) -> NDArray[Any]:
-        check_labels(y)
-        return y
+    def _loss(self) -> Loss:
+        return Hinge(intercept=False) if self.loss == "hinge" else LeastSquares(intercept=False)
 
-    def _targets_of(self, summary: TableSummary) -> ClassTargets:
+    def _wrapped(self, gaussian: GaussianLearner) -> CellLearner:
+        return ClassifierLearner(self.estimator, gaussian)
+
+    def _targets_of_summary(self, summary: TableSummary) -> ClassTargets:
         return ClassTargets.of_classes(summary.targets, summary.totals, self.class_weight)
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The classes in ascending order, shape (n_classes,)."""
-        targets: Any = self.targets_
-        return np.asarray(targets.classes)
-
     def decision_function(self, X: Any) -> Any:
-        """Values of the machines.
+        """Evaluate the learned functions.
 
         Parameters
         ----------
@@ -143,8 +90,3 @@ class VoronoiSVC(ClassifierMixin, VoronoiEstimator):
         """
         check_is_fitted(self)
         return self._answer(X, self.targets_.decisions)
-
-    def predict(self, X: Any) -> Any:
-        """Class labels of the rows of `X`, shape (n_samples,); lazy for Dask tables."""
-        check_is_fitted(self)
-        return self._answer(X, self.targets_.decoded)

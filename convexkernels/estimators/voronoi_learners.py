@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from convexkernels.cells.machines import CellMachine, GaussianLearner
+from convexkernels.cells.machines import CellFunction, GaussianLearner
 
 __all__ = ["ClassifierLearner", "RegressorLearner"]
 
@@ -27,10 +27,10 @@ class RegressorLearner:
         """Fit a clone, or take a constant where there is nothing to learn."""
         if len(X) == 1 or (Y[:, :1] == Y).all():
             return self.constant(Y, weights)
-        model = _fitted(clone(self.estimator), X, Y[0], weights)
+        model = _fitted(clone(self.estimator), X, Y[0] if len(Y) == 1 else Y.T, weights)
         return _RegressorCell(model, self.fallback.clip)
 
-    def constant(self, Y: Array, weights: Array) -> CellMachine:
+    def constant(self, Y: Array, weights: Array) -> CellFunction:
         """The best constant."""
         return self.fallback.constant(Y, weights)
 
@@ -49,7 +49,7 @@ class ClassifierLearner:
             return self.constant(Y, weights)
         return _ClassifierCell(_fitted(clone(self.estimator), X, codes, weights), len(Y))
 
-    def constant(self, Y: Array, weights: Array) -> CellMachine:
+    def constant(self, Y: Array, weights: Array) -> CellFunction:
         """The majority."""
         return self.fallback.constant(Y, weights)
 
@@ -60,7 +60,7 @@ class _RegressorCell:
     clip: float
 
     def values(self, X: Array) -> Array:
-        return np.clip(np.asarray(self.model.predict(X), dtype=np.float64)[:, None], -self.clip, self.clip)
+        return np.clip(np.asarray(self.model.predict(X), dtype=np.float64).reshape(len(X), -1), -self.clip, self.clip)
 
 
 @dataclass(frozen=True, eq=False)
