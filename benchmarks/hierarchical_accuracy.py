@@ -31,7 +31,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVR
 
-from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor
+from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch
 from convexkernels.datasets import load_table
 
 # set -> rows to learn from and to test on (Table 2), and the columns SVM, HKL, Ours, RF and DNN of Table 1.
@@ -77,9 +77,7 @@ def to_symmetric(A: np.ndarray) -> np.ndarray:
 def ours(X: np.ndarray, y: np.ndarray, split: int, options: argparse.Namespace) -> HierarchicalGaussianRegressor:
     model = HierarchicalGaussianRegressor(
         options.architecture,
-        search_size=options.search_size,
-        max_iter=options.steps,
-        n_searches=options.searches,
+        search=TreeSearch(size=options.search_size, max_iter=options.steps, n_restarts=options.searches),
         max_time=options.time_per_fit,
         random_state=split,
     )
@@ -130,7 +128,7 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, split: int, method: str, op
     record = {"set": name, "split": split, "method": method, "error": error, "wall": wall, "processor": processor}
     if method == "ours":
         record["n_iter"] = model.n_iter_
-        record["lam"] = float(np.exp(model.solution_.point[-1]))
+        record["lam"] = float(np.exp(model.solution_.theta[-1]))
     return record
 
 

@@ -20,9 +20,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.hierarchical_accuracy import PAPER, load
-from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor
-from convexkernels.outer.hierarchical_annealing import FixedFunction
-from convexkernels.outer.hierarchical_architecture import make_tree
+from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch
+from convexkernels.families.curved.trees import make_tree
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.solvers.nonconvex.annealing import FixedFunction
 
 NODES = (4, 8, 16)
 
@@ -48,8 +49,8 @@ def gradient(options):
             M = rng.standard_normal((m, m)).astype(dtype)
             pairs = []
             for _ in range(repeats):
-                evaluate = timed(tree.evaluate(w**2, X, dtype=dtype).gram, lower=True)
-                slopes = timed(tree.evaluate(w**2, X, dtype=dtype).gradient, M, lower=True)
+                evaluate = timed(TreeEvaluation(tree, w**2, X, dtype=dtype).gram, lower=True)
+                slopes = timed(TreeEvaluation(tree, w**2, X, dtype=dtype).gradient, M, lower=True)
                 pairs.append((evaluate, slopes))
             matrix, slopes = np.median(pairs, axis=0)
             ratio = np.median([b / a for a, b in pairs])
@@ -113,12 +114,11 @@ def searches(options):
     with threadpool_limits(1):
         for name in ("updrs", "magic"):
             X, y, T, t = split(name, options)
-            for search in ("hypergradient", "published"):
+            for search in ("stochastic", "annealing"):
                 cells = []
                 for limit in limits:
-                    model = HierarchicalGaussianRegressor(
-                        8, search=search, max_iter=10**6, max_time=limit, random_state=0
-                    ).fit(X, y)
+                    settings = TreeSearch(search, max_iter=10**6)
+                    model = HierarchicalGaussianRegressor(8, search=settings, max_time=limit, random_state=0).fit(X, y)
                     error = np.mean((model.predict(T) - t) ** 2)
                     cells.append(f"{limit:g} s ({model.solution_.seconds:.0f} used) {error:.5f}")
                 print(f"  {name:<6} {search:<14} " + ", ".join(cells), flush=True)

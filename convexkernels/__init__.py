@@ -65,8 +65,6 @@ _HOME = {
     "DecisionFunction": "problems",
     "Program": "problems",
     "ConcatenatedLearning": "outer",
-    "HierarchicalLearning": "outer",
-    "HierarchicalSolution": "outer",
     "Interpolation": "outer",
     "OuterSolution": "outer",
     # estimators
@@ -87,6 +85,9 @@ _HOME = {
     "VoronoiRidge": "estimators",
     "VoronoiSVC": "estimators",
     "VoronoiSVR": "estimators",
+    "TreeSearch": "estimators",
+    "TreeSelection": "estimators",
+    "Schedule": "solvers.nonconvex.algorithm1",
     # partitions
     "CellSelection": "cells",
     "Cells": "cells",

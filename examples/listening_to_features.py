@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from convexkernels import ConvexKernelsWarning, HierarchicalGaussianClassifier
+from convexkernels import ConvexKernelsWarning, HierarchicalGaussianClassifier, TreeSearch
 from convexkernels.datasets import make_two_moons
 
 
@@ -37,7 +37,7 @@ def main(argv=None):
         T, t = make_two_moons(2000, noise=0.2, n_noise_features=noise_features, random_state=1)
         grid = {"C": [1.0, 10.0, 100.0], "gamma": [0.01, 0.03, 0.1, 0.3, 1.0]}
         gaussian = GridSearchCV(SVC(), grid, cv=5).fit(X, y)
-        model = HierarchicalGaussianClassifier(4, max_iter=steps, random_state=0).fit(X, y)
+        model = HierarchicalGaussianClassifier(4, search=TreeSearch(max_iter=steps), random_state=0).fit(X, y)
         print(
             f"{noise_features:15d} {100 * gaussian.score(T, t):9.1f} {100 * model.score(T, t):8.1f} "
             f"{100 * model.feature_relevance_[:2].sum():28.1f} %"

@@ -9,8 +9,8 @@ with the kernel of H_W a tree of Gaussians,
     k(x, x')   = exp(-2 gamma^-2 sum_i w_i^2 (1 - k_i(x, x')))           above                             (7)
 
 Algorithm 1 moves W by simulated annealing and gradient descent with the coefficients of f_W held fixed, trains
-again, and keeps the weights that are best on a third part of the rows. The hypergradient search differentiates through
-the training instead, with every row held out in turn. After either, one machine is trained on all rows.
+again, and keeps the weights that are best on a third part of the rows. The gradient search differentiates through
+the training instead, with every row held out in turn. After either, one function is trained on all rows.
 
     python -m models.hierarchical_gaussian                      Friedman 1, 600 rows, M = 4 rounds of Algorithm 1
     python -m models.hierarchical_gaussian --data DIR           a table of the paper: updrs, 2,000 rows
@@ -26,9 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
-from convexkernels import ConvexKernelsWarning, HierarchicalLearning
+from convexkernels import ConvexKernelsWarning, LeastSquares, LeaveOneOut, OuterLearning, Schedule, Solution, Trees
 from convexkernels.datasets import load_table, make_friedman1
-from convexkernels.outer import HierarchicalSolution, Schedule
+from convexkernels.solvers.nonconvex.algorithm1 import Annealing
+from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 # Table 1: least squares errors on updrs of SVM, hierarchical kernels, random forest, deep network.
 PAPER_UPDRS = {"SVM": 0.05372, "Ours": 0.00588, "RF": 0.03047, "DNN": 0.05306}
@@ -49,19 +50,19 @@ def table(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
     return symmetric(X)[order], symmetric(np.asarray(y, dtype=float)[:, None])[order, 0]
 
 
-def searches(options: argparse.Namespace) -> dict[str, dict]:
+def searches(options: argparse.Namespace) -> dict[str, Annealing | Stochastic]:
     schedule = Schedule(
         rounds=options.rounds, first_annealing=options.annealing, later_annealing=options.annealing // 2
     )
     if options.quick:
         schedule = Schedule(2, 3, 40, 20, 5, 4, 3)
     return {
-        "published": {"search": "published", "schedule": schedule},
-        "hypergradient": {"search": "hypergradient", "max_iter": 20 if options.quick else 100},
+        "published": Annealing(schedule=schedule),
+        "gradients": Stochastic(max_iter=20 if options.quick else 100),
     }
 
 
-def save_figures(folder: Path, solutions: dict[str, HierarchicalSolution]) -> None:
+def save_figures(folder: Path, solutions: dict[str, Solution]) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -90,16 +91,18 @@ def main(argv: list[str] | None = None) -> dict[str, float]:
 
     X, y = table(options)
     train, test = slice(0, options.rows), slice(options.rows, options.rows + 1000)
-    problem = HierarchicalLearning(options.nodes, "least_squares", X[train], y[train], clip=1.0)
+    mean = [y[train].mean()]
+    loss, limits = LeastSquares(0.1, intercept=False), (-1.0, 1.0)
+    problem = OuterLearning(Trees(options.nodes), loss, LeaveOneOut(), X[train], y[train], offset=mean, bounds=limits)
     print(problem)
     start = problem.start(random_state=0)
-    errors = {"start": float(np.mean((problem.decision_function(start, X[test]) - y[test]) ** 2))}
+    errors = {"start": float(np.mean((problem.function(start).decision_function(X[test]) - y[test]) ** 2))}
     print(f"{'weights':<14} {'test error':>10} {'seconds':>8}  status")
     print(f"{'start':<14} {errors['start']:10.5f}")
     solutions = {}
-    for name, how in searches(options).items():
+    for name, solver in searches(options).items():
         began = time.perf_counter()
-        solution = problem.solve(start=start, random_state=0, **how)
+        solution = problem.solve(solver, start=start, random_state=0)
         seconds = time.perf_counter() - began
         errors[name] = float(np.mean((solution.decision_function(X[test]) - y[test]) ** 2))
         print(f"{name:<14} {errors[name]:10.5f} {seconds:8.1f}  {solution.status.name}", flush=True)

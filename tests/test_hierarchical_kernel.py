@@ -5,7 +5,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from convexkernels import Gaussian, HierarchicalGaussian, InvalidInputError
-from convexkernels.kernels.hierarchical_tree import KernelTree
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical.tree import KernelTree
 
 # depth -> a tree in which nodes have different numbers of children
 TREES = {
@@ -40,10 +41,10 @@ def case(request, rng):
 
 def test_matrix_is_the_recursion(case):
     tree, w, X, Z = case
-    np.testing.assert_allclose(tree.evaluate(w**2, X, Z).gram(), direct(tree, w, X, Z), rtol=0, atol=1e-13)
-    K = tree.evaluate(w**2, X).gram()
+    np.testing.assert_allclose(TreeEvaluation(tree, w**2, X, Z).gram(), direct(tree, w, X, Z), rtol=0, atol=1e-13)
+    K = TreeEvaluation(tree, w**2, X).gram()
     np.testing.assert_allclose(K, direct(tree, w, X, X), rtol=0, atol=1e-13)
-    np.testing.assert_array_equal(np.tril(tree.evaluate(w**2, X).gram(lower=True)), np.tril(K))
+    np.testing.assert_array_equal(np.tril(TreeEvaluation(tree, w**2, X).gram(lower=True)), np.tril(K))
 
 
 def test_weights_of_zero_cut_off_what_is_below(case):
@@ -51,7 +52,9 @@ def test_weights_of_zero_cut_off_what_is_below(case):
     for index in range(tree.n_weights):
         cut = w.copy()
         cut[index] = 0.0
-        np.testing.assert_allclose(tree.evaluate(cut**2, X, Z).gram(), direct(tree, cut, X, Z), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            TreeEvaluation(tree, cut**2, X, Z).gram(), direct(tree, cut, X, Z), rtol=0, atol=1e-13
+        )
 
 
 @pytest.mark.parametrize("one_table", [True, False])
@@ -60,7 +63,7 @@ def test_one_backward_pass_gives_every_derivative(case, rng, one_table):
     tree, w, X, Z = case
     other = X if one_table else Z
     M = rng.standard_normal((len(X), len(other)))
-    slopes = tree.evaluate(w**2, X, None if one_table else Z).gradient(M)
+    slopes = TreeEvaluation(tree, w**2, X, None if one_table else Z).gradient(M)
     for index in range(tree.n_weights):
         moved = w.astype(complex)
         moved[index] += 1e-30j
@@ -71,7 +74,7 @@ def test_one_backward_pass_gives_every_derivative(case, rng, one_table):
 def test_single_precision_is_close(case, rng):
     tree, w, X, _ = case
     M = rng.standard_normal((len(X), len(X)))
-    double, single = tree.evaluate(w**2, X), tree.evaluate(w**2, X, dtype=np.float32)
+    double, single = TreeEvaluation(tree, w**2, X), TreeEvaluation(tree, w**2, X, dtype=np.float32)
     assert single.gram().dtype == np.float32
     np.testing.assert_allclose(single.gram(), double.gram(), rtol=0, atol=1e-5)
     np.testing.assert_allclose(single.gradient(M), double.gradient(M), rtol=0, atol=1e-5 * np.abs(M).sum())
@@ -84,7 +87,7 @@ def test_threads_change_nothing(case, rng):
     answers = []
     for count in (1, 2):
         with threadpool_limits(count):
-            evaluation = tree.evaluate(w**2, X, Z)
+            evaluation = TreeEvaluation(tree, w**2, X, Z)
             answers.append((evaluation.gram(), evaluation.gradient(M)))
     np.testing.assert_array_equal(answers[0][0], answers[1][0])
     np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-12)

@@ -8,9 +8,8 @@ mpl.use("Agg")
 
 from matplotlib import pyplot as plt
 
-from convexkernels import HierarchicalGaussian, HierarchicalGaussianRegressor, InvalidInputError
+from convexkernels import HierarchicalGaussian, HierarchicalGaussianRegressor, InvalidInputError, Schedule, TreeSearch
 from convexkernels.datasets import make_friedman1
-from convexkernels.outer import Schedule
 from convexkernels.plotting import FeatureRelevanceDisplay, KernelTreeDisplay, RiskHistoryDisplay
 
 
@@ -18,8 +17,8 @@ from convexkernels.plotting import FeatureRelevanceDisplay, KernelTreeDisplay, R
 def model():
     X, y = make_friedman1(120, random_state=0)
     X = np.column_stack([X, np.ones(120)])
-    schedule = Schedule(2, 2, 5, 5, 2, 2, 2)
-    return HierarchicalGaussianRegressor(2, search="published", schedule=schedule, random_state=0).fit(X, y)
+    search = TreeSearch("annealing", schedule=Schedule(2, 2, 5, 5, 2, 2, 2))
+    return HierarchicalGaussianRegressor(2, search=search, random_state=0).fit(X, y)
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +62,6 @@ def test_history_shows_the_three_parts_and_the_answer(model):
     display = RiskHistoryDisplay.from_solution(model.solution_).plot()
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert [label[:2] for label in labels] == ["D1", "D2", "D3", "an"]
-    assert display.ax_.lines[-1].get_ydata()[0] == model.solution_.risks["D3"].min()
+    assert display.ax_.lines[-1].get_ydata()[0] == model.solution_.trace["D3"].min()
     with pytest.raises(InvalidInputError, match="no risks"):
         RiskHistoryDisplay.from_solution(object())

@@ -16,7 +16,7 @@ def test_tutorial_finds_the_two_features_that_matter(tmp_path, capsys):
 
 def test_both_searches_lower_the_error_of_their_start(tmp_path, capsys):
     errors = hierarchical_gaussian.main(["--quick", "--out", str(tmp_path)])
-    assert errors["hypergradient"] < errors["start"]
+    assert errors["gradients"] < errors["start"]
     assert errors["published"] < errors["start"]
     assert capsys.readouterr().out.count("certificate") == 2
 

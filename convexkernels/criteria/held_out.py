@@ -38,7 +38,7 @@ AT_BOUND = 1e-8
 
 
 class HeldOut(Criterion):
-    """Weighted mean loss on rows that were not trained on.
+    """Weighted mean loss on rows that were not trained on, whose coefficients the inner problem gives [ST16 (10)].
 
     Parameters
     ----------

@@ -13,14 +13,15 @@ from convexkernels.estimators.concatenated import (
     ConcatenatedKernelInterpolator,
     ConcatenatedKernelRegressor,
 )
-from convexkernels.estimators.hierarchical_classifier import HierarchicalGaussianClassifier
-from convexkernels.estimators.hierarchical_regressor import HierarchicalGaussianRegressor
+from convexkernels.estimators.hierarchical import HierarchicalGaussianClassifier, HierarchicalGaussianRegressor
+from convexkernels.estimators.hierarchical_settings import TreeSearch, TreeSelection
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
 from convexkernels.estimators.spectral_classifier import SpectralKernelClassifier
 from convexkernels.estimators.spectral_regressor import SpectralKernelRegressor
 from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
 from convexkernels.estimators.voronoi_classification import VoronoiSVC
 from convexkernels.estimators.voronoi_regression import VoronoiQuantile, VoronoiRidge, VoronoiSVR
+from convexkernels.losses.pinball import Pinball
 
 __all__ = [
     "ESTIMATORS",
@@ -37,6 +38,8 @@ __all__ = [
     "TessellatedRidge",
     "TessellatedSVC",
     "TessellatedSVR",
+    "TreeSearch",
+    "TreeSelection",
     "VoronoiQuantile",
     "VoronoiRidge",
     "VoronoiSVC",
@@ -49,7 +52,7 @@ def _cells(validation: Any = None) -> dict[str, Any]:
 
 
 _CONCATENATED: dict[str, Any] = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
-_HIERARCHICAL: dict[str, Any] = {"architecture": 2, "max_iter": 2, "random_state": 0}
+_HIERARCHICAL: dict[str, Any] = {"architecture": 2, "search": TreeSearch(max_iter=2), "random_state": 0}
 _SPECTRAL: dict[str, Any] = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "random_state": 0}
 
 # name -> (kind of target: "labels" or "numbers", a function that returns an example with cheap settings)
@@ -69,6 +72,10 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     "HierarchicalGaussianRegressor, epsilon": (
         "numbers",
         lambda: HierarchicalGaussianRegressor(loss="epsilon_insensitive", **_HIERARCHICAL),
+    ),
+    "HierarchicalGaussianRegressor, quantile": (
+        "numbers",
+        lambda: HierarchicalGaussianRegressor(loss=Pinball(C=5.0, quantile=0.4, intercept=False), **_HIERARCHICAL),
     ),
     "ConcatenatedKernelClassifier": (
         "labels",

@@ -67,6 +67,19 @@ gather : bool
 random_state : int, RandomState or None
 n_jobs : int, optional
     Processes that share the work, as joblib counts them.
+architecture : int, nested list, Trees, tuple of those, or "paper"
+    Nodes on the first layer: 1 is an inhomogeneous Gaussian kernel (depth 1), more are trees of depth 2; or the tree
+    itself, to any depth, with features (not counting constant ones) as leaves: ``[[0, 1], [[2], [0, 2]]]``. ``Trees(8,
+    subsets="random")`` says what the nodes see. A tuple is cross-validated; "paper" is ``(1, 4, 6, 8, 10, 12, 16)``.
+criterion : "leave-one-out", int, Criterion or None
+    What weights are compared by: every row by the function that has not seen it, in closed form (least squares, the
+    default there); a number of folds; or 1, a random third, the default otherwise.
+clip : bool
+    Clip functions to the range of the targets, also where the criterion compares them with targets.
+search : TreeSearch, optional
+    Method, first lam, steps, restarts and checkpoint of the search.
+warm_start : bool
+    Continue from the weights of the last fit where the tree is the same.
 max_time : float, > 0, optional
     Seconds after which the best kernel so far is kept, with its certificate and a warning.
 verbose : bool
@@ -114,6 +127,34 @@ of this package and ``numpy.dtype``.
 
 Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
 O(m^2 n_features^2) for degree 1, besides solving for the functions.
+""",
+    # hierarchical kernels
+    "tree_learned": """
+kernel_ : Kernel
+    The learned kernel on features as they were passed.
+tree_ : HierarchicalGaussian
+    The same on features scaled to [-1, 1].
+solution_, solutions_ : Solution, list of them
+    Of the first search and of all; ``theta`` is log w of every weight, children before parents, and log lam.
+function_ : DecisionFunction
+    Of the learned kernel on scaled features, or a mean or a vote of several.
+choice_ : ArchitectureChoice or None
+architecture_ : object
+    The architecture that was used.
+feature_relevance_ : ndarray of shape (n_features,)
+    How much the kernel answers to each feature, sums to 1: ``sum_i |d mean k / d log w_ij|`` over the first-layer
+    weights w_ij of feature j, the mean over pairs of rows learned from. 0 for constant features.
+scaling_ : Scaling
+    How features are scaled.
+targets_ : Targets
+    How targets are encoded.
+n_iter_, n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    When the features have names that are all text.
+""",
+    "tree_cost": """
+A step of the search costs O(size^3); the final function O(m^3) time, which `max_time` does not count, and three m x m
+matrices. A search is not convex: its end is stationary at best.
 """,
     # cells
     "cell_tol": """

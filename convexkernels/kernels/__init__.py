@@ -14,7 +14,7 @@ from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Constant, Kernel, Product, Scaled, Sum
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
-from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian
+from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.kernels.localized import Localized
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian
+from convexkernels.families.curved.trees import TreesGramSet
+from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
 from convexkernels.validation import check_whole_number
 
@@ -145,7 +146,7 @@ class RiskHistoryDisplay:
     Parameters
     ----------
     risks : dict of str to ndarray
-        With ``"seconds"``; as `HierarchicalSolution.risks`.
+        With ``"seconds"``, all of one length.
     """
 
     def __init__(self, risks: dict[str, Array]) -> None:
@@ -154,12 +155,16 @@ class RiskHistoryDisplay:
     @classmethod
     def from_solution(cls, solution: Any) -> RiskHistoryDisplay:
         """The history of a solution with hierarchical kernels."""
-        risks = getattr(solution, "risks", None)
-        if not risks or not len(risks.get("seconds", ())):
+        problem = getattr(solution, "problem", None)
+        if not isinstance(getattr(problem, "gram_set", None), TreesGramSet):
             raise InvalidInputError(
                 f"{type(solution).__name__} has no risks along its way; pass the solution_ of a hierarchical estimator."
             )
-        return cls(risks)
+        if solution.trace:
+            return cls(solution.trace)
+        seen = [record for record in solution.history if np.isfinite(record.upper)]
+        seconds, values = (np.array([getattr(r, name) for r in seen]) for name in ("seconds", "upper"))
+        return cls({"seconds": seconds, "held out": values})
 
     def plot(self, ax: Any = None) -> RiskHistoryDisplay:
         """Draw one line per part.

@@ -24,28 +24,6 @@ SOON = 5.0
 
 # estimator -> contracts that it does not keep yet. An entry that passes fails the suite: it has to be taken out.
 PENDING: dict[str, set[str]] = {
-    "HierarchicalGaussianClassifier": {
-        "keeps_to_a_dozen_documented_parameters",
-        "class_weights_are_weights_of_rows",
-        "a_class_of_weight_0_is_absent",
-        "an_interrupt_keeps_the_best_so_far",
-    },
-    "HierarchicalGaussianClassifier, pairs": {
-        "keeps_to_a_dozen_documented_parameters",
-        "class_weights_are_weights_of_rows",
-        "a_class_of_weight_0_is_absent",
-        "an_interrupt_keeps_the_best_so_far",
-    },
-    "HierarchicalGaussianRegressor": {
-        "keeps_to_a_dozen_documented_parameters",
-        "learns_several_outputs",
-        "an_interrupt_keeps_the_best_so_far",
-    },
-    "HierarchicalGaussianRegressor, epsilon": {
-        "keeps_to_a_dozen_documented_parameters",
-        "learns_several_outputs",
-        "an_interrupt_keeps_the_best_so_far",
-    },
     "ConcatenatedKernelClassifier": {
         "keeps_to_a_dozen_documented_parameters",
         "weight_2_is_a_row_given_twice",

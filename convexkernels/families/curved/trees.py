@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
-from convexkernels.kernels.hierarchical_evaluation import TreeEvaluation
-from convexkernels.kernels.hierarchical_gaussian import HierarchicalGaussian, check_features
-from convexkernels.kernels.hierarchical_tree import KernelTree
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian, check_features
+from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.validation import check_whole_number
 
 __all__ = ["PAPER_ARCHITECTURES", "Trees", "TreesGramSet", "make_tree"]
@@ -71,7 +71,7 @@ class TreesGramSet(CurvedGramSet):
     def at(self, z: Array, dtype: Any = np.float64) -> TreeAt | None:
         if not np.isfinite(z).all() or z.max() > LARGEST_LOG:
             return None
-        return TreeAt(self.tree.evaluate(np.exp(2.0 * z), self.X, dtype=dtype))
+        return TreeAt(TreeEvaluation(self.tree, np.exp(2.0 * z), self.X, dtype=dtype))
 
     def kernel(self, z: Array) -> HierarchicalGaussian:
         return HierarchicalGaussian.from_tree(self.tree, np.exp(z))

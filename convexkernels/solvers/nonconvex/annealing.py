@@ -1,8 +1,8 @@
 """Simulated annealing on the weights of a fixed decision function, one node at a time.
 
-With the coefficients alpha held fixed, the objective (11) is a risk of ``K alpha`` with the matrix K between the rows
-of D2 and D1. A move changes one weight, hence one node and the sums above it: what every node passes on is kept, and a
-move evaluates one leaf (or scales a child), adds the difference to the exponents on the way up, and takes the
+With the coefficients alpha held fixed, the objective [ST16 (11)] is a risk of ``K alpha`` with the matrix K between the
+rows of D2 and D1. A move changes one weight, hence one node and the sums above it: what every node passes on is kept,
+and a move evaluates one leaf (or scales a child), adds the difference to the exponents on the way up, and takes the
 exponential of the root.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.kernels.hierarchical_evaluation import in_threads
-from convexkernels.kernels.hierarchical_tree import KernelTree
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation, in_threads
+from convexkernels.kernels.hierarchical.tree import KernelTree
 
 __all__ = ["FixedFunction", "anneal"]
 
@@ -31,7 +31,7 @@ MOVE = 0.5
 
 
 class FixedFunction:
-    """The values ``K alpha`` on rows Z as the weights change; nodes are kept.
+    """The values ``K alpha`` on rows Z as the weights change, for the risk [ST16 (11)]; nodes are kept.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class FixedFunction:
 
     def _evaluate_all(self) -> Array:
         """Every node anew: one full evaluation of the kernel."""
-        evaluation = self.tree.evaluate(self.weights**2, self.Z, self.X, self.dtype)
+        evaluation = TreeEvaluation(self.tree, self.weights**2, self.Z, self.X, self.dtype)
         values = np.empty((len(self.Z), self.alpha.shape[1]))
         root = len(self.tree.places) - 1
 
@@ -115,7 +115,7 @@ class FixedFunction:
             way.append(self.tree.parents[way[-1]][0])
         spare = iter(self.spare)
         changed = {i: next(spare) for i in way[:-1]}
-        evaluation = self.tree.evaluate(new**2, self.Z, self.X, self.dtype) if inside else None
+        evaluation = TreeEvaluation(self.tree, new**2, self.Z, self.X, self.dtype) if inside else None
         ratio = self.dtype((weight / self.weights[index]) ** 2)
         steps = {i: self.dtype(self._base(i, new) - self._base(i, self.weights)) for i in way[1:]}
         values = np.empty_like(self.values)
@@ -177,7 +177,7 @@ def anneal(
     rng: np.random.Generator,
     stop: Callable[[], bool],
 ) -> float:
-    """Simulated annealing of Section 4: returns the risk of the best weights, which `function` then has.
+    """Simulated annealing [ST16 Section 4]: returns the risk of the best weights, which `function` then has.
 
     A random weight is changed by a random factor. A better risk is kept; one that is worse by Delta in step i of N is
     kept when a uniform number is below ``0.5 exp(-(100 i / sqrt(N)) Delta / risk)``.

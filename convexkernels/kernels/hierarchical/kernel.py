@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.hierarchical_tree import KernelTree
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.validation import check_number, check_points
 
 __all__ = ["HierarchicalGaussian"]
@@ -24,12 +25,11 @@ LARGEST_WEIGHT = 1e100
 class HierarchicalGaussian(Kernel):
     """k(x, x') = exp(-gamma^-2 |Phi(x) - Phi(x')|^2), Phi the feature map of a weighted sum of kernels.
 
-    Depth 1, the inhomogeneous Gaussian (4) of Steinwart, Thomann and Schmid, "Learning with hierarchical Gaussian
-    kernels":
+    A hierarchical Gaussian kernel [ST16 Definition 2.1]. Depth 1, the inhomogeneous Gaussian [ST16 (4)]:
 
         k(x, x') = exp(-gamma^-2 sum_j w_j^2 (x_j - x'_j)^2)        over the features j.
 
-    Above, equation (7), with children k_i that are hierarchical Gaussian kernels themselves:
+    Above, at depths 2, 3 and m [ST16 (5), (6), (7)], with children k_i that are such kernels themselves:
 
         k(x, x') = exp(-2 gamma^-2 sum_i w_i^2 (1 - k_i(x, x'))).
 
@@ -119,8 +119,8 @@ class HierarchicalGaussian(Kernel):
     def weight_gradient(self, X: Any, Y: Any, M: Any) -> Array:
         """Gradient of ``sum_ij M_ij k(x_i, y_j)`` with respect to `flat_weights`, by one backward pass.
 
-        Lemma 4.1 with the factor k that is missing in the second formula as printed: for a weight w inside child j,
-        ``dk/dw = 2 gamma^-2 w_j^2 (dk_j/dw) k``.
+        [ST16 Lemma 4.1], with the factor k that is missing in the second formula as printed: for a weight w inside
+        child j, ``dk/dw = 2 gamma^-2 w_j^2 (dk_j/dw) k``.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class HierarchicalGaussian(Kernel):
         X = check_points(X)
         Z = None if Y is None else check_points(Y, name="Y", n_features=X.shape[1])
         weights = self.flat_weights
-        evaluation = self.tree(X.shape[1]).evaluate(weights**2, X, Z)
+        evaluation = TreeEvaluation(self.tree(X.shape[1]), weights**2, X, Z)
         M = np.asarray(M, dtype=np.float64)
         if M.shape != evaluation.shape:
             raise InvalidInputError(f"M has shape {M.shape}, but the kernel matrix has shape {evaluation.shape}.")
@@ -146,7 +146,7 @@ class HierarchicalGaussian(Kernel):
     # -- the contract of kernels -------------------------------------------------------------------
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        evaluation = self.tree(X.shape[1]).evaluate(self.flat_weights**2, X, None if Y is X else Y)
+        evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, None if Y is X else Y)
         return np.asarray(evaluation.gram())
 
     def _diag(self, X: Array) -> Array:
@@ -154,7 +154,7 @@ class HierarchicalGaussian(Kernel):
         return np.ones(X.shape[0])
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        return np.asarray(self.tree(X.shape[1]).evaluate(self.flat_weights**2, X, Y).pullback(M))
+        return np.asarray(TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, Y).pullback(M))
 
     # -- checks ------------------------------------------------------------------------------------
 

@@ -8,13 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from convexkernels.kernels.hierarchical_evaluation import TreeEvaluation
 
 __all__ = ["KernelTree", "Place"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -44,6 +39,8 @@ class Place:
 @dataclass(frozen=True)
 class KernelTree:
     """An architecture: nodes in an order in which children come before their parents; the root is last.
+
+    It has the depth of its kernels [ST16 Definition 2.1].
 
     Parameters
     ----------
@@ -102,7 +99,3 @@ class KernelTree:
             for position, child in enumerate(place.children):
                 found[child] = (i, place.weights.start + position)
         return tuple(found)
-
-    def evaluate(self, squares: Array, X: Array, Z: Array | None = None, dtype: Any = np.float64) -> TreeEvaluation:
-        """Prepare the kernel between the rows of `X` and `Z` (None: `X` again) for weights ``w = sqrt(squares)``."""
-        return TreeEvaluation(self, np.asarray(squares, dtype=np.float64), X, Z, dtype)

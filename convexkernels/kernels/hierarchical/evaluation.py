@@ -4,8 +4,9 @@ With ``q = w^2`` (top weights divided by gamma), every node is ``k = exp(-S)``,
 
     leaves   S = sum_j q_j (x_j - x'_j)^2        above   S = 2 sum_i q_i (1 - k_i),
 
-equations (4) and (7) of Steinwart, Thomann and Schmid. A child passes ``e_i = 2 q_i k_i = exp(log(2 q_i) - S_i)`` on,
-and its parent is ``exp(sum e_i - 2 sum q_i)``: one GEMM, one exponential and one addition for each leaf.
+inhomogeneous Gaussians [ST16 (4)] and what is above them, of depth 2, 3 and any other [ST16 (5), (6), (7)]. A child
+passes ``e_i = 2 q_i k_i = exp(log(2 q_i) - S_i)`` on, and its parent is ``exp(sum e_i - 2 sum q_i)``: one GEMM, one
+exponential and one addition for each leaf.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import center_of, has_lost_digits
-
-if TYPE_CHECKING:
-    from convexkernels.kernels.hierarchical_tree import KernelTree, Place
+from convexkernels.kernels.hierarchical.tree import KernelTree, Place
 
 __all__ = ["TreeEvaluation", "in_threads"]
 
@@ -59,7 +58,8 @@ class TreeEvaluation:
     squares : ndarray of shape (n_weights,)
         Squared weights, >= 0.
     X : ndarray of shape (m, n)
-    Z : ndarray of shape (k, n) or None
+    Z : ndarray of shape (k, n), optional
+        `X` again when not given.
     dtype : numpy dtype
         Precision of the matrix: float64, or float32 for searches.
     """
@@ -67,16 +67,16 @@ class TreeEvaluation:
     tree: KernelTree
     squares: Array
     X: Array
-    Z: Array | None
-    dtype: Any
+    Z: Array | None = None
+    dtype: Any = np.float64
     _leaves: dict[int, _Leaf] = field(init=False, repr=False)
     _live: list[int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         other = self.X if self.Z is None else self.Z
         # Differences do not change, and squared lengths cancel less, around the mean.
-        centre = center_of(other)
-        self._left, self._right = self.X - centre, other - centre
+        center = center_of(other)
+        self._left, self._right = self.X - center, other - center
         self._live = self._reachable()
         self._leaves = {}
 
@@ -202,8 +202,8 @@ class TreeEvaluation:
 
         Notes
         -----
-        Lemma 4.1 (with the factor k that its second formula lacks) by reverse accumulation: the derivative of the sum
-        with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's.
+        [ST16 Lemma 4.1], with the factor k that its second formula lacks, by reverse accumulation: the
+        derivative of the sum with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's.
         """
         symmetric = self.Z is None
         if symmetric and not lower:

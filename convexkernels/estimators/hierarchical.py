@@ -1,0 +1,362 @@
+"""Estimators that learn a hierarchical Gaussian kernel."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from convexkernels.clock import Clock
+from convexkernels.criteria.folds import split_rows
+from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
+from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.hierarchical_settings import (
+    ArchitectureChoice,
+    TreeSearch,
+    TreeSelection,
+    TreeTask,
+    as_candidates,
+    as_criterion,
+)
+from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.targets import NumberTargets, Targets
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
+from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.losses.logistic import Logistic
+from convexkernels.losses.pinball import Pinball
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.solution import Solution, Status
+from convexkernels.validation import check_memory
+
+__all__ = ["HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor"]
+
+Array = NDArray[np.float64]
+
+# lam at the start where neither the search nor the loss says.
+FIRST_LAM = 0.1
+# Rows that the relevance of features is measured on.
+RELEVANCE_ROWS = 1000
+# Share of the time limit that the choice of the architecture may take.
+CHOICE_SHARE = 0.5
+# Square matrices of float64 that are alive while functions are trained.
+MATRICES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFunction:
+    """The mean of several decision functions [ST16 Section 5]."""
+
+    functions: Sequence[Any]
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return np.mean([function.values(X) for function in self.functions], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseFunction:
+    """One decision function for every pair of classes; positive values speak for the first of the two."""
+
+    pairs: Mapping[tuple[int, int], DecisionFunction]
+    n_classes: int
+
+    def values(self, X: Array) -> Array:
+        """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""
+        scores = np.zeros((len(X), self.n_classes))
+        for (i, j), function in self.pairs.items():
+            value = np.clip(function.values(X)[:, 0], -1.0, 1.0)
+            scores[:, i] += value
+            scores[:, j] -= value
+        return scores
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _HierarchicalEstimator(KernelEstimator):
+    architecture: Any = field(default=8, kw_only=False)
+    loss: Any = "least_squares"
+    criterion: Any = None
+    clip: bool = True
+    search: TreeSearch | None = None
+    selection: TreeSelection | None = None
+    warm_start: bool = False
+    random_state: Any = None
+
+    _losses: ClassVar[dict[str, Loss]] = {}
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name, kind in (("search", TreeSearch), ("selection", TreeSelection)):
+            if not isinstance(getattr(self, name), kind | None):
+                raise InvalidInputError(f"{name} must be a {kind.__name__} or None, got {getattr(self, name)!r}.")
+        self._loss()
+        as_candidates(self.architecture)
+
+    def _loss(self) -> Loss:
+        lam = None if self.search is None else self.search.lam
+        if isinstance(self.loss, Loss):
+            return self.loss if lam is None else self.loss.at(lam)
+        if self.loss not in self._losses:
+            raise InvalidInputError(f"loss must be one of {list(self._losses)} or a Loss, got {self.loss!r}.")
+        return self._losses[self.loss].at(FIRST_LAM if lam is None else lam)
+
+    def _scaling_of(self, X: Array) -> Scaling:
+        return Scaling.to_symmetric_box(X)
+
+    def _problem(self, table: TrainingTable, targets: Targets) -> TreeTask:
+        m, loss = len(table.X), self._loss()
+        check_memory(
+            8.0 * MATRICES * m * m,
+            None,
+            what=f"a kernel machine of {m} rows",
+            remedy="Learn from a sample of the rows, or from cells: VoronoiRidge(estimator=...).",
+        )
+        criterion = as_criterion(self.criterion, loss)
+        task = TreeTask(table.X, targets.expanded(table.y), table.weights, loss, criterion, self.clip)
+        for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
+            task.problem(candidate, 0)
+        return task
+
+    # -- searching ---------------------------------------------------------------------------------
+
+    def _solve(self, task: TreeTask) -> Solution:
+        """Choose the tree, search for its weights, train on all rows."""
+        clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
+        selection = TreeSelection() if self.selection is None else self.selection
+        candidates, interrupted = as_candidates(self.architecture), False
+        earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
+        self.choice_ = None
+        solutions: list[Solution] = []
+        if len(candidates) > 1 or selection.average:
+            self.choice_, solutions, interrupted = self._choose(task, candidates, selection, seed, clock)
+            candidates = (candidates[self.choice_.best],)
+        if not (selection.average or interrupted):
+            jobs: list[Job] = []
+            for k in range((self.search or TreeSearch()).n_restarts):
+                start = earlier[k] if k < len(earlier) else None
+                problem = task.problem(candidates[0], seed + k)
+                jobs.append(partial(self._searched, problem, seed + k, f"-{k}" if k else "", start))
+            solutions, interrupted = _one_after_the_other(jobs, clock)
+        functions = [self._function(task, solution) for solution in solutions]
+        if interrupted:
+            solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
+        self.solutions_, self.architecture_ = solutions, candidates[0]
+        self.function_: Any = functions[0] if len(functions) == 1 else MeanFunction(functions)
+        return solutions[0]
+
+    def _searched(self, problem: OuterLearning, seed: int, name: str, start: Array | None, clock: Clock) -> Solution:
+        """One search, with the seed and the file of its own."""
+        search = self.search or TreeSearch()
+        solution: Solution = problem.solve(
+            search.solver(problem),
+            start=start if start is not None and len(start) == problem.n_unknowns else None,
+            tol=search.tol,
+            max_time=clock.left,
+            progress=clock.show,
+            checkpoint=search.file(name),
+            random_state=seed,
+        )
+        return solution
+
+    def _choose(
+        self, task: TreeTask, candidates: Sequence[Any], selection: TreeSelection, seed: int, clock: Clock
+    ) -> tuple[ArchitectureChoice, list[Solution], bool]:
+        """Cross-validate the architectures; returns the searches of the folds of the best one, too."""
+        Y = task.loss.targets(task.y, len(task.y))
+        folds = split_rows(Y, selection.folds, np.random.default_rng(seed))
+        jobs: list[Job] = []
+        for i, candidate in enumerate(candidates):
+            for k, (train, _) in enumerate(folds):
+                problem = task.problem(candidate, seed, train)
+                jobs.append(partial(self._searched, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
+        part = clock.part(1.0 if selection.average else CHOICE_SHARE)
+        solutions, interrupted = _one_after_the_other(jobs, part)
+        risks = np.full((len(candidates), len(folds)), np.inf)
+        for k, solution in enumerate(solutions):
+            risks.flat[k] = task.risk(solution.function, folds[k % len(folds)][1])
+        best = int(risks.mean(axis=1).argmin())
+        chosen = solutions[best * len(folds) : (best + 1) * len(folds)]
+        return ArchitectureChoice(tuple(candidates), risks, best), chosen, interrupted
+
+    def _function(self, task: TreeTask, solution: Solution) -> Any:
+        """The function of a solution, trained on all rows that its problem has."""
+        return solution.function
+
+    # -- what was learned --------------------------------------------------------------------------
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
+        self.feature_relevance_ = np.zeros(len(self.scaling_.scale))
+        shares = np.mean([_relevance(solution, table.X) for solution in self.solutions_], axis=0)
+        self.feature_relevance_[self.scaling_.columns] = shares
+
+    @property
+    def tree_(self) -> HierarchicalGaussian:
+        """The kernel of the first search, on features scaled to [-1, 1] without the constant ones."""
+        check_is_fitted(self)
+        kernel: HierarchicalGaussian = self.solution_.kernel
+        return kernel
+
+    def _values(self, X: Any) -> Array:
+        return np.asarray(self.function_.values(self._points(X)))
+
+
+Job = Callable[[Clock], Solution]
+
+
+def _one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solution], bool]:
+    """Searches, each with an equal share of the time that is left, and whether the user interrupted them."""
+    solutions: list[Solution] = []
+    try:
+        for k, job in enumerate(jobs):
+            clock.show.note(f"search {k + 1} of {len(jobs)}")
+            solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
+            clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
+            if solutions[-1].status is Status.INTERRUPTED:
+                return solutions, True
+    except KeyboardInterrupt:
+        if not solutions:
+            raise
+        message = f"INTERRUPTED by the user; the best of {len(solutions)} of {len(jobs)} searches is kept."
+        warnings.warn(message, ConvexKernelsWarning, stacklevel=5)
+        return solutions, True
+    return solutions, False
+
+
+def _relevance(solution: Solution, X: Array) -> Array:
+    """Relevance of the features that the problem has."""
+    problem = solution.problem
+    tree = problem.gram_set.tree
+    rows = X[np.linspace(0, len(X) - 1, min(len(X), RELEVANCE_ROWS)).astype(np.intp)]
+    evaluation = TreeEvaluation(tree, np.exp(2.0 * problem.split(solution.theta)[0]), rows)
+    slopes = np.abs(evaluation.gradient(np.full(evaluation.shape, 1.0 / len(rows) ** 2), lower=True))
+    relevance = np.zeros(X.shape[1])
+    for i in tree.leaves:
+        np.add.at(relevance, list(tree.places[i].features), slopes[tree.places[i].weights])
+    total = float(relevance.sum())
+    return relevance / total if total > 0.0 else np.full(X.shape[1], 1.0 / X.shape[1])
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class HierarchicalGaussianClassifier(KernelClassifier, _HierarchicalEstimator):
+    """Least-squares, support vector or logistic classification with a deep kernel whose weights are learned.
+
+    Features are scaled to [-1, 1]; the weights and lam minimize the risk of functions on rows they have not seen
+    [ST16 (10)]; the final function is trained on all rows [ST16 (9)]. Several classes share one kernel, whose weights
+    are searched for by the mean risk of one class against the rest.
+
+    Parameters
+    ----------
+    loss : {"least_squares", "hinge", "logistic"} or Loss
+        Of the labels -1 and 1. The names stand for losses without intercept, as in the paper.
+    multi_class : {"one-vs-all", "all-vs-all"}
+        Functions of more than two classes: each against all others, or every pair (the clipped values of a class in its
+        pairs are added up).
+    selection : TreeSelection, optional
+        Folds of the choice between architectures, and whether their functions are averaged.
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    {tree_learned}
+
+    Notes
+    -----
+    {tree_cost}
+
+    Examples
+    --------
+    >>> from convexkernels import HierarchicalGaussianClassifier, TreeSearch
+    >>> from convexkernels.datasets import make_two_moons
+    >>> X, y = make_two_moons(200, n_noise_features=4, random_state=0)
+    >>> model = HierarchicalGaussianClassifier(4, search=TreeSearch(max_iter=30), random_state=0).fit(X, y)
+    >>> bool(model.feature_relevance_[:2].sum() > 0.8)  # the other four say nothing
+    True
+    """
+
+    multi_class: str = "one-vs-all"
+
+    _losses: ClassVar[dict[str, Loss]] = {
+        "least_squares": LeastSquares(intercept=False),
+        "hinge": Hinge(intercept=False),
+        "logistic": Logistic(intercept=False),
+    }
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.multi_class not in ("one-vs-all", "all-vs-all"):
+            raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
+
+    def _function(self, task: TreeTask, solution: Solution) -> Any:
+        problem = solution.problem
+        n_classes = len(problem.Y)
+        if self.multi_class == "one-vs-all" or n_classes == 1:
+            return solution.function
+        codes = (problem.Y + problem.offset[:, None]).argmax(axis=0)
+        own = replace(task, X=problem.X, weights=problem.weights, loss=problem.loss)
+        pairs: dict[tuple[int, int], DecisionFunction] = {}
+        for i, j in combinations(range(n_classes), 2):
+            rows = np.flatnonzero((codes == i) | (codes == j))
+            labels = np.where(codes[rows] == i, 1.0, -1.0)
+            pairs[i, j] = own.problem(problem.gram_set.tree, 0, rows, labels).function(solution.theta)
+        return PairwiseFunction(pairs, n_classes)
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class HierarchicalGaussianRegressor(KernelRegressor, _HierarchicalEstimator):
+    """Kernel ridge, support vector or quantile regression with a deep kernel whose weights are learned.
+
+    Features and targets are scaled to [-1, 1]; the weights and lam minimize the risk of functions on rows they have not
+    seen [ST16 (10)]; the final function is trained on all rows [ST16 (9)]. Several outputs share one kernel.
+
+    Parameters
+    ----------
+    loss : {"least_squares", "epsilon_insensitive", "pinball"} or Loss
+        Of targets on [-1, 1]. The names stand for losses without intercept, as in the paper, with ``epsilon`` 0.05 (of
+        half the range of y) and the median; ``Pinball(quantile=0.9, intercept=False)`` is another quantile.
+    selection : TreeSelection, optional
+        Folds of the choice between architectures, and whether their functions are averaged.
+    {parameters}
+
+    Attributes
+    ----------
+    {tree_learned}
+
+    Notes
+    -----
+    {tree_cost}
+
+    Examples
+    --------
+    >>> from convexkernels import HierarchicalGaussianRegressor, TreeSearch
+    >>> from convexkernels.datasets import make_friedman1
+    >>> X, y = make_friedman1(200, random_state=0)
+    >>> model = HierarchicalGaussianRegressor(4, search=TreeSearch(max_iter=30), random_state=0).fit(X, y)
+    >>> bool(model.feature_relevance_[:5].sum() > 0.8)  # the other five say nothing
+    True
+    """
+
+    _losses: ClassVar[dict[str, Loss]] = {
+        "least_squares": LeastSquares(intercept=False),
+        "epsilon_insensitive": EpsilonInsensitive(epsilon=0.05, intercept=False),
+        "pinball": Pinball(intercept=False),
+    }
+
+    def _targets_of(self, table: TrainingTable) -> NumberTargets:
+        return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped

@@ -1,0 +1,218 @@
+"""How the weights of hierarchical kernels are searched for: groups of options, candidates, and the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.criteria.base import Criterion
+from convexkernels.criteria.held_out import HeldOut
+from convexkernels.criteria.leave_one_out import LeaveOneOut
+from convexkernels.driver import OuterSolver
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
+from convexkernels.losses.base import Loss
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.losses.pinball import Pinball
+from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
+from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
+from convexkernels.solvers.nonconvex.stochastic import Stochastic
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = ["ArchitectureChoice", "TreeSearch", "TreeSelection", "TreeTask", "as_candidates", "as_criterion"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+METHODS = ("auto", "stochastic", "quasi-newton", "annealing")
+
+
+@dataclass(frozen=True)
+class TreeSearch:
+    """How weights are searched for.
+
+    Parameters
+    ----------
+    method : {"auto", "stochastic", "quasi-newton", "annealing"}
+        Exact gradients of the risk, on rows drawn anew for every step or on all rows, or the published annealing
+        [ST16 Algorithm 1]. "auto" draws rows where there are more than a step takes.
+    lam : float, > 0, optional
+        Regularization parameter at the start, the weight of ``|f|^2`` against the sum of losses; the search moves it.
+        That of the loss when it is given as an object, else 0.1.
+    size : int, >= 4, optional
+        Rows that a step draws: a third of them, but 50 at least and 1,500 at most, when not given.
+    max_iter : int, >= 1
+        Steps along gradients.
+    tol : float, > 0
+        Relative gradient at which weights count as stationary.
+    n_restarts : int, >= 1
+        Independent searches; their functions are averaged.
+    schedule : Schedule, optional
+        The constants of the published annealing; those of the paper when not given.
+    checkpoint : path, optional
+        A file with the weights so far, written every few seconds, and continued from when it is there; a file that is
+        no checkpoint of this kernel is refused.
+    """
+
+    method: str = "auto"
+    lam: float | None = None
+    size: int | None = None
+    max_iter: int = 100
+    tol: float = 1e-4
+    n_restarts: int = 1
+    schedule: Schedule | None = None
+    checkpoint: Any = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InvalidInputError(f"method must be one of {METHODS}, got {self.method!r}.")
+        if self.lam is not None:
+            check_number("lam", self.lam, low=0.0, open_low=True)
+        if self.size is not None:
+            check_whole_number("size", self.size, low=4)
+        check_whole_number("max_iter", self.max_iter, low=1)
+        check_number("tol", self.tol, low=0.0, open_low=True)
+        check_whole_number("n_restarts", self.n_restarts, low=1)
+        if self.schedule is not None and not isinstance(self.schedule, Schedule):
+            raise InvalidInputError(f"schedule must be a Schedule or None, got {self.schedule!r}.")
+        if self.checkpoint is not None and not Path(self.checkpoint).absolute().parent.is_dir():
+            raise InvalidInputError(f"checkpoint is {str(self.checkpoint)!r}, a file in a folder that does not exist.")
+
+    def solver(self, problem: OuterLearning) -> OuterSolver:
+        """The method with its settings."""
+        if self.method == "annealing":
+            return Annealing(schedule=self.schedule)
+        drawn = Stochastic(size=self.size, max_iter=self.max_iter)
+        fits = drawn.accepts(problem) is None and problem.m > drawn.rows(problem.m)
+        if self.method == "stochastic" or (self.method == "auto" and fits):
+            return drawn
+        return QuasiNewton(max_iter=self.max_iter)
+
+    def file(self, name: str) -> Path | None:
+        """The checkpoint of one of several searches."""
+        if self.checkpoint is None:
+            return None
+        file = Path(self.checkpoint)
+        return file.with_name(f"{file.stem}{name}{file.suffix}")
+
+
+@dataclass(frozen=True)
+class TreeSelection:
+    """How architectures are chosen.
+
+    Parameters
+    ----------
+    folds : int, >= 2
+        Folds of the cross-validation of several architectures.
+    average : bool
+        Predict by the mean of the functions of these folds [ST16 Section 5] instead of one trained on all rows.
+    """
+
+    folds: int = 5
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole_number("folds", self.folds, low=2)
+
+
+@dataclass(frozen=True, eq=False)
+class ArchitectureChoice:
+    """How architectures compare.
+
+    Attributes
+    ----------
+    candidates : tuple
+    risks : ndarray of shape (n_candidates, n_folds)
+        Risk on each fold of the function that has not seen it, weights being searched without it, too; inf where an
+        interrupt came first.
+    best : int
+        The candidate of the least mean risk.
+    """
+
+    candidates: tuple[Any, ...]
+    risks: Array
+    best: int
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTask:
+    """What is to be learned, for any architecture and any of the rows.
+
+    Attributes
+    ----------
+    X : ndarray of shape (m, n)
+    y : ndarray of shape (m,) or (m, n_outputs)
+        Within [-1, 1].
+    weights : ndarray of shape (m,), > 0
+    loss : Loss
+    criterion : Criterion
+    clip : bool
+        Whether functions are clipped to [-1, 1].
+    """
+
+    X: Array
+    y: Array
+    weights: Array
+    loss: Loss
+    criterion: Criterion
+    clip: bool
+
+    def problem(self, architecture: Any, seed: int, rows: Rows | None = None, y: Array | None = None) -> OuterLearning:
+        """The outer problem, on some of the rows, perhaps with other targets for them."""
+        rows = np.arange(len(self.X)) if rows is None else rows
+        y, weights = self.y[rows] if y is None else y, self.weights[rows]
+        offset = None
+        if isinstance(self.loss, LeastSquares | Pinball) and not self.loss.intercept:  # losses of differences
+            offset = self.loss.constant(self.loss.targets(y, len(y)), weights)
+        family = architecture if isinstance(architecture, Trees) else Trees(architecture)
+        if family.random_state is None:
+            family = Trees(family.architecture, family.subsets, seed)
+        return OuterLearning(
+            family,
+            self.loss,
+            self.criterion,
+            self.X[rows],
+            y,
+            sample_weight=weights,
+            offset=offset,
+            bounds=(-1.0, 1.0) if self.clip else None,
+        )
+
+    def risk(self, function: Any, rows: Rows) -> float:
+        """Weighted mean loss of a function on some of the rows."""
+        Y = self.loss.targets(self.y, len(self.y))[:, rows]
+        losses, _ = self.loss.pointwise(Y, function.values(self.X[rows]).T)
+        return float(self.weights[rows] @ losses.mean(axis=0) / self.weights[rows].sum())
+
+
+def as_candidates(architecture: Any) -> Sequence[Any]:
+    """The architectures to choose from: a tuple, or the one that was given; "paper" is the list of [ST16 Section 5]."""
+    if isinstance(architecture, str):
+        if architecture != "paper":
+            raise InvalidInputError(
+                f"architecture must be a number of nodes, a nested list, Trees, a tuple of candidates or 'paper', got "
+                f"{architecture!r}."
+            )
+        return PAPER_ARCHITECTURES
+    if isinstance(architecture, tuple):
+        if not architecture:
+            raise InvalidInputError("architecture is an empty tuple of candidates; name at least one.")
+        return architecture
+    return (architecture,)
+
+
+def as_criterion(criterion: Any, loss: Loss) -> Criterion:
+    """The criterion that a parameter means."""
+    if criterion is None:
+        return LeaveOneOut() if isinstance(loss, LeastSquares) else HeldOut(1)
+    if isinstance(criterion, Criterion):
+        return criterion
+    if criterion == "leave-one-out":
+        return LeaveOneOut()
+    return HeldOut(check_whole_number("criterion", criterion, low=1, remedy="Or pass 'leave-one-out' or a Criterion."))

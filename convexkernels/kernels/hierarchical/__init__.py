@@ -1,0 +1,1 @@
+"""Hierarchical Gaussian kernels: trees, their evaluation with all derivatives, and the kernel."""
