@@ -178,7 +178,7 @@ def test_lists_are_choices_made_without_training_again_from_zero(monkeypatch):
     epochs = []
     original = SpectralTraining.one_epoch
     monkeypatch.setattr(SpectralTraining, "one_epoch", lambda self: epochs.append(1) or original(self))
-    options = {"sigma": [0.01, 2.0], "lam2": [1e-7, 1e-6], "n_features": 60, "max_epochs": 24, "cv": 2}
+    options = {"sigma": [0.01, 2.0], "lam2": [1e-7, 1e-6], "n_features": 60, "max_epochs": 24, "folds": 2}
     model = SpectralKernelRegressor(lam1=[1e-5, 10.0], random_state=0, **options).fit(X, y)
     assert model.sigma_ == 2.0
     assert model.lam1_ == 1e-5
@@ -195,7 +195,14 @@ def test_lists_are_choices_made_without_training_again_from_zero(monkeypatch):
 def test_weights_of_classifiers_are_trained_with():
     X, y = make_moons(300, noise=0.1, random_state=0)
     model = SpectralKernelClassifier(
-        "SKL", sigma=[0.01, 2.0], lam1=[1e-5, 10.0], n_features=60, batch_size=10, max_epochs=12, cv=2, random_state=0
+        "SKL",
+        sigma=[0.01, 2.0],
+        lam1=[1e-5, 10.0],
+        n_features=60,
+        batch_size=10,
+        max_epochs=12,
+        folds=2,
+        random_state=0,
     ).fit(X, y)
     assert {(c.sigma, c.lam1) for c in model.selection_.candidates} == {(s, w) for s in (0.01, 2.0) for w in (1e-5, 10)}
     assert model.sigma_ == 2.0
@@ -210,7 +217,7 @@ def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
     X, y = wave(200)
     sigmas = 2.0 ** np.arange(-8.0, 9.0)
     model = SpectralKernelRegressor(
-        sigma=sigmas, n_features=60, max_epochs=4, cv=2, early_stopping=False, random_state=0
+        sigma=sigmas, n_features=60, max_epochs=4, folds=2, early_stopping=False, random_state=0
     ).fit(X, y)
     assert model.width_.risks.shape[0] == 17
     tried = sorted({candidate.sigma for candidate in model.selection_.candidates})
@@ -347,8 +354,8 @@ def test_features_of_a_long_table_are_never_held_together(monkeypatch):
         ({"schedule": "step"}, "schedule must be 'cosine' or 'constant'"),
         ({"validation_fraction": 1.0}, "validation_fraction is 1"),
         ({"patience": 0}, "patience must be a whole number >= 1"),
-        ({"cv": 1}, "cv must be a whole number >= 2"),
-        ({"cv": 16, "sigma": [0.1, 1.0]}, "cv is 16, but 30 rows make at most 15 folds of two"),
+        ({"folds": 1}, "folds must be a whole number >= 2"),
+        ({"folds": 16, "sigma": [0.1, 1.0]}, "folds is 16, but 30 rows make at most 15 folds of two"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
         ({"max_time": 0.0}, "max_time must be a finite number > 0"),
         ({"loss": "absolute"}, "loss must be one of"),

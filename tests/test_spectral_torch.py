@@ -137,7 +137,7 @@ def test_bad_tensors_and_devices_are_refused():
 @pytest.mark.parametrize("setting", ["SKL", "ASKL"])
 def test_cross_validation_chooses_the_same_on_tensors(setting):
     X, y = make_moons(200, noise=0.2, random_state=0)
-    regression = {"sigma": [0.05, 1.0, 2.0], "lam2": [1e-6, 1e-4], "n_features": 40, "max_epochs": 6, "cv": 3}
+    regression = {"sigma": [0.05, 1.0, 2.0], "lam2": [1e-6, 1e-4], "n_features": 40, "max_epochs": 6, "folds": 3}
     options = {"dtype": "float64", "early_stopping": False, "random_state": 0, **regression}
     here = SpectralKernelRegressor(setting, **options).fit(X, y)
     there = SpectralKernelRegressor(setting, **options).fit(torch.tensor(X), torch.tensor(y))

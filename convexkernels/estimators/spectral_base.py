@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, is_regressor
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.estimators.base import seed_from
-from convexkernels.estimators.table import read_points, read_table
+from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.table import TrainingTable, checked_weights, read_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.progress import as_progress
 from convexkernels.spectral.backend import Backend, backend_for, is_tensor, to_numpy
 from convexkernels.spectral.fitting import SpectralFit, continue_training, learn_spectral
-from convexkernels.spectral.learning import SpectralPoint, blocks, setting_of
+from convexkernels.spectral.learning import SpectralLearning, setting_of
 from convexkernels.spectral.losses import ScoreLoss
 from convexkernels.spectral.preparation import Recipe
 from convexkernels.spectral.training import Schedule, SpectralTraining
@@ -30,30 +32,29 @@ DEFAULT_BATCH = 64
 FEWEST_TO_SPLIT = 20
 
 
-class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Base of the spectral estimators; subclasses encode targets and name the losses."""
 
-    setting: str
-    n_features: int
-    feature_map: str
-    sigma: Any
-    lam1: Any
-    lam2: Any
-    loss: str
-    batch_size: int | None
-    learning_rate: float | None
-    max_epochs: int
-    schedule: str
-    early_stopping: bool
-    validation_fraction: float
-    patience: int | None
-    cv: int
-    polish: bool
-    dtype: str
-    device: Any
-    max_time: float | None
-    random_state: Any
-    verbose: bool
+    setting: str = field(default="ASKL", kw_only=False)
+    n_features: int = 2000
+    feature_map: str = "phi"
+    sigma: Any = None
+    lam1: Any = None
+    lam2: Any = None
+    loss: str = "squared"
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    max_epochs: int = 20
+    schedule: str = "cosine"
+    early_stopping: bool = True
+    validation_fraction: float = 0.1
+    patience: int | None = None
+    folds: int = 5
+    polish: bool = True
+    dtype: str = "float32"
+    device: Any = None
+    random_state: Any = None
 
     # -- parameters --------------------------------------------------------------------------------
 
@@ -64,10 +65,10 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         _check_choices("sigma", self.sigma, open_low=True)
         _check_choices("lam1", self.lam1)
         _check_choices("lam2", self.lam2)
-        check_whole_number("cv", self.cv, low=2)
-        if self.cv > m // 2 and max(np.size(value) for value in (self.sigma, self.lam1, self.lam2)) > 1:
+        check_whole_number("folds", self.folds, low=2)
+        if self.folds > m // 2 and max(np.size(value) for value in (self.sigma, self.lam1, self.lam2)) > 1:
             raise InvalidInputError(
-                f"cv is {self.cv}, but {m} rows make at most {m // 2} folds of two; pass fewer folds, or one number "
+                f"folds is {self.folds}, but {m} rows make at most {m // 2} folds of two; pass fewer, or one number "
                 "instead of each list."
             )
         fraction = check_number("validation_fraction", self.validation_fraction, low=0.0, high=1.0, open_low=True)
@@ -75,7 +76,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise InvalidInputError("validation_fraction is 1, which leaves no rows to learn from; pass a smaller one.")
         deadline = np.inf
         if self.max_time is not None:
-            deadline = time.monotonic() + check_number("max_time", self.max_time, low=0.0, open_low=True)
+            deadline = time.monotonic() + self.max_time
         schedule = Schedule(
             batch_size=min(DEFAULT_BATCH, m) if self.batch_size is None else self.batch_size,
             learning_rate=self._rate(),
@@ -93,7 +94,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             self.lam2,
             schedule,
             self.polish,
-            self.cv,
+            self.folds,
         )
 
     def _rate(self) -> float:
@@ -116,77 +117,82 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     # -- tables ------------------------------------------------------------------------------------
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Backend]:
-        """Validated points (tensors stay where they are) and targets, and where to compute."""
-        backend = backend_for({"X": X, "y": y}, dtype=self.dtype, device=self.device)
-        if not is_tensor(X):
-            target = to_numpy(y) if is_tensor(y) else y
-            table = read_table(self, X, target, None, multi_output=is_regressor(self))
-            return backend.array(table.X), table.y, backend
-        points = _checked_tensor(X, backend)
-        target = to_numpy(y)
-        if target.shape[:1] != (points.shape[0],):
-            raise InvalidInputError(
-                f"y has shape {target.shape}, but X has {points.shape[0]} rows; pass one target per row."
-            )
-        if target.dtype.kind == "f" and not np.isfinite(target).all():
-            raise InvalidInputError("y has a missing or infinite value; drop that row first.")
-        self.n_features_in_ = int(points.shape[1])
-        return points, target, backend
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        """Validated rows; tensors say where to compute."""
+        self._backend = backend_for({"X": X, "y": y}, dtype=self.dtype, device=self.device)
+        X, y, sample_weight = (to_numpy(part) if is_tensor(part) else part for part in (X, y, sample_weight))
+        return super()._read(X, y, sample_weight)
 
-    def _points(self, X: Any) -> Any:
-        """Validated new points on the backend of the fit."""
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        """More rows for a fitted model."""
+        points = read_points(self, to_numpy(X) if is_tensor(X) else X)
+        target = np.asarray(to_numpy(y))
+        if target.shape[:1] != points.shape[:1]:
+            raise InvalidInputError(f"y has shape {target.shape}, but X has {len(points)} rows; pass one target a row.")
+        weights = checked_weights(to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight, len(points))
+        rows = np.flatnonzero(weights)
+        return TrainingTable(points[rows], target[rows], weights[rows], rows)
+
+    def _values(self, X: Any) -> Any:
+        """Scores at new points: tensors where tensors come in."""
         check_is_fitted(self)
-        backend = self.solution_.problem.backend
-        if not is_tensor(X):
-            return backend.array(read_points(self, X))
-        points = _checked_tensor(X, backend)
+        return self.solution_.decision_function(self._tensors(X) if is_tensor(X) else read_points(self, X))
+
+    def _tensors(self, X: Any) -> Any:
+        """Validated new points where the model is."""
+        points = _checked_tensor(X, self.solution_.problem.backend)
         if points.shape[1] != self.n_features_in_:
             raise InvalidInputError(f"X has {points.shape[1]} features, but {self.n_features_in_} are expected.")
         return points
 
-    def _scores(self, X: Any) -> Any:
-        """Scores at new points: tensors where tensors come in, else float64, one block of rows at a time.
-
-        In float64 the answer for a row does not depend on the rows beside it.
-        """
-        point = self._learned()
-        if is_tensor(X):
-            return point.scores(self._points(X))
-        points, kernel = read_points(self, X), self.kernel_
-        W, c = to_numpy(point.W).astype(np.float64), to_numpy(point.intercept).astype(np.float64)
-        return np.concatenate([kernel.transform(points[at]) @ W + c for at in blocks(len(points))])
-
-    def _learned(self) -> SpectralPoint:
-        check_is_fitted(self)
-        return self.solution_.theta
-
     # -- learning ----------------------------------------------------------------------------------
 
-    def _learn(self, X: Any, Y: Any, loss: ScoreLoss, recipe: Recipe, codes: Any, backend: Backend) -> None:
-        rng = self._generator()
-        self._training: SpectralTraining | None = None
-        self._keep(
-            learn_spectral(
-                X,
-                backend.array(Y),
-                loss,
-                recipe,
-                validation=self._held_out(X.shape[0], codes, rng),
-                codes=codes,
-                rng=rng,
-                backend=backend,
-                progress=as_progress(bool(self.verbose)),
-            )
+    @abstractmethod
+    def _score_loss(self) -> ScoreLoss:
+        """The loss, or a refusal."""
+
+    @abstractmethod
+    def _columns(self, t: Any, targets: Any) -> Any:
+        """Targets of the loss, shape (m, K), from encoded ones."""
+
+    def _codes(self, Y: Any) -> Any:
+        """Classes as numbers, where all of them are there; None for numbers."""
+        return None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._score_loss()
+
+    def _problem(self, table: TrainingTable, targets: Any) -> SpectralLearning:
+        return SpectralLearning.stated(
+            table.X,
+            self._columns(table.y, targets),
+            self._score_loss(),
+            setting_of(self.setting),
+            lam1=0.0,
+            lam2=0.0,
+            backend=self._backend,
+            weights=_unless_equal(table.weights),
         )
+
+    def _solve(self, problem: SpectralLearning) -> Any:
+        rng, recipe = self._generator(), self._recipe(problem.m)
+        codes = self._codes(np.asarray(to_numpy(problem.Y)))
+        self._training: SpectralTraining | None = None
+        held, progress = self._held_out(problem.m, codes, rng), as_progress(bool(self.verbose))
+        self._fit = learn_spectral(problem, recipe, validation=held, codes=codes, rng=rng, progress=progress)
+        return self._fit.solution
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        self._keep(self._fit)
 
     def _generator(self) -> Any:
         """A stream of random numbers from `random_state`, which scikit-learn lets be several things."""
         return np.random.default_rng(seed_from(self.random_state))
 
-    def _learn_more(self, X: Any, Y: Any) -> None:
+    def _learn_more(self, table: TrainingTable) -> None:
         """One pass over new rows."""
-        m = X.shape[0]
+        m, backend = len(table.X), self.solution_.problem.backend
         schedule = Schedule(
             batch_size=min(DEFAULT_BATCH if self.batch_size is None else self.batch_size, m),
             learning_rate=0.3 * self._rate(),
@@ -196,9 +202,10 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         )
         training = getattr(self, "_training", None)
         rng = training.rng if training is not None else self._generator()
-        fit, self._training = continue_training(
-            self._fit, training, X, self.solution_.problem.backend.array(Y), None, schedule, rng
-        )
+        weights = _unless_equal(table.weights)
+        X, Y = backend.array(table.X), backend.array(self._columns(table.y, self.targets_))
+        weights = None if weights is None else backend.array(weights)
+        fit, self._training = continue_training(self._fit, training, X, Y, weights, schedule, rng)
         self._keep(fit)
 
     def _keep(self, fit: SpectralFit) -> None:
@@ -217,7 +224,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def kernel_(self) -> Spectral:
         """The learned kernel, a valid ``kernel=`` of scikit-learn's machines, with explicit features."""
         check_is_fitted(self)
-        return self.solution_.kernel
+        kernel: Spectral = self.solution_.kernel
+        return kernel
 
     @property
     def initial_kernel_(self) -> Spectral:
@@ -238,8 +246,15 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         array of shape (n_samples, n_features_out)
             All at once: for long tables transform parts of them.
         """
-        point = self._learned()
-        return point.map(self._points(X)).values if is_tensor(X) else self.kernel_.transform(read_points(self, X))
+        check_is_fitted(self)
+        if is_tensor(X):
+            return self.solution_.theta.map(self._tensors(X)).values
+        return self.solution_.kernel.transform(read_points(self, X))
+
+
+def _unless_equal(weights: Any) -> Any:
+    """Weights, None where all of them are 1."""
+    return None if (weights == 1.0).all() else weights
 
 
 def _checked_tensor(X: Any, backend: Backend) -> Any:

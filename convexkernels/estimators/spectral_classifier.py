@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from convexkernels.estimators.base import KernelClassifier
+from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.spectral_base import SpectralEstimator
+from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.spectral.backend import is_tensor, to_numpy
-from convexkernels.spectral.losses import score_loss
+from convexkernels.spectral.losses import ScoreLoss, score_loss
 
 __all__ = ["SpectralKernelClassifier"]
 
@@ -22,7 +25,9 @@ def _gives_probabilities(estimator: SpectralKernelClassifier) -> bool:
     return estimator.loss == "logistic"
 
 
-class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
     """Classification by W'phi(x) + c where the frequencies of phi, and so its kernel, are learned together with W.
 
     Automated spectral kernel learning (Li, Liu and Wang, AAAI 2020) and its ablations: least
@@ -63,7 +68,7 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     validation_fraction : float in (0, 1)
     patience : int or None
         Epochs without improvement before training ends. None: never before `max_epochs`.
-    cv : int, >= 2
+    folds : int, >= 2
         Folds behind the choice from lists, which uses at most 3,000 rows and 1,000 features, and half of the epochs;
         there the penalties weigh as much against the sum of the losses as they will on all rows.
     polish : bool
@@ -74,6 +79,7 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     max_time : float or None
         Seconds of training, after which the best weights so far are kept.
     random_state : int, RandomState or None
+    {parameters}
     verbose : bool
         Say something after every epoch.
 
@@ -99,6 +105,12 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     n_iter_ : int
         Steps.
     n_features_in_ : int
+    targets_ : Targets
+        How targets are encoded; those of a regressor are learned as ``(y - center) / spread``.
+    scaling_ : Scaling
+        None: features are taken as they are.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        When the features have names that are all text.
 
     Notes
     -----
@@ -116,82 +128,26 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     True
     """
 
-    def __init__(
-        self,
-        setting: str = "ASKL",
-        *,
-        n_features: int = 2000,
-        feature_map: str = "phi",
-        sigma: Any = None,
-        lam1: Any = None,
-        lam2: Any = None,
-        loss: str = "logistic",
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        max_epochs: int = 20,
-        schedule: str = "cosine",
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        patience: int | None = None,
-        cv: int = 5,
-        polish: bool = True,
-        dtype: str = "float32",
-        device: Any = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.setting = setting
-        self.n_features = n_features
-        self.feature_map = feature_map
-        self.sigma = sigma
-        self.lam1 = lam1
-        self.lam2 = lam2
-        self.loss = loss
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.schedule = schedule
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.cv = cv
-        self.polish = polish
-        self.dtype = dtype
-        self.device = device
-        self.max_time = max_time
-        self.random_state = random_state
-        self.verbose = verbose
+    loss: str = "logistic"
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel and the weights.
+    def _score_loss(self) -> ScoreLoss:
+        return score_loss(self.loss)
 
-        Parameters
-        ----------
-        X : array-like or tensor of shape (n_samples, n_features)
-        y : array-like or tensor of shape (n_samples,)
-            Labels of two classes or more, numbers or text.
+    def _targets_of(self, table: TrainingTable) -> ClassTargets:
+        announced = getattr(self, "_announced", None)
+        if announced is None:
+            return super()._targets_of(table)
+        totals = [table.weights[table.y == label].sum() for label in announced]
+        return ClassTargets.of_classes(announced, np.array(totals), self.class_weight)
 
-        Returns
-        -------
-        self
+    def _columns(self, t: Any, targets: Any) -> Any:
+        return self._score_loss().targets_of(t, len(targets.classes))
 
-        Raises
-        ------
-        InvalidInputError
-            Before any work starts.
-        MissingTorchError
-            When a device is asked for and PyTorch is not installed.
-        """
-        loss = score_loss(self.loss)
-        points, labels, backend = self._read(X, y)
-        recipe = self._recipe(points.shape[0])
-        self.classes_ = classes = ClassTargets.of_rows(labels, np.ones(len(labels))).classes
-        codes = np.searchsorted(classes, labels)
-        self._learn(points, loss.targets_of(codes, len(classes)), loss, recipe, codes, backend)
-        return self
+    def _codes(self, Y: Any) -> Any:
+        codes = (Y[:, 0] > 0.0).astype(np.intp) if Y.shape[1] == 1 else Y.argmax(axis=1)
+        return codes if len(np.unique(codes)) == max(2, Y.shape[1]) else None
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over some rows, on top of what has been learned.
 
         The first call chooses sigma and the warm start from its rows, so it should see a few hundred of them.
@@ -202,6 +158,7 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
         y : array-like or tensor of shape (n_samples,)
         classes : array-like of shape (n_classes,), optional
             All labels that will ever come; needed in the first call where its rows do not have all of them.
+        sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
@@ -212,58 +169,27 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
         InvalidInputError
             For labels that are not among the classes.
         """
-        loss = score_loss(self.loss)
-        is_first = not hasattr(self, "solution_")
-        if is_first:
-            points, labels, backend = self._read(X, y)
-            recipe = self._recipe(points.shape[0])
-        else:
-            points = self._points(X)
-            labels = np.asarray(to_numpy(y))
-            if labels.shape != (points.shape[0],):
-                raise InvalidInputError(f"y has shape {labels.shape}, but X has {points.shape[0]} rows.")
-        known = self.classes_ if not is_first else np.unique(labels if classes is None else np.asarray(classes))
-        if not is_first and classes is not None and not np.array_equal(np.unique(classes), known):
+        labels = np.unique(to_numpy(y))
+        if not hasattr(self, "solution_"):
+            known = labels if classes is None else np.unique(to_numpy(classes))
+            _check_known(labels, known)
+            self._announced = known
+            try:
+                return self.fit(X, y, sample_weight)
+            finally:
+                del self._announced
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InvalidInputError(
-                f"classes are {np.unique(classes).tolist()}, but the first call had {known.tolist()}."
+                f"classes are {np.unique(classes).tolist()}, but the first call had {self.classes_.tolist()}."
             )
-        unseen = np.setdiff1d(labels, known)
-        if unseen.size:
-            raise InvalidInputError(
-                f"y holds the class {unseen.tolist()[0]!r}, which is not among the classes {known.tolist()}; name "
-                "all of them in the first call: partial_fit(X, y, classes=...)."
-            )
-        if len(known) < 2:
-            raise InvalidInputError(f"y holds one class only ({known.tolist()[0]!r}); name all: classes=[...].")
-        codes = np.searchsorted(known, labels)
-        Y = loss.targets_of(codes, len(known))
-        if is_first:
-            self.classes_ = known
-            self._learn(points, Y, loss, recipe, codes if len(np.unique(codes)) == len(known) else None, backend)
-        else:
-            self._learn_more(points, Y)
+        _check_known(labels, self.classes_)
+        self._learn_more(self.targets_.encoded(self._rows(X, y, sample_weight)))
         return self
-
-    def decision_function(self, X: Any) -> Any:
-        """Evaluate the learned function.
-
-        Parameters
-        ----------
-        X : array-like or tensor of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array or tensor of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels of the rows of `X`, shape (n_samples,); tensors where tensors come in and labels are numbers."""
         values = self.decision_function(X)
-        codes = to_numpy((values > 0.0) if values.ndim == 1 else values.argmax(1)).astype(np.intp)
-        labels = self.classes_[codes]
+        labels = self.targets_.decoded(np.asarray(to_numpy(values)))
         if is_tensor(X) and labels.dtype.kind in "biuf":
             return self.solution_.problem.backend.xp.asarray(labels, device=values.device)
         return labels
@@ -271,8 +197,18 @@ class SpectralKernelClassifier(ClassifierMixin, SpectralEstimator):
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes, shape (n_samples, n_classes): what the logistic loss fits."""
-        scores = np.asarray(to_numpy(self._scores(X)), dtype=np.float64)
+        scores = np.asarray(to_numpy(self._values(X)), dtype=np.float64)
         if scores.shape[1] == 1:
             scores = np.hstack([np.zeros_like(scores), scores])
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _check_known(labels: NDArray[Any], known: NDArray[Any]) -> None:
+    """Refuse labels that have not been announced."""
+    unseen = np.setdiff1d(labels, known)
+    if unseen.size:
+        raise InvalidInputError(
+            f"y holds the class {unseen.tolist()[0]!r}, which is not among the classes {known.tolist()}; name "
+            "all of them in the first call: partial_fit(X, y, classes=...)."
+        )

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from convexkernels.estimators.base import KernelRegressor
+from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.spectral_base import SpectralEstimator
+from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.spectral.backend import to_numpy
-from convexkernels.spectral.losses import score_loss
+from convexkernels.spectral.backend import is_tensor
+from convexkernels.spectral.losses import ScoreLoss, score_loss
 
 __all__ = ["SpectralKernelRegressor"]
 
 
-class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimator):
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
     """Regression by W'phi(x) + c where the frequencies of phi, and so its kernel, are learned together with W.
 
     Automated spectral kernel learning (Li, Liu and Wang, AAAI 2020) and its ablations: least
@@ -58,7 +63,7 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     validation_fraction : float in (0, 1)
     patience : int or None
         Epochs without improvement before training ends. None: never before `max_epochs`.
-    cv : int, >= 2
+    folds : int, >= 2
         Folds behind the choice from lists, which uses at most 3,000 rows and 1,000 features, and half of the epochs;
         there the penalties weigh as much against the sum of the losses as they will on all rows.
     polish : bool
@@ -93,8 +98,12 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     n_iter_ : int
         Steps.
     n_features_in_ : int
-    center_, spread_ : ndarray of shape (n_outputs,)
-        Targets are learned as ``(y - center_) / spread_``; the weights lam1 and lam2 belong to those.
+    targets_ : Targets
+        How targets are encoded; those of a regressor are learned as ``(y - center) / spread``.
+    scaling_ : Scaling
+        None: features are taken as they are.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        When the features have names that are all text.
 
     Notes
     -----
@@ -112,84 +121,16 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
     True
     """
 
-    def __init__(
-        self,
-        setting: str = "ASKL",
-        *,
-        n_features: int = 2000,
-        feature_map: str = "phi",
-        sigma: Any = None,
-        lam1: Any = None,
-        lam2: Any = None,
-        loss: str = "squared",
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        max_epochs: int = 20,
-        schedule: str = "cosine",
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        patience: int | None = None,
-        cv: int = 5,
-        polish: bool = True,
-        dtype: str = "float32",
-        device: Any = None,
-        max_time: float | None = None,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.setting = setting
-        self.n_features = n_features
-        self.feature_map = feature_map
-        self.sigma = sigma
-        self.lam1 = lam1
-        self.lam2 = lam2
-        self.loss = loss
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.schedule = schedule
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.cv = cv
-        self.polish = polish
-        self.dtype = dtype
-        self.device = device
-        self.max_time = max_time
-        self.random_state = random_state
-        self.verbose = verbose
+    def _score_loss(self) -> ScoreLoss:
+        return score_loss(self.loss, ("squared",))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the kernel and the weights.
+    def _targets_of(self, table: TrainingTable) -> NumberTargets:
+        return NumberTargets.standard(np.asarray(table.y, dtype=np.float64), table.weights)
 
-        Parameters
-        ----------
-        X : array-like or tensor of shape (n_samples, n_features)
-        y : array-like or tensor of shape (n_samples,) or (n_samples, n_outputs)
-            Several outputs share the kernel.
+    def _columns(self, t: Any, targets: Any) -> Any:
+        return t.reshape(len(t), -1)
 
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidInputError
-            Before any work starts.
-        MissingTorchError
-            When a device is asked for and PyTorch is not installed.
-        """
-        loss = score_loss(self.loss, ("squared",))
-        points, target, backend = self._read(X, y)
-        recipe = self._recipe(points.shape[0])
-        self._is_flat = target.ndim == 1
-        Y = target.reshape(len(target), -1).astype(np.float64)
-        targets = NumberTargets.standard(Y, np.ones(len(Y)))
-        self.center_, self.spread_ = targets.center, targets.spread
-        self._learn(points, (Y - self.center_) / self.spread_, loss, recipe, None, backend)
-        return self
-
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Make one pass over some rows, on top of what has been learned.
 
         The first call chooses sigma, the warm start and the scale of targets from its rows, so it should see a few
@@ -199,30 +140,28 @@ class SpectralKernelRegressor(MultiOutputMixin, RegressorMixin, SpectralEstimato
         ----------
         X : array-like or tensor of shape (n_samples, n_features)
         y : array-like or tensor of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
         self
         """
         if not hasattr(self, "solution_"):
-            return self.fit(X, y)
-        points = self._points(X)
-        target = np.asarray(to_numpy(y), dtype=np.float64)
-        Y = target.reshape(len(target), -1) if target.ndim else target
-        if Y.shape != (points.shape[0], len(self.center_)) or not np.isfinite(Y).all():
+            return self.fit(X, y, sample_weight)
+        table = self._rows(X, y, sample_weight)
+        targets: Any = self.targets_
+        shape = targets.center.shape
+        if table.y.shape[1:] != shape or not np.isfinite(table.y).all():
             raise InvalidInputError(
-                f"y must hold finite numbers, {len(self.center_)} for each of the {points.shape[0]} rows of X, "
-                f"got shape {target.shape}."
+                f"y must hold finite numbers, of shape {shape} for each of the rows of X, got shape {np.shape(y)}."
             )
-        self._learn_more(points, (Y - self.center_) / self.spread_)
+        self._learn_more(self.targets_.encoded(table))
         return self
 
     def predict(self, X: Any) -> Any:
         """Predicted numbers, shape (n_samples,) or (n_samples, n_outputs); tensors where tensors come in."""
-        scores = self._scores(X)
-        if not isinstance(scores, np.ndarray):
-            backend = self.solution_.problem.backend
-            values = scores * backend.array(self.spread_) + backend.array(self.center_)
-        else:
-            values = scores * self.spread_ + self.center_
-        return values[:, 0] if self._is_flat else values
+        if not is_tensor(X):
+            return super().predict(X)
+        targets: Any = self.targets_
+        scores, backend = self._values(X), self.solution_.problem.backend
+        return targets.decisions(scores) * backend.array(targets.spread) + backend.array(targets.center)

@@ -14,7 +14,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points
 
-__all__ = ["TrainingTable", "read_points", "read_table", "sorted_rows"]
+__all__ = ["TrainingTable", "checked_weights", "read_points", "read_table", "sorted_rows"]
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     except ValueError as error:
         raise InvalidInputError(_explained(error, X, y)) from error
     points = check_points(points)
-    weights = _checked_weights(sample_weight, len(points))
+    weights = checked_weights(sample_weight, len(points))
     rows = np.flatnonzero(weights)
     return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
@@ -129,7 +129,8 @@ def _first_text_column(X: Any) -> str:
     return "it"
 
 
-def _checked_weights(sample_weight: Any, m: int) -> Array:
+def checked_weights(sample_weight: Any, m: int) -> Array:
+    """Weights of m rows, or a refusal."""
     if sample_weight is None:
         return np.ones(m)
     try:

@@ -15,12 +15,10 @@ from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
-from convexkernels.spectral.backend import Backend
 from convexkernels.spectral.cross_validation import Choice, LastWeights, exact_points
 from convexkernels.spectral.features import SpectralMap
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
-from convexkernels.spectral.losses import ScoreLoss
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.spectral.preparation import Preparation, Recipe, validation_of
 from convexkernels.spectral.selection import Width
@@ -61,16 +59,12 @@ class SpectralFit:
 
 
 def learn_spectral(
-    X: Any,
-    Y: Any,
-    loss: ScoreLoss,
+    problem: SpectralLearning,
     recipe: Recipe,
     *,
     validation: Any = None,
     codes: Any = None,
-    weights: Any = None,
     rng: Any,
-    backend: Backend,
     progress: Silent | None = None,
 ) -> SpectralFit:
     """Learn frequencies and weights.
@@ -83,23 +77,20 @@ def learn_spectral(
 
     Parameters
     ----------
-    X, Y : arrays of `backend`, shapes (m, n) and (m, K)
-    loss : ScoreLoss
+    problem : SpectralLearning
+        Its regularization weights are those of the recipe, whatever they are here.
     recipe : Recipe
     validation : array of int, optional
         Rows that are not trained on (they join in step 5).
     codes : array of int, shape (m,), optional
         Classes: validation then counts hits instead of averaging the loss.
-    weights : array of shape (m,), optional
-        Weights > 0 of the rows.
     rng : Generator
     """
     began, progress = time.monotonic(), progress or Silent()
     setting, schedule = recipe.setting, recipe.schedule
-    held = np.zeros(X.shape[0], dtype=bool)
+    held = np.zeros(problem.m, dtype=bool)
     held[[] if validation is None else validation] = True
     rows, validation = np.flatnonzero(~held), np.flatnonzero(held)
-    problem = SpectralLearning.stated(X, Y, loss, setting, lam1=0.0, lam2=0.0, backend=backend, weights=weights)
     preparation = Preparation(recipe, problem, rng)
     sigma = preparation.sigmas[0]
     progress.note(f"sigma {sigma:.4g}, ridge {preparation.ridge(sigma):.2g}, {preparation.seconds():.2f} s")
