@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
+from convexkernels.plotting import ParameterMatrixDisplay
 
 
 def relative(a, b):
@@ -263,3 +264,71 @@ def test_several_outputs_take_tens_of_iterations(family):
     for loss, y in ((ck.Hinge(1.0), classes), (ck.EpsilonInsensitive(1.0, 0.1, intercept=False), points)):
         solution = ck.KernelLearning(family, loss, points, y).solve(tol=1e-6, max_iter=60)
         assert solution.status.is_success
+
+
+# --- polynomials far from the origin --------------------------------------------------------------
+
+
+def far_points(center, m=30):
+    rng = np.random.default_rng(0)
+    return center + rng.normal(size=(m, 2)), np.where(rng.random(m) < 0.45, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(("degree", "center"), [(1, 1e6), (2, 1e3), (2, 1e5), (3, 1e2), (3, 1e3)])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_polynomials_far_from_the_origin_are_certified(degree, center, intercept):
+    points, y = far_points(center)
+    for loss in (
+        ck.Hinge(0.25, intercept),
+        ck.LeastSquares(4.0, intercept),
+        ck.EpsilonInsensitive(1.0, 0.1, intercept),
+    ):
+        problem = ck.KernelLearning(ck.GeneralizedPolynomial(degree, trace=2.0), loss, points, y)
+        solution = problem.solve(tol=1e-4)
+        assert solution.status.is_success
+        assert solution.verify().holds(1e-4)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_polynomial_set_is_the_same_far_from_the_origin(intercept):
+    points, y = far_points(300.0)
+    family = ck.GeneralizedPolynomial(2, trace=2.0)
+    gram_set = family.on(points, modulo_constants=intercept)
+    A = np.random.default_rng(0).normal(size=(6, 6))
+    theta = gram_set.project(A @ A.T)
+    P = gram_set.parameter(theta)
+    assert np.trace(P) == pytest.approx(np.trace(theta), rel=1e-12)
+    kernel = gram_set.kernel(theta)
+    paper = ck.GeneralizedPolynomialKernel(P, 2)
+    assert np.abs(kernel(points) - paper(points)).max() <= 1e-9 * np.abs(paper(points)).max()
+    w = np.random.default_rng(1).normal(size=30)
+    w -= w.mean()
+    difference = (kernel(points) - gram_set.gram(theta)) @ w
+    left_out = gram_set.with_constants(theta, w)
+    scale = np.abs(kernel(points)).max() * np.abs(w).sum()
+    assert np.abs(difference - (-left_out if intercept else 0.0)).max() <= 1e-9 * scale
+    # The optimum is that of one machine with the kernel of tau I, computed from the monomials in extended precision.
+    z = points.astype(np.longdouble)
+    monomials = np.stack([z[:, 0] ** 0, z[:, 0], z[:, 1], z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])
+    K = (2.0 * monomials.T @ monomials).astype(float)
+    loss = ck.LeastSquares(1e6, intercept)
+    found = ck.KernelLearning(family, loss, points, y).solve(tol=1e-6).value
+    assert found == pytest.approx(ck.KernelLearning(ck.Candidates([K], normalize="none"), loss, None, y).solve().value)
+
+
+def test_beyond_the_reach_of_doubles_the_bounds_still_hold():
+    points, y = far_points(1e8)
+    solution = outcome(
+        ck.KernelLearning(ck.GeneralizedPolynomial(3), ck.Hinge(0.25, intercept=False), points, y), "auto"
+    )
+    assert solution.status is ck.Status.NUMERICAL_ERROR
+    # A constant of the better sign costs next to nothing: the optimum is not above it, and not below no slack.
+    constant = 0.5 * min((y > 0).sum(), (y < 0).sum())
+    assert 0.0 <= solution.certificate.lower <= constant * (1.0 + 1e-9)
+
+
+def test_labels_of_a_far_polynomial_say_what_they_are_of():
+    points, y = far_points(1e3)
+    solution = ck.KernelLearning(ck.GeneralizedPolynomial(2), ck.Hinge(1.0), points, y).solve(tol=1e-3)
+    labels = ParameterMatrixDisplay.from_solution(solution, names=["year", "day"]).labels
+    assert any("(year - 1e+03)/" in label for label in labels)

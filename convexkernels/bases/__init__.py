@@ -7,12 +7,20 @@ from convexkernels.bases.integrals import (
     symbolic_blocks,
     symbolic_entry,
 )
-from convexkernels.bases.monomials import MonomialBasis, count_monomials, exponents, monomial_basis, monomials
+from convexkernels.bases.monomials import (
+    MonomialBasis,
+    count_monomials,
+    expansion,
+    exponents,
+    monomial_basis,
+    monomials,
+)
 
 __all__ = [
     "MonomialBasis",
     "box_integrals",
     "count_monomials",
+    "expansion",
     "exponents",
     "interval_ratios",
     "monomial_basis",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations_with_replacement
-from math import comb
+from itertools import combinations_with_replacement, product
+from math import comb, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from convexkernels.exceptions import MemoryLimitError
 from convexkernels.validation import available_memory, check_whole_number
 
-__all__ = ["MonomialBasis", "count_monomials", "exponents", "monomial_basis", "monomials"]
+__all__ = ["MonomialBasis", "count_monomials", "expansion", "exponents", "monomial_basis", "monomials"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -55,6 +55,20 @@ def monomials(X: Array, powers: Index) -> Array:
         row[used[-1]] -= 1
         np.multiply(values[place[tuple(row)]], X[:, used[-1]], out=values[i])
     return values
+
+
+def expansion(powers: Index, center: Array, scale: Array) -> Array:
+    """T with ``x^delta = sum_e T[delta, e] z^e`` for ``x = center + scale z``, by the binomial theorem.
+
+    `powers` are all exponents up to some degree; T has shape (n_monomials, n_monomials).
+    """
+    place = {tuple(row): i for i, row in enumerate(powers.tolist())}
+    T = np.zeros((len(powers), len(powers)))
+    for row, i in place.items():
+        for lower in product(*(range(power + 1) for power in row)):
+            terms = zip(row, lower, center.tolist(), scale.tolist(), strict=True)
+            T[i, place[lower]] = prod(comb(d, e) * c ** (d - e) * s**e for d, e, c, s in terms if d)
+    return T
 
 
 def count_monomials(n: int, degree: int, z_degree: int | None = None) -> int:

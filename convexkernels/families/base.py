@@ -157,6 +157,14 @@ class GramSet(ABC):
         """
         return None
 
+    def envelope_factor(self) -> Array | None:
+        """V with ``K(E) = V V'`` where the envelope is ``E = tau I`` and ``K(theta) = V theta V' / tau``.
+
+        Shape (m, q) for a q x q parameter. It keeps its small columns where K(E) loses them; None where there is no
+        such factor.
+        """
+        return None
+
     def restrict(self, index: NDArray[np.intp]) -> Crossing:
         """What `cross` needs when only the points at `index` matter, as a smaller object where there is one."""
         return Columns(self, index)

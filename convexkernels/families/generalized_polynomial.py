@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.bases import monomial_basis, monomials
+from convexkernels.bases import expansion, monomial_basis, monomials
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
@@ -17,6 +18,9 @@ from convexkernels.validation import check_memory, check_points, check_range, ch
 __all__ = ["GeneralizedPolynomial", "GeneralizedPolynomialGramSet"]
 
 Array = NDArray[np.float64]
+
+# Monomials whose size, or that of their parts, is this multiple of what they differ by are recombined.
+FAR = 1e3
 
 
 class GeneralizedPolynomial(Family):
@@ -29,7 +33,9 @@ class GeneralizedPolynomial(Family):
 
     Notes
     -----
-    [CP20 (9)]
+    [CP20 (9)]. theta is P. Where the points are so far from the origin that their monomials hardly differ, theta is
+    ``U' P U`` with an orthogonal U that sorts combinations of monomials by size: the same set of kernels and the same
+    trace, with digits left for what distinguishes the points (`GeneralizedPolynomialGramSet.parameter` is P then).
     """
 
     def __init__(self, degree: int, trace: float = 1.0) -> None:
@@ -62,27 +68,61 @@ class GeneralizedPolynomial(Family):
             what=f"learning a polynomial kernel on {X.shape[0]} rows with q = {basis.q}",
             remedy="Use fewer rows, dtype=numpy.float32, or a larger memory_limit.",
         )
-        return GeneralizedPolynomialGramSet(self, psi, X, modulo_constants, dtype)
+        return GeneralizedPolynomialGramSet(self, _Coordinates.of(X, self.degree), X, modulo_constants, dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _Coordinates:
+    """Features ``G z`` of points, z the monomials of ``(x - center) / scale``: ``U'Z(x)`` for an orthogonal U."""
+
+    center: Array
+    scale: Array
+    G: Array | None
+    U: Array | None
+    powers: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, X: Array, degree: int) -> _Coordinates:
+        """The monomials themselves where they differ from point to point, else those that do, sorted by QR."""
+        powers = monomial_basis(X.shape[1], degree, 0).x_powers
+        center = X.mean(axis=0)
+        scale = np.abs(X - center).max(axis=0)
+        scale[scale == 0.0] = 1.0
+        if not degree * np.log1p(np.max(np.abs(center) / scale)) > np.log(FAR):
+            return cls(np.zeros_like(center), np.ones_like(scale), None, None, powers)
+        U, G = np.linalg.qr(expansion(powers, center, scale))
+        return cls(center, scale, G, U, powers)
+
+    def features(self, X: Array, varying: bool) -> Array:
+        """Shape (q, m); with `varying`, without what all points have in common."""
+        if self.G is None:
+            psi = monomials(X, self.powers)
+            if varying:
+                psi[0] = 0.0
+            return psi
+        z = monomials(np.ascontiguousarray((X - self.center) / self.scale), self.powers)
+        return self.G[:, 1:] @ z[1:] if varying else self.G @ z
+
+    @property
+    def common(self) -> Array:
+        """What all points have in common, shape (q,)."""
+        return np.eye(1, len(self.powers))[0] if self.G is None else self.G[:, 0]
 
 
 class GeneralizedPolynomialGramSet(SpectraplexGramSet):
     """Gram matrices of the generalized polynomial kernels on m points."""
 
-    def __init__(self, family: GeneralizedPolynomial, psi: Array, X: Array, modulo_constants: bool, dtype: Any) -> None:
-        super().__init__(psi.shape[0], family.trace)
+    def __init__(
+        self, family: GeneralizedPolynomial, coordinates: _Coordinates, X: Array, modulo_constants: bool, dtype: Any
+    ) -> None:
+        super().__init__(len(coordinates.powers), family.trace)
         self.m, self.n = X.shape
         self.family = family
-        self.psi = psi
+        self.coordinates = coordinates
         self.dtype = dtype
         self.modulo_constants = modulo_constants
-        self.varying = self._without_constant(psi)
-
-    def _without_constant(self, psi: Array) -> Array:
-        if not self.modulo_constants:
-            return psi
-        varying = psi.copy()
-        varying[0] = 0.0  # P_00 and P_0e Z_e(y) are functions of one point
-        return varying
+        # P_00 and P_0e Z_e(y) are functions of one point.
+        self.varying = coordinates.features(X, modulo_constants)
 
     def gram(self, theta: Array, out: Array | None = None) -> Array:
         if out is None:
@@ -94,6 +134,11 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         sums = W @ self.varying.T
         return sums.T @ sums
 
+    def project(self, theta: Array) -> Array:
+        if self.coordinates.G is not None and _is_inside(theta, self.trace):
+            return theta.copy()
+        return super().project(theta)
+
     def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
         half = np.multiply.outer(self.varying[:, rows].T, self.varying @ w)
         return 0.5 * (half + np.swapaxes(half, 1, 2))
@@ -102,15 +147,36 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         # A*(w w') = s s' has rank one, so its largest eigenvalue is s's.
         return self.trace * np.eye(self.size)
 
+    def envelope_factor(self) -> Array:
+        return np.sqrt(self.trace) * self.varying.T
+
+    def parameter(self, theta: Array) -> Array:
+        """P, the matrix that monomials of x are weighed with."""
+        U = self.coordinates.U
+        return theta.copy() if U is None else U @ theta @ U.T
+
     def kernel(self, theta: Array) -> GeneralizedPolynomialKernel:
-        return GeneralizedPolynomialKernel(theta.copy(), self.family.degree)
+        c = self.coordinates
+        if c.G is None:
+            return GeneralizedPolynomialKernel(theta.copy(), self.family.degree)
+        P = c.G.T @ theta @ c.G
+        return GeneralizedPolynomialKernel(0.5 * (P + P.T), self.family.degree, c.center, c.scale)
 
     def cross(self, theta: Array, Z: Any) -> Array:
         Z = check_points(Z, n_features=self.n)
-        powers = monomial_basis(self.n, self.family.degree, 0).x_powers
-        return self._without_constant(monomials(Z, powers)).T @ theta @ self.varying
+        return self.coordinates.features(Z, self.modulo_constants).T @ theta @ self.varying
 
     def with_constants(self, theta: Array, w: Array) -> float:
         if not self.modulo_constants:
             return 0.0
-        return -float((0.5 * theta[0, 0] + theta[0, 1:] @ self.psi[1:]) @ w)
+        common = theta @ self.coordinates.common
+        return -float(0.5 * (self.coordinates.common @ common) * w.sum() + (common @ self.varying) @ w)
+
+
+def _is_inside(theta: Array, trace: float) -> bool:
+    """Whether a matrix whose entries may be of very different size is in the spectraplex, up to rounding of each."""
+    root = np.sqrt(np.maximum(np.diagonal(theta), 0.0))
+    if not np.trace(theta) <= trace * (1.0 + 1e-14) or np.abs(theta[root == 0.0]).any():
+        return False
+    unit = theta / np.where(root > 0.0, root, 1.0)[:, None] / np.where(root > 0.0, root, 1.0)
+    return bool(np.linalg.eigvalsh(unit)[0] > -1e-14 * len(theta))

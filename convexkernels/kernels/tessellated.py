@@ -11,6 +11,7 @@ from convexkernels.bases import count_monomials, monomial_basis, monomials
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.rescaled import rescale
 from convexkernels.validation import check_whole_number
 
 __all__ = ["GeneralizedPolynomialKernel", "TessellatedKernel", "check_parameter_matrix"]
@@ -102,34 +103,44 @@ class TessellatedKernel(Kernel):
 
 
 class GeneralizedPolynomialKernel(Kernel):
-    """k(x, y) = Z(x)' P Z(y) with all monomials Z of x up to `degree`.
+    """k(x, y) = Z(x)' P Z(y) with all monomials Z of ``(x - center) / scale`` up to `degree`.
 
     Parameters
     ----------
     P : array-like of shape (q, q)
         Symmetric positive semidefinite, ``q = binom(n + degree, degree)``; monomials in graded lexicographic order.
     degree : int, >= 0
+    center, scale : array-like of shape (n_features,), optional
+        0 and 1 by default. A kernel that was learned far from the origin has others: the monomials of x itself have no
+        digits left for what distinguishes the points there.
 
     Notes
     -----
     [CP20 (8), (9)]. Not universal: its functions are polynomials.
     """
 
-    def __init__(self, P: Any, degree: int = 1) -> None:
+    def __init__(self, P: Any, degree: int = 1, center: Any = None, scale: Any = None) -> None:
         self.P = P
         self.degree = degree
+        self.center = center
+        self.scale = scale
 
-    def _features(self, X: Array) -> tuple[Array, Array]:
-        degree = check_whole_number("degree", self.degree, low=0)
+    def _parameter(self, X: Array) -> Array:
+        degree, n = check_whole_number("degree", self.degree, low=0), X.shape[1]
+        return check_parameter_matrix(self.P, count_monomials(n, degree, 0), f"{n} features, degree={degree}")
+
+    def _features(self, X: Array) -> Array:
         n = X.shape[1]
-        P = check_parameter_matrix(self.P, count_monomials(n, degree, 0), f"{n} features, degree={degree}")
-        return P, monomials(X, monomial_basis(n, degree, 0).x_powers)
+        if self.center is not None or self.scale is not None:
+            center = np.broadcast_to(np.asarray(0.0 if self.center is None else self.center, dtype=np.float64), (n,))
+            scale = np.broadcast_to(np.asarray(1.0 if self.scale is None else self.scale, dtype=np.float64), (n,))
+            X = rescale(X, center, scale)
+        return monomials(X, monomial_basis(n, self.degree, 0).x_powers)
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        P, psi = self._features(X)
-        other = psi if Y is X else self._features(Y)[1]
-        return psi.T @ P @ other
+        P, psi = self._parameter(X), self._features(X)
+        return psi.T @ P @ (psi if Y is X else self._features(Y))
 
     def _diag(self, X: Array) -> Array:
-        P, psi = self._features(X)
+        P, psi = self._parameter(X), self._features(X)
         return np.einsum("im,ij,jm->m", psi, P, psi, optimize=True)

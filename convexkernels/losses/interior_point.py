@@ -9,18 +9,16 @@ the data. Where K is so large that ``K w`` has no digits left (w itself is limit
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.lapack import dpstrf, dsytrf, dsytrs
 
 from convexkernels.linalg import longest_step
+from convexkernels.losses.base import BoxDual
+from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm, QuadraticTerm, pivoted_factor
 
-__all__ = ["LARGEST_INTERIOR", "interior_point"]
+__all__ = ["LARGEST_INTERIOR", "interior_point", "machine_on_factor"]
 
 Array = NDArray[np.float64]
 
@@ -44,102 +42,6 @@ class _State:
     z: Array
     t: Array
     b: float
-
-
-class _Quadratic(ABC):
-    """The term ``w'Kw``: values, and the Newton system ``(K + E^-1) dw + 1 db = rho``, ``[sum dw = -balance]``."""
-
-    residual: Array
-
-    @abstractmethod
-    def values(self, w: Array) -> Array:
-        """``K w``."""
-
-    @abstractmethod
-    def factorise(self, E: Array, intercept: bool) -> bool:
-        """Prepare systems with the positive diagonal E; False when that breaks down."""
-
-    @abstractmethod
-    def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
-        """``K dw`` and db."""
-
-    def move(self, step: float) -> None:  # noqa: B027 - what follows from w needs no moving
-        """Take note of a step along the last solution."""
-
-
-class _Dense(_Quadratic):
-    def __init__(self, K: Array) -> None:
-        self.K = K
-        self.residual = np.zeros(len(K))
-
-    def values(self, w: Array) -> Array:
-        return self.K @ w
-
-    def factorise(self, E: Array, intercept: bool) -> bool:
-        A = self.K.copy()
-        A[np.diag_indices_from(A)] += 1.0 / E
-        try:
-            self.factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            return False
-        self.ones = cho_solve(self.factor, np.ones(len(E)), check_finite=False) if intercept else None
-        return True
-
-    def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
-        dw = cho_solve(self.factor, rho, check_finite=False)
-        db = 0.0
-        if self.ones is not None:
-            db = float((dw.sum() + balance) / self.ones.sum())
-            dw = dw - db * self.ones
-        return self.K @ dw, db
-
-
-class _Factored(_Quadratic):
-    """``K = V V'`` by pivoted Cholesky, and ``u = V'w`` as unknowns beside w: the system is
-
-        [[E^-1, V, 1], [V', -I, 0], [1', 0, 0]] (dw, du, db) = (rho, u - V'w, -balance),
-
-    scaled to entries of at most 1, factorised with Bunch and Kaufman's pivots, refined once.
-    """  # noqa: D400
-
-    def __init__(self, K: Array) -> None:
-        m = len(K)
-        tolerance = m * np.finfo(np.float64).eps * float(np.diagonal(K).max())
-        packed, pivots, rank, _ = dpstrf(K, lower=1, tol=tolerance)
-        self.V = np.empty((m, rank))
-        self.V[pivots - 1] = np.tril(packed)[:, :rank]
-        self.lengths = np.sqrt(np.einsum("ij,ij->i", self.V, self.V))
-        self.u: Array | None = None
-
-    def values(self, w: Array) -> Array:
-        image = self.V.T @ w
-        self.u = image if self.u is None else self.u
-        self.gap = image - self.u
-        self.residual = self.V @ self.gap
-        return self.V @ self.u
-
-    def factorise(self, E: Array, intercept: bool) -> bool:
-        m, rank = self.V.shape
-        self.scale = 1.0 / np.maximum(np.maximum(self.lengths, 1.0), E**-0.5)
-        A = np.zeros((m + rank + intercept, m + rank + intercept))
-        A[np.arange(m), np.arange(m)] = self.scale**2 / E
-        A[m : m + rank, :m] = (self.V * self.scale[:, None]).T
-        A[np.arange(m, m + rank), np.arange(m, m + rank)] = -1.0
-        A[m + rank :, :m] = self.scale
-        self.matrix = A + np.tril(A, -1).T
-        self.factor: Any = dsytrf(A, lower=1)
-        return bool(self.factor[2] == 0)
-
-    def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
-        m, rank = self.V.shape
-        right = np.concatenate([rho * self.scale, -self.gap, np.full(len(self.matrix) - m - rank, -balance)])
-        answer = dsytrs(*self.factor[:2], right, lower=1)[0]
-        answer += dsytrs(*self.factor[:2], right - self.matrix @ answer, lower=1)[0]
-        self.change = answer[m : m + rank]
-        return self.V @ self.change, float(answer[m + rank :].sum())
-
-    def move(self, step: float) -> None:
-        self.u = self.u + step * self.change
 
 
 def interior_point(
@@ -178,16 +80,61 @@ def interior_point(
         return w
     problem = (lin / gain, eps / gain, lo / size, hi / size, intercept, tol, max_iter, deadline)
     K = K * unit
-    found, error = _run(_Dense(K), float(np.diagonal(K).mean()), *problem)
+    found, error = _run(DenseTerm(K), float(np.diagonal(K).mean()), *problem)
     if error > max(tol, GOOD_ENOUGH):
-        again, other = _run(_Factored(K), float(np.diagonal(K).mean()), *problem)
+        again, other = _run(FactoredTerm(pivoted_factor(K)), float(np.diagonal(K).mean()), *problem)
         found = again if other < error else found
     w[used] = found * size
     return w
 
 
+def machine_on_factor(
+    V: Array, dual: BoxDual, intercept: bool, *, tol: float = 1e-9, deadline: float | None = None
+) -> tuple[Array, Array]:
+    """Solve a box dual with ``K = V V'`` where K itself would lose the small columns of V.
+
+    Parameters
+    ----------
+    V : ndarray of shape (m, q)
+        Columns may differ in size by many orders of magnitude.
+
+    Returns
+    -------
+    w : ndarray of shape (m,)
+    u : ndarray of shape (q,)
+        ``V'w``, more exact than that product of w: the function is ``V u + b``.
+    """
+    w, u = np.zeros(len(V)), np.zeros(V.shape[1])
+    used, kept = np.flatnonzero((dual.hi > 0) | (dual.lo < 0)), np.flatnonzero(V.any(axis=0))
+    part = V[np.ix_(used, kept)]
+    lin, eps, lo, hi = (np.asarray(getattr(dual, name))[used] for name in ("lin", "eps", "lo", "hi"))
+    if used.size == 0 or kept.size == 0:
+        return w, u
+    if dual.diagonal is not None and np.isinf(hi).all():
+        w[used], u[kept] = _ridge_on_factor(part, lin, dual.diagonal[used], intercept)
+        return w, u
+    size = max(float(np.max(hi)), float(np.max(-lo)))
+    gain = float(np.abs(lin).max()) or float(eps.max()) or 1.0
+    unit = np.sqrt(size / gain)
+    term = FactoredTerm(part * unit, given=True)
+    found, _ = _run(term, 1.0, lin / gain, eps / gain, lo / size, hi / size, intercept, tol, 200, deadline)
+    w[used], u[kept] = found * size, term.best * np.sqrt(size * gain)
+    return w, u
+
+
+def _ridge_on_factor(V: Array, lin: Array, diagonal: Array, intercept: bool) -> tuple[Array, Array]:
+    """``min over u, b of |u|^2 + sum_i (lin_i - (V u)_i - b)^2 / diagonal_i`` by orthogonal transformations."""
+    root = np.sqrt(diagonal)
+    columns = np.column_stack([V, np.ones(len(V))]) if intercept else V
+    A = np.vstack([columns / root[:, None], np.eye(V.shape[1], columns.shape[1])])
+    sizes = np.linalg.norm(A, axis=0)
+    right = np.append(lin / root, np.zeros(V.shape[1]))
+    answer = np.linalg.lstsq(A / sizes, right, rcond=None)[0] / sizes
+    return (lin - columns @ answer) / diagonal, answer[: V.shape[1]]
+
+
 def _run(
-    quadratic: _Quadratic, diagonal: float, lin: Array, eps: Array, lo: Array, hi: Array, intercept: bool,
+    quadratic: QuadraticTerm, diagonal: float, lin: Array, eps: Array, lo: Array, hi: Array, intercept: bool,
     tol: float, max_iter: int, deadline: float | None,
 ) -> tuple[Array, float]:  # fmt: skip
     """The best w on the way, and its relative error."""
@@ -208,11 +155,12 @@ def _run(
         balance = float(w.sum()) if intercept else 0.0
         mu = float(state.x @ state.z + state.slack @ state.t) / (2 * len(cap))
         value = abs(float(cost @ state.x) + 0.5 * float(w @ f)) + 1e-300
-        infeasible = (np.abs(dual) + np.abs(quadratic.residual[point])) @ cap
+        infeasible = float(np.abs(dual) @ cap) + quadratic.infeasible(point, cap)
         error = (2 * len(cap) * mu + infeasible + abs(balance)) / value
         fruitless = 0 if error < 0.5 * best_error else fruitless + 1
         if np.isfinite(error) and error < best_error:
             best, best_error = w, error
+            quadratic.keep()
         late = deadline is not None and time.monotonic() > deadline
         if error <= tol or not np.isfinite(error) or 1e-6 * error - 1.0 > best_error or late or fruitless > PATIENCE:
             break
@@ -224,7 +172,7 @@ def _run(
 
 
 def _predict_and_correct(
-    quadratic: _Quadratic, s: _State, point: NDArray[np.intp], sign: Array, dual: Array, balance: float, mu: float,
+    quadratic: QuadraticTerm, s: _State, point: NDArray[np.intp], sign: Array, dual: Array, balance: float, mu: float,
     intercept: bool,
 ) -> bool:  # fmt: skip
     """One iteration on `s` in place; False when the factorisation or the step breaks down."""

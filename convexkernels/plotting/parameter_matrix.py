@@ -63,6 +63,9 @@ class ParameterMatrixDisplay:
             P = np.asarray(kernel.P)
             if names is None:
                 names = _default_names(P.shape[0], kernel.degree)
+            if kernel.center is not None and kernel.scale is not None:
+                places = zip(names, kernel.center, kernel.scale, strict=True)
+                names = [f"(({name} - {center:.3g})/{scale:.3g})" for name, center, scale in places]
             return cls(P, _monomial_labels(monomial_basis(len(names), kernel.degree, 0), names), [""])
         raise InvalidInputError(
             f"kernel must be a TessellatedKernel or a GeneralizedPolynomialKernel, got {type(kernel).__name__}."

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.losses.base import BoxDual
+from convexkernels.losses.interior_point import machine_on_factor
 
 __all__ = ["Envelope"]
+
+Array = NDArray[np.float64]
 
 
 class Envelope(OuterSolver):
@@ -26,12 +34,17 @@ class Envelope(OuterSolver):
         return None if len(problem.Y) == 1 else "it has several machines, whose squared norms do not add up to one"
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
-        return self._at(problem, None, 1e-2 * tol, deadline)
+        first = self._at(problem, None, 1e-2 * tol, deadline)
+        if first.upper - first.lower <= tol * abs(first.upper):
+            return first
+        V = problem.gram_set.envelope_factor()
+        dual = problem.loss.box_dual(problem.Y[0], problem.weights)
+        return first if V is None or dual is None else _better(first, self._on_factor(problem, V, dual, tol, deadline))
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         inner_tol = iterate.memory * 1e-2
         if inner_tol < 1e-13:
-            iterate.stalled = True
+            iterate.failed = True  # without rounding, one machine would have been enough
             return iterate
         return self._at(problem, iterate.witness, inner_tol, deadline)
 
@@ -43,3 +56,34 @@ class Envelope(OuterSolver):
         # At the vertex the same w is optimal, among many: K(theta) has rank one on it.
         found = problem.measure(theta, outer.alpha, K)
         return Iterate(theta, outer.alpha, found.upper, lower, memory=inner_tol, witness=outer.alpha)
+
+    def _on_factor(self, problem: Any, V: Array, dual: BoxDual, tol: float, deadline: float | None) -> Iterate:
+        """The same machine on ``K(E) = V V'``, where K(E) is so large that it has lost what matters.
+
+        The vertex is made of ``u = V'w``, which is an unknown of its own: formed from w it would be rounding.
+        """
+        w, u = machine_on_factor(V, dual, problem.loss.intercept, tol=1e-3 * tol, deadline=deadline)
+        alpha = problem.feasible(problem.loss.dual_variable(w, problem.Y[0])[None])
+        theta = np.outer(u, u) * (problem.gram_set.envelope()[0, 0] / max(float(u @ u), 1e-300))
+        K = problem.gram_set.gram(theta)
+        found = problem.measure(theta, alpha, K)
+        lower, _, _ = problem.lower_bound(found)
+        # K(theta) w is V u times w'V u / |u|^2, which rounding of w can have moved away from 1.
+        ratio = float(w @ (V @ u)) / max(float(u @ u), 1e-300)
+        if ratio > 1.0:
+            found = min(found, problem.measure(theta, alpha / ratio, K), key=_upper)
+        return Iterate(theta, found.alpha, found.upper, lower, memory=1e-2 * tol, witness=alpha)
+
+
+def _better(first: Iterate, second: Iterate) -> Iterate:
+    """The lower upper bound with the higher lower bound."""
+    upper, lower = min(first, second, key=_upper), max(first, second, key=_lower)
+    return replace(upper, lower=lower.lower, witness=lower.witness)
+
+
+def _upper(point: Any) -> float:
+    return float(point.upper)
+
+
+def _lower(iterate: Iterate) -> float:
+    return iterate.lower
