@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from convexkernels import ConcatenatedKernelRegressor, ConvexKernelsWarning, Matern, Polynomial
 from convexkernels.datasets import load_table
-from convexkernels.outer.concatenated_selection import PAPER_GRID
+from convexkernels.solvers.nonconvex.paths import PAPER_GRID
 
 OUTER = Matern(order=2)
 

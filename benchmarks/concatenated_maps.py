@@ -13,7 +13,8 @@ import argparse
 
 import numpy as np
 
-from convexkernels import ConcatenatedLearning, Interpolation, Polynomial
+from convexkernels import Concatenations, DecisionFunction, Interpolation, OuterLearning, Polynomial, TrainingValue
+from convexkernels.losses import fit
 from models.concatenated import MATERN, draw, error, test_grid
 
 SCALES = np.geomspace(0.02, 100.0, 60)
@@ -28,10 +29,11 @@ def at_maps(X, y):
     for i, s in enumerate(SCALES):
         for j, t in enumerate(SCALES):
             images = points * [s, t]
-            fit = Interpolation().solve(MATERN(images), y[:, None])
+            found = fit(Interpolation(), MATERN(images), y[None, :], np.ones(len(y)))
+            h = DecisionFunction.of_kernel(MATERN, images, found.W, found.b, single=True)
             # The linear map in the space of 1 + x'z: its squared norm is that of its matrix.
-            values[i, j] = fit.value + s * s + t * t
-            errors[i, j] = np.sqrt(np.mean((fit.predict(MATERN(grid * [s, t], images))[:, 0] - truth) ** 2))
+            values[i, j] = found.value + s * s + t * t
+            errors[i, j] = np.sqrt(np.mean((h.decision_function(grid * [s, t]) - truth) ** 2))
     return values, errors
 
 
@@ -44,8 +46,10 @@ def main(argv=None):
     print("|---|---|---|---|")
     for seed in range(options.draws):
         X, y = draw("h1", seed, 100)
-        problem = ConcatenatedLearning([MATERN, Polynomial(1)], Interpolation(), X, y, widths=2)
-        found = problem.solve(n_restarts=options.restarts, random_state=seed)
+        problem = OuterLearning(
+            Concatenations([MATERN, Polynomial(1)], widths=2), Interpolation(), TrainingValue(), X, y
+        )
+        found = problem.solve("restarts", restarts=options.restarts, random_state=seed)
         values, errors = at_maps(X, y)
         low, near = np.argmin(values), np.argmin(errors)
         cells = [

@@ -17,18 +17,20 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from convexkernels import (
-    ConcatenatedLearning,
+    Concatenations,
     ConvexKernelsWarning,
     Gaussian,
     Interpolation,
+    LeastSquares,
     Matern,
+    OuterLearning,
     Polynomial,
     TensorMatern,
+    TrainingValue,
 )
 from convexkernels.datasets import make_inverse_distance
-from convexkernels.outer import SquaredError
-from convexkernels.outer.concatenated_search import random_start
 from convexkernels.solvers.nonconvex.bfgs import Limits, descend
+from convexkernels.solvers.nonconvex.restarts import Restarts
 
 PAIRS = {
     "Matern o Polynomial(1)": [Matern(2), Polynomial(1)],
@@ -41,19 +43,26 @@ PAIRS = {
 
 def problem(layers, loss, m):
     X, y = make_inverse_distance(m, random_state=0)
-    return ConcatenatedLearning(layers, loss, X, y, widths=2, mu=1.0 if isinstance(loss, Interpolation) else 1e-3)
+    family = Concatenations(layers, widths=2, mu=1.0 if isinstance(loss, Interpolation) else 1e-3)
+    return OuterLearning(family, loss, TrainingValue(), X, y)
+
+
+def random_start(stated, seed):
+    """A chart around a random point, and its coordinates."""
+    chart = stated.gram_set.chart(stated.start(seed, 1))
+    return chart, chart.u
 
 
 def restarts():
     print("\n64 restarts, m = 100, D = 2, two processes (includes their start)")
     for name, layers in list(PAIRS.items())[:4]:
-        for label, loss in (("Int", Interpolation()), ("Reg", SquaredError(1e-3))):
+        for label, loss in (("Int", Interpolation()), ("Reg", LeastSquares(1e-3, intercept=False))):
             stated = problem(layers, loss, 100)
             began, cpu = time.perf_counter(), time.process_time()
-            solution = stated.solve(n_restarts=64, random_state=0, n_jobs=2)
+            solution = stated.solve(restarts=64, random_state=0, n_jobs=2)
             wall = time.perf_counter() - began
             began = time.process_time()
-            stated.solve(n_restarts=64, random_state=0)
+            stated.solve(restarts=64, random_state=0)
             cpu = time.process_time() - began
             print(
                 f"  {label} {name:<30} {wall:6.1f} s wall, {cpu:6.1f} s processor in one process, "
@@ -67,8 +76,8 @@ def gradient():
     with threadpool_limits(1):
         for m, repeats in ((100, 200), (1000, 9)):
             for name, layers in PAIRS.items():
-                stated = problem(layers, SquaredError(1e-3), m)
-                coordinates, u = random_start(stated, np.random.default_rng(0))
+                stated = problem(layers, LeastSquares(1e-3, intercept=False), m)
+                coordinates, u = random_start(stated, 0)
                 times = np.array([one_pair(stated, coordinates, u) for _ in range(repeats)])
                 value, both = np.median(times, axis=0)
                 print(f"  m = {m:<5} {name:<34} {1e3 * value:8.2f} ms, {both / value:.2f} times that with gradient")
@@ -87,8 +96,8 @@ def differences():
     print("\none descent, m = 100: adjoint gradient against finite differences of the same objective, one thread")
     with threadpool_limits(1):
         for name in ("Matern o Polynomial(1)", "Matern o Polynomial(2)", "Matern o Gaussian"):
-            stated = problem(PAIRS[name], SquaredError(1e-3), 100)
-            coordinates, u = random_start(stated, np.random.default_rng(1))
+            stated = problem(PAIRS[name], LeastSquares(1e-3, intercept=False), 100)
+            coordinates, u = random_start(stated, 1)
 
             def value(v, stated=stated, coordinates=coordinates):
                 return stated.evaluate(coordinates, v).value
@@ -97,7 +106,7 @@ def differences():
                 return stated.evaluate(coordinates, v).gradient()
 
             began = time.process_time()
-            ours = descend(lambda v, s=stated, c=coordinates: s.evaluate(c, v), u, Limits(1e-4))
+            *_, ours = descend(lambda v, s=stated, c=coordinates: s.evaluate(c, v), u, Limits(1e-4))
             times = [time.process_time() - began]
             ends = [ours.value]
             for jac in (slope, None):
@@ -117,8 +126,8 @@ def thousand():
     print("\nregression, m = 1000, 8 restarts")
     for name in ("Matern o Polynomial(1)", "Matern o Polynomial(2)", "Matern o Gaussian"):
         for size in (400, None):
-            stated = problem(PAIRS[name], SquaredError(1e-3), 1000)
-            solution = stated.solve(n_restarts=8, random_state=0, search_size=size)
+            stated = problem(PAIRS[name], LeastSquares(1e-3, intercept=False), 1000)
+            solution = stated.solve(Restarts(8, size, random_state=0))
             searched = "all points" if size is None else f"{size} points first"
             print(
                 f"  {name:<24} searched on {searched:<16} {solution.seconds:6.1f} s to {solution.value:.6g}, "

@@ -47,6 +47,7 @@ _HOME = {
     # losses
     "EpsilonInsensitive": "losses",
     "Hinge": "losses",
+    "Interpolation": "losses",
     "Logistic": "losses",
     "LeastSquares": "losses",
     "Loss": "losses",
@@ -58,14 +59,13 @@ _HOME = {
     "LeaveOneOut": "criteria",
     "TrainingValue": "criteria",
     "Concatenations": "families.curved",
+    "Restarts": "solvers.nonconvex.restarts",
     "Trees": "families.curved",
     "Widths": "families.curved",
     "SpectralMaps": "families.curved",
     "KernelMatching": "problems",
     "DecisionFunction": "problems",
     "Program": "problems",
-    "ConcatenatedLearning": "outer",
-    "Interpolation": "outer",
     "OuterSolution": "outer",
     # estimators
     "ConcatenatedKernelClassifier": "estimators",

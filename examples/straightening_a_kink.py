@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from convexkernels import ConcatenatedKernelInterpolator, Interpolation, Polynomial, TensorMatern
+from convexkernels import ConcatenatedKernelInterpolator, DecisionFunction, Interpolation, Polynomial, TensorMatern
 from convexkernels.datasets import inverse_distance
 from convexkernels.kernels import Concatenated, KernelMap
+from convexkernels.losses import fit
 from convexkernels.plotting.concatenated import (
     ErrorMapDisplay,
     GridTransformationDisplay,
@@ -34,8 +35,8 @@ def axis_aligned(X):
 
 def interpolant(kernel, X, y):
     """The interpolant of least norm for a fixed kernel."""
-    fit = Interpolation().solve(kernel(X), y[:, None])
-    return lambda T: fit.predict(kernel(T, X))[:, 0]
+    found = fit(Interpolation(), kernel(X), y[None, :], np.ones(len(y)))
+    return DecisionFunction.of_kernel(kernel, X, found.W, found.b, single=True).decision_function
 
 
 def error(f, truth):

@@ -31,18 +31,23 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from convexkernels import (
-    ConcatenatedLearning,
+    Concatenations,
     ConvexKernelsWarning,
+    DecisionFunction,
     Gaussian,
     Interpolation,
+    LeastSquares,
+    Loss,
     Matern,
+    OuterLearning,
     Polynomial,
     TensorMatern,
+    TrainingValue,
 )
 from convexkernels.datasets import inverse_distance, step
 from convexkernels.kernels import Kernel
-from convexkernels.outer import SquaredError
-from convexkernels.outer.concatenated_selection import PAPER_GRID, select_weights
+from convexkernels.losses import fit
+from convexkernels.solvers.nonconvex.paths import PAPER_GRID, select_weights
 
 SMOOTHING = 0.01
 NOISE = 0.01
@@ -117,11 +122,14 @@ def error(prediction: np.ndarray, function: str) -> float:
     return float(np.sqrt(np.mean((prediction - FUNCTIONS[function](test_grid())) ** 2)))
 
 
-def single_layer(
-    outer: Kernel, X: np.ndarray, y: np.ndarray, function: str, loss: Interpolation | SquaredError
-) -> float:
-    fit = loss.solve(outer(X), y[:, None])
-    return error(fit.predict(outer(test_grid(), X))[:, 0], function)
+def least_squares(lam: float) -> LeastSquares:
+    return LeastSquares(lam, intercept=False)
+
+
+def single_layer(outer: Kernel, X: np.ndarray, y: np.ndarray, function: str, loss: Loss) -> float:
+    found = fit(loss, outer(X), y[None, :], np.ones(len(y)))
+    h = DecisionFunction.of_kernel(outer, X, found.W, found.b, single=True)
+    return error(h.decision_function(test_grid()), function)
 
 
 def one_draw(table: int, pair: str, function: str, seed: int, size: Size) -> tuple[float, ...]:
@@ -131,26 +139,33 @@ def one_draw(table: int, pair: str, function: str, seed: int, size: Size) -> tup
     if table == 1:
         errors = [single_layer(outer, X, y, function, Interpolation())]
     else:  # the paper grants the single layer the lam that is best on the test grid
-        errors = [min(single_layer(outer, X, y, function, SquaredError(lam)) for lam in PAPER_GRID)]
+        errors = [min(single_layer(outer, X, y, function, least_squares(lam)) for lam in PAPER_GRID)]
     stationary = True
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvexKernelsWarning)
         for inner in inners.values():
-            problem = ConcatenatedLearning([outer, inner], Interpolation(), X, y, widths=2)
+            problem = OuterLearning(Concatenations([outer, inner], widths=2), Interpolation(), TrainingValue(), X, y)
             if table == 2:
                 problem = with_chosen_weights(problem, size, seed)
-            solution = problem.solve(n_restarts=size.n_restarts, random_state=seed)
+            solution = problem.solve("restarts", restarts=size.n_restarts, random_state=seed)
             stationary &= solution.status.is_success
             errors.append(error(solution.decision_function(test_grid()), function))
     return (*errors, float(stationary))
 
 
-def with_chosen_weights(problem: ConcatenatedLearning, size: Size, seed: int) -> ConcatenatedLearning:
+def weighed(problem: OuterLearning, lam: float, mu: float) -> OuterLearning:
+    family: Concatenations = problem.family
+    return problem.with_loss(least_squares(lam), family.with_mu(mu))
+
+
+def with_chosen_weights(problem: OuterLearning, size: Size, seed: int) -> OuterLearning:
     if size.choice == "printed":
-        return problem.with_parameters(SquaredError(min(size.grid)), min(size.grid))
-    how = {"n_splits": size.n_splits, "n_restarts": min(size.n_restarts, 8), "random_state": seed}
-    chosen = select_weights(problem, SquaredError, size.grid, size.grid, **how)
-    return problem.with_parameters(SquaredError(chosen.lam), chosen.mu)
+        return weighed(problem, min(size.grid), min(size.grid))
+    n_restarts = min(size.n_restarts, 8)
+    chosen = select_weights(
+        problem, weighed, size.grid, size.grid, n_splits=size.n_splits, n_restarts=n_restarts, seed=seed
+    )
+    return weighed(problem, chosen.lam, chosen.mu)
 
 
 def run_table(table: int, size: Size) -> dict[tuple[str, str], np.ndarray]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels import ConcatenatedLearning, Interpolation, LeastSquares, Matern
+from convexkernels import Concatenations, Interpolation, LeastSquares, Matern, OuterLearning, TrainingValue
 from convexkernels.checking import Verdict, richardson_derivative
-from convexkernels.outer.outermost import as_outermost
+from convexkernels.losses import fit
 from proofs_check.concatenated_formulas import (
     Layer,
     chain,
@@ -47,18 +47,16 @@ def regression(n_layers: int, left_out: int = 0) -> Learning:
     return Learning(n_layers, loss, lambda Q, y: regression_energy(Q, y, LAM), left_out)
 
 
-def problem_for(learning: Learning, layers: list[Layer], X: Array, y: Array) -> ConcatenatedLearning:
+def problem_for(learning: Learning, layers: list[Layer], X: Array, y: Array) -> OuterLearning:
     """The library's problem with the kernels, widths and weights of given inner layers f_L, ..., f_2."""
     outermost_first = layers[::-1]
-    return ConcatenatedLearning(
+    family = Concatenations(
         [Matern(order=2), *[layer.kernel for layer in outermost_first]],
-        learning.loss,
-        X,
-        y,
         widths=[layer.a.size for layer in outermost_first],
         weights=[layer.a for layer in outermost_first],
         mu=MU,
     )
+    return OuterLearning(family, learning.loss, TrainingValue(), X, y)
 
 
 def measure_learned(learning: Learning, rng: Generator) -> Verdict:
@@ -85,11 +83,11 @@ def measure_learned(learning: Learning, rng: Generator) -> Verdict:
         point.insert(0, c)
         Z = layer(Z)
     problem = problem_for(learning, layers, X, y)
-    found = problem.machine(tuple(point))
-    Q = problem.layers[0](Z)
+    found = problem.train(np.concatenate([c.ravel() for c in point]))
+    Q = Matern(order=2)(Z)
     expected = learning.energy(Q, y)
     # The slope of the Matern kernel of order 2 is below 1; d V = -lam w'dQ w.
-    w = found.coefficients[:, 0]
+    w = found.W[0]
     moved = 2.0 * 7.0 * (drift + EPS * 8.0) * float(w @ w) + 8.0 * 7.0 * EPS * float(np.linalg.cond(Q)) * abs(expected)
     witness: dict[str, Any] = {"X": X, "y": y, "value": found.value, "direct": expected}
     for index, layer in enumerate(layers):
@@ -100,7 +98,7 @@ def measure_learned(learning: Learning, rng: Generator) -> Verdict:
 
 def library_regression(Q: Array, y: Array, lam: float) -> float:
     """Value of the outermost layer that the library fits to least squares."""
-    return as_outermost(LeastSquares(lam, intercept=False)).solve(Q.copy(), y[:, None]).value
+    return fit(LeastSquares(lam, intercept=False), Q, y[None, :], np.ones(len(y))).value
 
 
 # ---- derivatives of (Int) and (Reg)
@@ -112,9 +110,8 @@ def whole_gradient(evaluation: Any) -> Array:
 
 def gradient_with_fixed_images(evaluation: Any) -> Array:
     """The derivative of the norms alone, as if Q did not depend on the coefficients."""
-    problem = evaluation.problem
-    still = np.zeros_like(evaluation.images)
-    return np.asarray(problem.stack.adjoint(evaluation.coordinates, evaluation.passes, still, problem.mu))
+    at = evaluation.at
+    return np.asarray(at.stack.adjoint(at.coordinates, at.passes, np.zeros_like(at.images), at.family.mu))
 
 
 def direct_value(learning: Learning, layers: list[Layer], X: Array, y: Array, point: tuple[Array, ...]) -> Array:
@@ -136,16 +133,17 @@ def measure_derivative(subject: tuple[Learning, Callable[[Any], Array]], rng: Ge
     layers = chain(rng, learning.n_layers, X)[:-1]
     problem = problem_for(learning, layers, X, y)
     rough = tuple(rng.standard_normal((7, layer.a.size)) for layer in layers[::-1])
-    coordinates, u = problem.stack.coordinates_at(rough)
+    chart = problem.gram_set.chart(np.concatenate([c.ravel() for c in rough]))
+    u = chart.u
     direction = rng.standard_normal(u.size)
     direction /= float(np.linalg.norm(direction))
 
     def along(t: float) -> tuple[float, float]:
-        value, rounding = direct_value(learning, layers, X, y, coordinates.coefficients(u + t * direction))
+        value, rounding = direct_value(learning, layers, X, y, chart.coordinates.coefficients(u + t * direction))
         return float(value), float(rounding)
 
     slope, error = richardson_derivative(along, 0.02)
-    slopes = gradient(problem.evaluate(coordinates, u))
+    slopes = gradient(problem.evaluate(chart, u))
     claimed = float(slopes @ direction)
     error += EPS * u.size * float(np.abs(slopes) @ np.abs(direction)) * 8.0 + along(0.0)[1]
     witness = {"X": X, "y": y, "u": u, "direction": direction, "slope": slope, "claimed": claimed}

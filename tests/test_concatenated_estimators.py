@@ -1,6 +1,8 @@
 """The concatenated estimators: what they learn, cross-validation, and refusals."""
 
 import pickle
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -14,18 +16,19 @@ from convexkernels import (
     ConcatenatedKernelClassifier,
     ConcatenatedKernelInterpolator,
     ConcatenatedKernelRegressor,
+    Concatenations,
     ConvexKernelsWarning,
     Gaussian,
     InvalidInputError,
     Matern,
     Polynomial,
+    Restarts,
     Status,
     TensorMatern,
 )
 from convexkernels.exceptions import NotDifferentiableError
-from convexkernels.outer.concatenated_selection import PAPER_GRID
-
-QUICK = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
+from convexkernels.losses import EpsilonInsensitive
+from convexkernels.solvers.nonconvex.paths import PAPER_GRID
 
 
 def kinked(m=80, seed=0):
@@ -48,13 +51,19 @@ def test_interpolator_meets_the_values_and_beats_the_single_layer():
 @pytest.mark.parametrize("layers", [[Matern(2), Polynomial(1)], [Gaussian(1.0), Matern(2), Polynomial(1)]])
 def test_transform_gives_the_inner_images_of_the_deep_kernel(layers):
     X, y = kinked(40)
-    model = ConcatenatedKernelRegressor(layers, widths=(2, 3)[: len(layers) - 1], lam=0.01, mu=0.01, n_restarts=1)
+    model = ConcatenatedKernelRegressor(
+        Concatenations(layers, widths=(2, 3)[: len(layers) - 1]), lam=0.01, mu=0.01, n_restarts=1, random_state=0
+    )
     images = model.fit(X, y).transform(X)
     assert images.shape == (40, 2)
     assert np.allclose(model.kernel_(X), layers[0](images))
-    peer = model.machine_.coefficients
-    ridge = np.linalg.solve(model.kernel_(X) + 0.01 * np.eye(40), (y - y.mean()) / y.std())
-    assert np.allclose(peer[:, 0], ridge, rtol=1e-5, atol=1e-6 * np.abs(ridge).max())
+    function = model.solution_.function
+    assert function.support.size == 40
+    coefficients = function.W[0]
+    X = model.solution_.problem.X
+    y = model.solution_.problem.Y[0]
+    ridge = np.linalg.solve(model.kernel_(X) + 0.01 * np.eye(40), y)
+    assert np.allclose(coefficients, ridge, rtol=1e-5, atol=1e-6 * np.abs(ridge).max())
 
 
 def test_cross_validation_chooses_from_the_grid_and_reports_every_risk():
@@ -78,9 +87,10 @@ def test_default_grid_spans_the_one_of_the_paper_and_stronger_weights():
 
 def test_large_tables_are_searched_on_a_sample():
     X, y = kinked(300)
-    model = ConcatenatedKernelRegressor(lam=1e-3, mu=[1e-3, 1e-2], n_restarts=3, search_size=60, random_state=0)
+    model = ConcatenatedKernelRegressor(lam=1e-3, mu=[1e-3, 1e-2], n_restarts=Restarts(3, 60), random_state=0)
     model.fit(X, y)
-    assert model.machine_.coefficients.shape == (300, 1)
+    assert model.solution_.theta.shape == (600,)
+    assert model.solution_.restarts.shape == (3,)
     T, t = kinked(500, seed=1)
     assert r2_score(t, model.predict(T)) > 0.98
 
@@ -116,8 +126,8 @@ def test_epsilon_insensitive_regression_ignores_outliers():
     noisy[::10] += 20.0
     options = {"lam": 0.05, "mu": 1e-2, "n_restarts": 2, "random_state": 0, "normalize_y": False}
     errors = []
-    for loss in ("epsilon_insensitive", "squared"):
-        model = ConcatenatedKernelRegressor(loss=loss, epsilon=0.01, **options).fit(X, noisy)
+    for loss in (EpsilonInsensitive(epsilon=0.01), "squared"):
+        model = ConcatenatedKernelRegressor(loss=loss, **options).fit(X, noisy)
         errors.append(np.median(np.abs(model.predict(X) - y)))
     assert errors[0] < 0.5 * errors[1]
 
@@ -154,7 +164,10 @@ def test_several_outputs_and_a_pipeline_and_pickle():
         (ConcatenatedKernelRegressor(cv=1), "cv must be a whole number >= 2"),
         (ConcatenatedKernelRegressor(cv=50), "cv is 50, but there are only 20 points"),
         (ConcatenatedKernelRegressor([Matern(2)], lam=1.0, mu=1.0), "at least two kernels"),
-        (ConcatenatedKernelRegressor(widths=0, lam=1.0, mu=1.0), "widths must be a whole number >= 1"),
+        (
+            ConcatenatedKernelRegressor(Concatenations([Matern(2), Matern(2)], widths=0)),
+            "widths must be a whole number",
+        ),
         (ConcatenatedKernelRegressor(loss="huber"), "loss must be 'squared' or 'epsilon_insensitive'"),
         (ConcatenatedKernelRegressor(n_restarts=0, lam=1.0, mu=1.0), "n_restarts must be a whole number >= 1"),
         (ConcatenatedKernelInterpolator(mu=0.0), "mu must be a finite number > 0"),
@@ -183,9 +196,14 @@ def test_interpolator_names_conflicting_rows():
         ConcatenatedKernelInterpolator().fit(X, y)
 
 
-def test_time_limit_warns_and_still_predicts():
+def test_the_choice_of_weights_lies_inside_the_time_limit():
     X, y = kinked(60)
-    model = ConcatenatedKernelRegressor(lam=1e-3, mu=1e-3, n_restarts=2, max_time=0.0, random_state=0)
-    with pytest.warns(ConvexKernelsWarning, match="time limit"):
+    model = ConcatenatedKernelRegressor(n_restarts=2, max_time=0.2, random_state=0)
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvexKernelsWarning)
         model.fit(X, y)
+    assert time.process_time() - began < 2.0
+    assert np.isinf(model.selection_.risks).any()  # it had no time for all of them
+    assert model.lam_ in model.selection_.lams
     assert np.isfinite(model.predict(X)).all()

@@ -3,10 +3,20 @@
 import numpy as np
 import pytest
 
-from convexkernels import Gaussian, InvalidInputError, Linear, Matern, Polynomial, TensorMatern
+from convexkernels import (
+    Concatenations,
+    Gaussian,
+    InvalidInputError,
+    LeastSquares,
+    Linear,
+    Matern,
+    OuterLearning,
+    Polynomial,
+    TensorMatern,
+    TrainingValue,
+)
 from convexkernels.exceptions import NotDifferentiableError
-from convexkernels.outer import ConcatenatedLearning, Interpolation, SquaredError
-from convexkernels.outer.concatenated_search import random_start
+from convexkernels.losses import Interpolation
 
 STACKS = {
     "affine inner": ([Matern(2), Polynomial(1)], 2),
@@ -17,7 +27,7 @@ STACKS = {
     "four layers": ([Gaussian(0.7), Matern(2.5), Polynomial(2), Matern(2)], (1, 3, 2)),
 }
 # The nugget keeps round-off of nearly singular interpolation below what finite differences resolve.
-LOSSES = {"interpolation": Interpolation(nugget=1e-6), "least squares": SquaredError(0.05)}
+LOSSES = {"interpolation": Interpolation(nugget=1e-6), "least squares": LeastSquares(0.05, intercept=False)}
 
 
 def draw(m=18, n=2, outputs=None, seed=0):
@@ -26,8 +36,18 @@ def draw(m=18, n=2, outputs=None, seed=0):
     return X, rng.normal(size=m if outputs is None else (m, outputs))
 
 
+def squared(lam):
+    return LeastSquares(lam, intercept=False)
+
+
+def stated(layers, loss, X, y, **options):
+    return OuterLearning(Concatenations(layers, **options), loss, TrainingValue(), X, y)
+
+
 def start(problem, seed=1):
-    return random_start(problem, np.random.default_rng(seed))
+    """A chart around a random point, and its coordinates."""
+    chart = problem.gram_set.chart(problem.start(seed, 1))
+    return chart, chart.u
 
 
 def taylor_slopes(problem, coordinates, u, seed=2):
@@ -46,7 +66,7 @@ def taylor_slopes(problem, coordinates, u, seed=2):
 def test_gradient_is_second_order_exact_in_every_layer(name, loss):
     layers, widths = STACKS[name]
     X, y = draw(outputs=2)
-    problem = ConcatenatedLearning(layers, LOSSES[loss], X, y, widths=widths, mu=0.3)
+    problem = stated(layers, LOSSES[loss], X, y, widths=widths, mu=0.3)
     coordinates, u = start(problem)
     assert taylor_slopes(problem, coordinates, u) == pytest.approx([2.0] * 3, abs=0.1)
 
@@ -56,7 +76,7 @@ def test_gradient_agrees_with_central_differences_coordinate_by_coordinate(name)
     layers, widths = STACKS[name]
     X, y = draw(m=10)
     mu = 0.1 + np.arange(len(layers) - 1)
-    problem = ConcatenatedLearning(layers, SquaredError(0.1), X, y, widths=widths, mu=mu)
+    problem = stated(layers, squared(0.1), X, y, widths=widths, mu=mu)
     coordinates, u = start(problem)
     step = 1e-5
     numeric = [
@@ -71,7 +91,7 @@ def test_gradient_agrees_with_central_differences_coordinate_by_coordinate(name)
 def test_gradient_with_repulsion_and_weighted_inner_kernels(options):
     X, y = draw()
     layers = [Matern(2), Gaussian(0.5), Polynomial(2)]
-    problem = ConcatenatedLearning(layers, SquaredError(0.1), X, y, widths=(2, 3), mu=0.2, **options)
+    problem = stated(layers, squared(0.1), X, y, widths=(2, 3), mu=0.2, **options)
     coordinates, u = start(problem)
     assert taylor_slopes(problem, coordinates, u) == pytest.approx([2.0] * 3, abs=0.1)
 
@@ -82,16 +102,16 @@ def test_value_is_the_printed_objective_of_the_coefficients(name):
     layers, widths = STACKS[name]
     X, y = draw()
     lam, mu = 0.07, 0.4
-    problem = ConcatenatedLearning(layers, SquaredError(lam), X, y, widths=widths, mu=mu)
+    problem = stated(layers, squared(lam), X, y, widths=widths, mu=mu)
     coordinates, u = start(problem)
-    point = coordinates.coefficients(u)
+    point = coordinates.point(u)
     kernel = problem.kernel(point)
     norms = sum(np.sum(f.coefficients * (f.kernel(f.centres) @ f.coefficients)) for f in kernel.maps)
     Q = kernel(X)
     b = np.linalg.solve(Q + lam * np.eye(len(X)), y)
     regression = lam * b @ Q @ b + mu * norms + np.sum((Q @ b - y) ** 2)
     assert problem.evaluate(coordinates, u).value == pytest.approx(regression, rel=1e-8)
-    interpolation = ConcatenatedLearning(layers, LOSSES["interpolation"], X, y, widths=widths)
+    interpolation = stated(layers, LOSSES["interpolation"], X, y, widths=widths)
     value = interpolation.evaluate(coordinates, u).value
     Q += 1e-6 * np.mean(np.diag(Q)) * np.eye(len(X))
     assert value == pytest.approx(y @ np.linalg.solve(Q, y) + norms, rel=1e-6)
@@ -102,9 +122,9 @@ def test_weights_are_those_of_the_matrix_valued_kernel():
     X, y = draw(m=8)
     a = np.array([0.25, 4.0])
     inner = Matern(2)
-    problem = ConcatenatedLearning([Gaussian(1.0), inner], SquaredError(1.0), X, y, weights=[a], mu=1.0)
+    problem = stated([Gaussian(1.0), inner], squared(1.0), X, y, weights=[a], mu=1.0)
     coordinates, u = start(problem)
-    images = problem.kernel(coordinates.coefficients(u)).images(X)
+    images = problem.kernel(coordinates.point(u)).images(X)
     norm = np.sum(images * np.linalg.solve(inner(X), images) / a)
     b = np.linalg.solve(Gaussian(1.0)(images) + np.eye(8), y)
     assert problem.evaluate(coordinates, u).value == pytest.approx(y @ b + norm, rel=1e-7)
@@ -112,19 +132,18 @@ def test_weights_are_those_of_the_matrix_valued_kernel():
 
 def test_repulsion_is_the_printed_sum():
     X, y = draw(m=9)
-    coordinates, u = start(ConcatenatedLearning([Matern(2), Polynomial(1)], SquaredError(1.0), X, y))
+    coordinates, u = start(stated([Matern(2), Polynomial(1)], squared(1.0), X, y))
     values = [
-        ConcatenatedLearning([Matern(2), Polynomial(1)], SquaredError(1.0), X, y, repulsion=r).evaluate(coordinates, u)
-        for r in (0.0, 0.3)
+        stated([Matern(2), Polynomial(1)], squared(1.0), X, y, repulsion=r).evaluate(coordinates, u) for r in (0.0, 0.3)
     ]
-    g = values[0].images
+    g = values[0].at.images
     pairs = [1 / np.tanh(np.sum((g[i] - g[j]) ** 2)) for i in range(9) for j in range(i)]
     assert values[1].value - values[0].value == pytest.approx(0.3 * sum(pairs), rel=1e-10)
 
 
 def test_affine_inner_kernel_has_three_unknowns_per_output_in_the_plane():
     X, y = draw(m=40)
-    problem = ConcatenatedLearning([Matern(2), Polynomial(1)], Interpolation(), X, y)
+    problem = stated([Matern(2), Polynomial(1)], Interpolation(), X, y)
     assert start(problem)[1].size == 3 * 2
 
 
@@ -132,20 +151,21 @@ def test_affine_inner_kernel_has_three_unknowns_per_output_in_the_plane():
 def test_new_whitening_describes_the_same_functions(name):
     layers, widths = STACKS[name]
     X, y = draw()
-    problem = ConcatenatedLearning(layers, SquaredError(0.1), X, y, widths=widths)
+    problem = stated(layers, squared(0.1), X, y, widths=widths)
     coordinates, u = start(problem)
-    again, v = problem.stack.coordinates_at(coordinates.coefficients(u))
+    again = problem.gram_set.chart(coordinates.point(u))
+    v = again.u
     first, second = problem.evaluate(coordinates, u), problem.evaluate(again, v)
-    assert np.allclose(first.images, second.images, atol=1e-5)
+    assert np.allclose(first.at.images, second.at.images, atol=1e-5)
     assert first.value == pytest.approx(second.value, rel=1e-5)
     T = np.random.default_rng(4).uniform(-1, 1, (7, 2))
-    images = [problem.kernel(c.coefficients(w)).images(T) for c, w in ((coordinates, u), (again, v))]
+    images = [problem.kernel(c.point(w)).images(T) for c, w in ((coordinates, u), (again, v))]
     assert np.allclose(*images, atol=1e-4)
 
 
 def test_several_outputs_with_one_repeated_twice_count_it_twice():
     X, y = draw()
-    problems = [ConcatenatedLearning([Matern(2), Polynomial(2)], SquaredError(0.1), X, Y, mu=1e-9) for Y in
+    problems = [stated([Matern(2), Polynomial(2)], squared(0.1), X, Y, mu=1e-9) for Y in
                 (y, np.column_stack([y, y]))]  # fmt: skip
     coordinates, u = start(problems[0])
     one, two = (p.evaluate(coordinates, u) for p in problems)
@@ -155,17 +175,18 @@ def test_several_outputs_with_one_repeated_twice_count_it_twice():
 
 def test_rotating_the_images_of_a_radial_outer_kernel_changes_nothing():
     X, y = draw()
-    problem = ConcatenatedLearning([Matern(2), Polynomial(2)], SquaredError(0.1), X, y)
+    problem = stated([Matern(2), Polynomial(2)], squared(0.1), X, y)
     coordinates, u = start(problem)
     c, s = np.cos(0.7), np.sin(0.7)
-    rotated = (coordinates.split(u)[0] @ np.array([[c, -s], [s, c]])).ravel()
+    rotated = (coordinates.coordinates.split(u)[0] @ np.array([[c, -s], [s, c]])).ravel()
     assert problem.evaluate(coordinates, rotated).value == pytest.approx(problem.evaluate(coordinates, u).value)
 
 
 def build(**changes):
     X, y = draw()
-    arguments = {"layers": [Matern(2), Polynomial(1)], "loss": SquaredError(0.1), "X": X, "y": y} | changes
-    return ConcatenatedLearning(**arguments)
+    arguments = {"layers": [Matern(2), Polynomial(1)], "loss": squared(0.1), "X": X, "y": y} | changes
+    problem = [arguments.pop(name) for name in ("layers", "loss", "X", "y")]
+    return stated(*problem, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +214,7 @@ def test_refuses_by_name_and_value(changes, message):
 @pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
 def test_refuses_weights_of_the_outer_norm_that_are_not_positive(lam):
     with pytest.raises(InvalidInputError, match="lam must be a finite number > 0"):
-        SquaredError(lam)
+        squared(lam)
 
 
 def test_kinked_kernels_are_refused_except_innermost():
@@ -211,4 +232,4 @@ def test_interpolation_names_conflicting_rows_and_merges_agreeing_ones():
     y[7] = y[3]
     problem = build(X=X, y=y, loss=Interpolation())
     assert np.array_equal(problem.X, np.delete(X, 7, axis=0))
-    build(X=X, y=y + np.arange(12), loss=SquaredError(1.0))
+    build(X=X, y=y + np.arange(12), loss=squared(1.0))

@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_whole_number
 
-__all__ = ["Rows", "check_classes", "held_out_blocks", "split_rows", "spread_sample", "three_parts"]
+__all__ = [
+    "Rows",
+    "check_classes",
+    "held_out_blocks",
+    "split_rows",
+    "spread_folds",
+    "spread_sample",
+    "three_parts",
+]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -118,3 +126,14 @@ def spread_sample(Y: Array, size: int, rng: np.random.Generator) -> Rows:
     if representatives.size <= size // 4:
         chosen = np.concatenate([chosen, representatives])
     return np.unique(chosen)
+
+
+def spread_folds(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
+    """Training and validation rows of every fold: neighbours in the order of the targets go to different folds."""
+    m = Y.shape[1]
+    labels = np.empty(m, dtype=np.intp)
+    order = np.lexsort((rng.random(m), *Y))
+    for at in range(0, m, folds):
+        block = order[at : at + folds]
+        labels[block] = rng.permutation(folds)[: block.size]
+    return [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(folds)]

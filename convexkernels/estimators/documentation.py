@@ -80,6 +80,18 @@ search : TreeSearch, optional
     Method, first lam, steps, restarts and checkpoint of the search.
 warm_start : bool
     Continue from the weights of the last fit where the tree is the same.
+layers : list of Kernel or Concatenations, optional
+    K_1, ..., K_L, outermost first: ``[Matern(2), Polynomial(1)]``, the default, is Matern o Poly, whose inner map is
+    affine. All but the last have to be differentiable. A :class:`convexkernels.Concatenations` says more: widths and
+    matrix-valued kernels of the layers, repulsion of their images; its `mu` is replaced.
+cv : int, >= 2
+    Number of folds.
+normalize_y : bool
+    Whether targets are centered and scaled to unit variance first. The paper leaves them alone.
+n_restarts : int, >= 1, or Restarts
+    Starts of the search: the identity and random inner maps. The best objective is kept. With more than 400 rows,
+    weights of norms and starts are searched on 400 of them, and the best inner map is continued on all;
+    ``convexkernels.Restarts(n_restarts, search_size, max_steps)`` has other numbers.
 max_time : float, > 0, optional
     Seconds after which the best kernel so far is kept, with its certificate and a warning.
 verbose : bool
@@ -156,6 +168,38 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
 A step of the search costs O(size^3); the final function O(m^3) time, which `max_time` does not count, and three m x m
 matrices. A search is not convex: its end is stationary at best.
 """,
+    # concatenations
+    "weights_of_norms": """
+lam, mu : float, list of float or None
+    Weights of ``|f_1|^2`` and of ``sum_l |f_l|^2``. Lists are cross-validated, which may take half of `max_time`; of
+    the pairs the one with the least held-out loss is taken (the paper says "smallest function value", which would
+    always be the smallest pair). None is the list ``2^(1 - 2t)`` for t = -2, 0, 2, ..., 10; the paper has
+    t = 1, ..., 10.
+tol : float, > 0
+    Relative gradient at which the answer counts as stationary.
+""",
+    "concatenated_chosen": """
+lam_, mu_ : float
+    The weights that were used.
+selection_ : Selection or None
+    Validation risks of all pairs, when there was a choice.
+""",
+    "concatenated_fitted": """
+kernel_ : Concatenated
+    The learned deep kernel, usable in any kernel machine.
+solution_ : Solution
+    With the stationarity certificate; the problem is not convex, so nothing says that no better answer exists. Its
+    ``function`` has the coefficients of the outermost layer.
+scaling_ : Scaling
+    Features stay as they are.
+targets_ : Targets
+    How targets are encoded.
+n_iter_ : int
+    Steps of all starts together.
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    When the features have names that are all text.
+""",
     # cells
     "cell_tol": """
 tol : float, > 0
@@ -204,7 +248,7 @@ def documented(cls: Estimator) -> Estimator:
     """
     text = inspect.cleandoc(cls.__doc__ or "")
     while names := set(re.findall(r"\{([a-z]\w*)\}", text, flags=re.IGNORECASE)):
-        for name in names:
+        for name in sorted(names, key=lambda name: name == "parameters"):  # last: it stands for what is not said
             words = _parameters(cls, text) if name == "parameters" else _SHARED[name]
             text = text.replace(f"{{{name}}}", words.strip())
     cls.__doc__ = text

@@ -1,13 +1,5 @@
-"""Non-convex outer loops around convex inner programs; their answers are stationary, never proven optimal."""
+"""The answer of searches that have not moved to the driver yet."""
 
-from convexkernels.outer.concatenated import ConcatenatedLearning
-from convexkernels.outer.outermost import InnerProgram, Interpolation, SquaredError
 from convexkernels.outer.solution import OuterSolution
 
-__all__ = [
-    "ConcatenatedLearning",
-    "InnerProgram",
-    "Interpolation",
-    "OuterSolution",
-    "SquaredError",
-]
+__all__ = ["OuterSolution"]

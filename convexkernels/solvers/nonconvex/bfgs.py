@@ -22,6 +22,8 @@ LARGEST_DENSE = 300
 MEMORY = 20
 SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9
+# The square of a smaller product of step and change underflows.
+LEAST_CURVATURE = 1e-150
 
 
 class Evaluation(Protocol):
@@ -194,7 +196,8 @@ def _step(
             found = _line_search(evaluate, point, value, direction, slope, first, max_trials)
             if found is not None:
                 step, change = found[0] - point, found[2] - gradient
-                if step @ change > 1e-12 * np.linalg.norm(step) * np.linalg.norm(change):
+                least = max(1e-12 * float(np.linalg.norm(step) * np.linalg.norm(change)), LEAST_CURVATURE)
+                if step @ change > least:
                     model.update(step, change)
                 return found
         model.reset()

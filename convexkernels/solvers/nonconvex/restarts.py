@@ -18,7 +18,18 @@ from convexkernels.solvers.nonconvex.bfgs import Limits
 from convexkernels.solvers.nonconvex.quasi_newton import descents
 from convexkernels.validation import check_whole_number
 
-__all__ = ["COARSE_STALL", "Found", "Restarts", "Start", "descended", "rounds", "seed_of", "starts_of"]
+__all__ = [
+    "COARSE_STALL",
+    "Found",
+    "Restarts",
+    "Start",
+    "descended",
+    "objective",
+    "rounds",
+    "sampled",
+    "seed_of",
+    "starts_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -115,10 +126,10 @@ class _Search:
         seed = seed_of(settings.random_state)
         starts = starts_of(settings.n_restarts, seed)
         given = [Start(settings.n_restarts + k, theta=problem.check(theta)) for k, theta in enumerate(settings.initial)]
-        if settings.search_size is None or problem.m <= settings.search_size:
+        rows = _sampled_rows(problem, settings.search_size, seed)
+        if rows is None:
             yield from self._both_rounds([*starts, *given], whole=True)
             return
-        rows = spread_sample(problem.Y, settings.search_size, np.random.default_rng(seed))
         small, best = problem.on_rows(rows), np.inf
         for found, _ in rounds(small, starts, self.limits, settings.n_jobs):
             self._count(found)
@@ -126,7 +137,7 @@ class _Search:
             theta, value = problem.joined(problem.gram_set.extend(z, rows), log_lam), np.inf
             if found.value < best:  # values of the sample do not compare with those of all rows
                 best, point = found.value, theta
-                value = _value(problem, theta)
+                value = objective(problem, theta)
             stopped = found.status if found.status is Status.INTERRUPTED else None
             yield Iterate(theta, None, value, memory=self, status=stopped)
         yield from self._both_rounds([Start(0, theta=point), *given], whole=False)
@@ -197,12 +208,24 @@ def starts_of(count: int, seed: int) -> list[Start]:
     return [Start(k, child) for k, child in enumerate(np.random.SeedSequence(seed_of(seed)).spawn(count))]
 
 
+def sampled(problem: Any, size: int | None, seed: int) -> Any:
+    """The problem on about `size` rows, spread evenly over the targets, or itself if it is not larger."""
+    rows = _sampled_rows(problem, size, seed)
+    return problem if rows is None else problem.on_rows(rows)
+
+
+def _sampled_rows(problem: Any, size: int | None, seed: int) -> NDArray[np.intp] | None:
+    if size is None or problem.m <= size:
+        return None
+    return spread_sample(problem.Y, size, np.random.default_rng(seed))
+
+
 def seed_of(random_state: Any) -> int:
     """A seed from whatever NumPy accepts as `random_state`."""
     return int(np.random.default_rng(random_state).integers(2**63 - 1))
 
 
-def _value(problem: Any, theta: Array) -> float:
+def objective(problem: Any, theta: Array) -> float:
     """The objective at a point."""
     z, log_lam = problem.split(theta)
     chart = problem.gram_set.chart(z)
