@@ -66,7 +66,6 @@ _HOME = {
     "KernelMatching": "problems",
     "DecisionFunction": "problems",
     "Program": "problems",
-    "OuterSolution": "outer",
     # estimators
     "ConcatenatedKernelClassifier": "estimators",
     "ConcatenatedKernelInterpolator": "estimators",
