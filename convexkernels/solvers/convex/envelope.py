@@ -35,7 +35,7 @@ class Envelope(OuterSolver):
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         first = self._at(problem, None, 1e-2 * tol, deadline)
-        if first.upper - first.lower <= tol * abs(first.upper):
+        if -1e-9 * abs(first.upper) <= first.upper - first.lower <= tol * abs(first.upper):
             return first
         V = problem.gram_set.envelope_factor()
         dual = problem.loss.box_dual(problem.Y[0], problem.weights)
@@ -76,9 +76,14 @@ class Envelope(OuterSolver):
 
 
 def _better(first: Iterate, second: Iterate) -> Iterate:
-    """The lower upper bound with the higher lower bound."""
+    """The lower upper bound with the higher lower bound; the second alone where rounding made them cross.
+
+    With no memory: what neither of them proves, a more exact machine on the same matrix does not prove either.
+    """
     upper, lower = min(first, second, key=_upper), max(first, second, key=_lower)
-    return replace(upper, lower=lower.lower, witness=lower.witness)
+    if upper.upper < lower.lower:
+        upper = lower = second
+    return replace(upper, lower=lower.lower, witness=lower.witness, memory=0.0)
 
 
 def _upper(point: Any) -> float:
