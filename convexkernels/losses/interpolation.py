@@ -107,7 +107,7 @@ class Interpolation(Loss):
         solved = dpotrs(factor, right, lower=1)[0]
         for _ in range(REFINEMENTS):
             left = right - inner @ solved
-            if not np.abs(left).max(initial=0.0) > 1e-15 * np.abs(right).max(initial=0.0):
+            if not np.abs(left).max(initial=0.0) > 1e-13 * np.abs(right).max(initial=0.0):
                 break
             solved = solved + dpotrs(factor, left, lower=1)[0]
         alpha[:, counted] = solved.T
