@@ -24,6 +24,7 @@ from convexkernels import (
     MultipleKernelSVR,
     OverlappingCover,
     RandomChunks,
+    Restarts,
     Status,
     TessellatedRidge,
     TessellatedSVC,
@@ -280,7 +281,7 @@ def test_rows_are_sorted_by_all_columns(X):
         TessellatedSVR(tol=1e-2),
         MultipleKernelRidge(tol=1e-2),
         MultipleKernelSVR(tol=1e-2),
-        ConcatenatedKernelRegressor(n_restarts=1, lam=0.1, mu=0.1, max_iter=30),
+        ConcatenatedKernelRegressor(n_restarts=Restarts(1, max_steps=30), lam=0.1, mu=0.1),
     ],
     ids=lambda learner: type(learner).__name__,
 )
