@@ -156,8 +156,8 @@ def compare_searches(options):
     rows = np.random.default_rng(0).permutation(len(X))
     train, test = rows[:2000], rows[2000:]
     X = (X - X[train].mean(axis=0)) / X[train].std(axis=0)
-    centre, spread = y[train].mean(), y[train].std()
-    Y, backend = ((y - centre) / spread)[:, None], Backend("float64")
+    center, spread = y[train].mean(), y[train].std()
+    Y, backend = ((y - center) / spread)[:, None], Backend("float64")
     stated = SpectralLearning.stated(
         X[train], Y[train], score_loss("squared"), SETTINGS["NSKL"], lam1=1e-5, lam2=0.0, backend=backend
     )

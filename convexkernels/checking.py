@@ -166,7 +166,7 @@ def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Arr
     Parameters
     ----------
     K : ndarray of shape (m, m)
-        Symmetrised before use.
+        Symmetrized before use.
     error : float, >= 0
         Bound on the error of every entry.
 

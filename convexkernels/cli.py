@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from convexkernels import __version__
-from convexkernels.catalogue import MODELS, Model
+from convexkernels.catalog import MODELS, Model
 from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
 
 if TYPE_CHECKING:

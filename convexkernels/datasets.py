@@ -112,7 +112,7 @@ def make_spiral(n_samples: int = 194, *, noise: float = 0.0, random_state: Any =
 def make_circle(
     n_samples: int = 200, *, radius: float = 0.5**0.5, noise: float = 0.0, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Points in the square [-1, 1]^2, labelled by the side of a circle they are on.
+    """Points in the square [-1, 1]^2, labeled by the side of a circle they are on.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def make_circle(
     radius : float, > 0
         Radius of the circle around the origin.
     noise : float, >= 0
-        Standard deviation of the Gaussian noise added to the points after they were labelled.
+        Standard deviation of the Gaussian noise added to the points after they were labeled.
     random_state : int, numpy.random.Generator or None
 
     Returns

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils.multiclass import type_of_target
 
 from convexkernels import estimators
-from convexkernels.catalogue import Model
+from convexkernels.catalog import Model
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status

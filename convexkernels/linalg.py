@@ -1,4 +1,4 @@
-"""Projections and factorisations that several layers share."""
+"""Projections and factorizations that several layers share."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def longest_step(value: Array, change: Array) -> float:
 def shifted_cholesky(A: Array, shift: float = 0.0, tries: int = 5) -> Any:
     """Cholesky factor, for ``cho_solve``, of a matrix that rounding may have made indefinite.
 
-    ``A + shift I`` is factorised; every failure makes the shift 100 times larger (the first one at least 1e-15 of the
+    ``A + shift I`` is factorized; every failure makes the shift 100 times larger (the first one at least 1e-15 of the
     trace). None when that does not help: more than rounding is amiss, or numbers are not finite.
     """
     for _ in range(tries):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from convexkernels.plotting.canvas import CLASS_COLOURS as COLOURS
+from convexkernels.plotting.canvas import CLASS_COLORS as COLORS
 
 if TYPE_CHECKING:
     from convexkernels.learning import Split
@@ -58,8 +58,8 @@ def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
 
 def _draw_bounds(axes: Any, solution: Any) -> None:
     iterations = [record.iteration for record in solution.history]
-    axes.plot(iterations, [record.upper for record in solution.history], color=COLOURS[1], label="upper bound")
-    axes.plot(iterations, [record.lower for record in solution.history], color=COLOURS[0], label="lower bound")
+    axes.plot(iterations, [record.upper for record in solution.history], color=COLORS[1], label="upper bound")
+    axes.plot(iterations, [record.lower for record in solution.history], color=COLORS[0], label="lower bound")
     certificate = solution.certificate
     # Early lower bounds can be far below; the interesting part is where the two meet.
     width = max(3.0 * abs(solution.history[0].upper - certificate.upper), 1e-3 * abs(certificate.upper), 1e-12)
@@ -124,13 +124,13 @@ def _surface(X: Array, shown: list[int]) -> tuple[list[Array], Array]:
     return coordinates, grid
 
 
-def _draw_kernel(figure: Figure, axes: Any, kernel: Any, surface: tuple[list[Array], Array], centre: Array) -> None:
+def _draw_kernel(figure: Figure, axes: Any, kernel: Any, surface: tuple[list[Array], Array], center: Array) -> None:
     coordinates, grid = surface
     flat = np.column_stack([c.ravel() for c in coordinates])
-    nearest = int(np.argmin((((flat - centre) / np.maximum(np.ptp(flat, axis=0), 1e-300)) ** 2).sum(axis=1)))
+    nearest = int(np.argmin((((flat - center) / np.maximum(np.ptp(flat, axis=0), 1e-300)) ** 2).sum(axis=1)))
     values = kernel(grid, grid[nearest][None, :]).reshape(coordinates[0].shape)
     if len(coordinates) == 1:
-        axes.plot(coordinates[0], values, color=COLOURS[0])
+        axes.plot(coordinates[0], values, color=COLORS[0])
         axes.plot(flat[nearest, 0], values[nearest], "x", color="black", markersize=10, markeredgewidth=2)
         return
     image = axes.pcolormesh(*coordinates, values, cmap="viridis", shading="nearest", rasterized=True)
@@ -150,14 +150,14 @@ def _draw_decision(
     else:
         for k in range(values.shape[1]):
             wins = (values.argmax(axis=1) == k).reshape(coordinates[0].shape)
-            axes.contourf(*coordinates, wins, levels=[0.5, 1.5], colors=[COLOURS[k % len(COLOURS)]], alpha=0.25)
+            axes.contourf(*coordinates, wins, levels=[0.5, 1.5], colors=[COLORS[k % len(COLORS)]], alpha=0.25)
     # In one dimension rows sit at the value that is decided for them.
     heights = split.X_test[:, shown[1]] if len(shown) == 2 else _values(estimator, split.X_test)[:, 0]
     classes = getattr(estimator, "classes_", None)
     for k, label in enumerate([None] if classes is None else classes):
         rows = np.full(len(heights), True) if label is None else split.y_test == label
         place = split.X_test[rows, shown[0]], heights[rows]
-        axes.scatter(*place, s=22, color=COLOURS[k % len(COLOURS)], edgecolor="white", label=label)
+        axes.scatter(*place, s=22, color=COLORS[k % len(COLORS)], edgecolor="white", label=label)
     if classes is not None:
         axes.legend(title="test rows", fontsize="small", framealpha=0.9)
 

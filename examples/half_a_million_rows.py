@@ -1,7 +1,7 @@
 """Half a million rows on a laptop: one kernel machine per Voronoi cell.
 
 A kernel machine on m rows takes a time that grows like m^2 or m^3. Divided into cells of bounded size, it takes a time
-that grows like m, and every cell selects a width that fits its own neighbourhood: here the function oscillates faster
+that grows like m, and every cell selects a width that fits its own neighborhood: here the function oscillates faster
 and faster to the right.
 
     python examples/half_a_million_rows.py [--quick] [--rows 500000] [--out figures]
@@ -45,9 +45,9 @@ def main(argv=None):
     print(f"{m:,} rows in {model.n_cells_} cells: learned in {fitted - began:.1f} s")
     print(f"{len(T):,} rows predicted in {seconds:.1f} s")
     print(f"root mean square distance to the function: {error:.3f} (the noise in y has 0.3)")
-    centres = model.cover_.centres[:, 0]
+    centers = model.cover_.centers[:, 0]
     widths = np.array([machine.width for machine in model.machines_.machines])
-    right, left = (np.median(widths[side]) for side in (centres > 0.5, centres < -0.5))
+    right, left = (np.median(widths[side]) for side in (centers > 0.5, centers < -0.5))
     print(f"median width of the kernels: {left:.2f} on the left, where the function is slow; {right:.2f} on the right")
 
     options.out.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def main(argv=None):
     shown = rng.choice(m, min(m, 3000), replace=False)
     CoverDisplay.from_cover(model.cover_, model.scaling_.apply(X[shown])).plot(axes[0], balls=False)
     axes[0].set_title(f"{model.n_cells_} cells (scaled features)")
-    points = axes[1].scatter(*model.cover_.centres.T, c=widths, cmap="viridis", norm="log", s=30)
+    points = axes[1].scatter(*model.cover_.centers.T, c=widths, cmap="viridis", norm="log", s=30)
     figure.colorbar(points, ax=axes[1], label="selected width")
     axes[1].set(title="width of the kernel in each cell", xlabel="x1", ylabel="x2", aspect="equal")
     figure.savefig(options.out / "half_a_million_rows.png", dpi=110)

@@ -94,14 +94,14 @@ def save_figures(folder, models):
     learned = models["ASKL"]
     display = SpectralDensityDisplay.from_estimator(learned).plot()
     display.figure_.savefig(folder / "spectral_density.png", dpi=110)
-    centres = np.zeros((3, 8))
-    centres[:, 0] = [-0.8, 0.0, 0.8]
+    centers = np.zeros((3, 8))
+    centers[:, 0] = [-0.8, 0.0, 0.8]
     # Features with phases are one draw of the kernel; the mean over phases is what the frequencies stand for.
     kernels = {
         "SKL: stationary": models["SKL"].kernel_.without_phases(),
         "ASKL: not stationary": learned.kernel_.without_phases(),
     }
-    display = NonStationarityDisplay.from_kernels(kernels, centres, reach=1.0).plot()
+    display = NonStationarityDisplay.from_kernels(kernels, centers, reach=1.0).plot()
     display.figure_.savefig(folder / "kernel_slices.png", dpi=110)
     trained = {name: models[name] for name in ("SKL", "NSKL", "ASKL")}
     display = LearningCurvesDisplay.from_estimators(trained).plot()

@@ -64,10 +64,10 @@ def main(argv=None):
     print(f"kink along the diagonal, one layer: error {error(diagonal, inverse_distance):.3f}")
 
     # 3. Rotate by 45 degrees first, as somebody who knows the answer would. A linear map is a combination of the
-    #    translates of the linear part of the kernel (x'y + 1): these two centres span it.
+    #    translates of the linear part of the kernel (x'y + 1): these two centers span it.
     c = np.sqrt(0.5)
-    centres = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    rotation = KernelMap(Polynomial(1), centres, [[c, c], [-c, c], [0.0, -2.0 * c]])
+    centers = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    rotation = KernelMap(Polynomial(1), centers, [[c, c], [-c, c], [0.0, -2.0 * c]])
     told = interpolant(Concatenated(OUTER, [rotation]), X, y)
     print(f"after a rotation by 45 degrees:     error {error(told, inverse_distance):.3f}")
 

@@ -69,8 +69,8 @@ def table(name, folder):
 def scaled(name, X, T, y, seed):
     """Both tables, scaled by what the rows that are learned from say."""
     if name in IMAGES:
-        centre, scale = X.mean(axis=0), np.sqrt(X.var(axis=0).mean())
-        return (X - centre) / scale, (T - centre) / scale
+        center, scale = X.mean(axis=0), np.sqrt(X.var(axis=0).mean())
+        return (X - center) / scale, (T - center) / scale
     targets = y[:, None] if name in REGRESSION else (y[:, None] == np.unique(y)).astype(float)
     scalers = [StandardScaler().fit(X), MinMaxScaler((-1.0, 1.0)).fit(X)]
     options = {"stationary": True, "feature_map": "phi"}

@@ -1,6 +1,6 @@
 """Problems (20) and (21): how closely sums of Gaussians, GPK(d) and TK(d) imitate the optimal kernel matrix. Figure 2.
 
-    minimise over k in the cone   mean |K - K*|  (20)   or   max |K - K*|  (21),     K* = m v v' / |v|^2 (Theorem 10)
+    minimize over k in the cone   mean |K - K*|  (20)   or   max |K - K*|  (21),     K* = m v v' / |v|^2 (Theorem 10)
 
 on 20 points of the spiral. A sum of Gaussians is positive everywhere and half of K* is -1: its distance is at least
 0.5 in (20) and exactly 1 in (21). GPK(d) reaches every matrix once its monomials separate the points. Every distance
@@ -18,7 +18,7 @@ import numpy as np
 
 import convexkernels as ck
 from convexkernels.datasets import make_spiral
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 
 
 def classes(degree):
@@ -56,8 +56,8 @@ def main(argv=None):
         if figure is None:
             axes = new_axes(None, size=(6.0, 6.5), rows=2)
             figure = axes[0].figure
-        for colour, (name, values) in zip(CLASS_COLOURS, found.items(), strict=False):
-            axes[row].plot(list(degrees), values, marker="o", color=colour, label=name)
+        for color, (name, values) in zip(CLASS_COLORS, found.items(), strict=False):
+            axes[row].plot(list(degrees), values, marker="o", color=color, label=name)
         axes[row].axhline(0.5 if norm == "one" else 1.0, color="0.6", lw=0.8, ls="--", label="bound for Gaussians")
         axes[row].set_ylabel(title + " of |K - K*|")
         axes[row].set_ylim(0.0, 1.08)

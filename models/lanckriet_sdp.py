@@ -1,6 +1,6 @@
 """Problem (5), Lanckriet et al.: weights of any sign, K >= 0 on the training (and test) points, trace K fixed.
 
-    minimise t   over mu, t, gamma, nu >= 0, delta >= 0
+    minimize t   over mu, t, gamma, nu >= 0, delta >= 0
     subject to   [[G, v], [v', t - 2 C sum(delta)]] >= 0,   v = 1 + nu - delta + gamma y,   G = diag(y) K diag(y),
                  K = sum_k mu_k K_k >= 0,   trace K = c
 
@@ -26,7 +26,7 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path("figures"))
     options = parser.parse_args(argv)
     options.out.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # a MOSEK without a licence
+    warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # a MOSEK without a license
 
     m = 20 if options.quick else 40
     X, y = make_two_moons(m, noise=0.2, random_state=0)

@@ -1,6 +1,6 @@
 """Problem (17): the best of all kernel matrices, as the semidefinite program and in closed form (Theorem 10).
 
-    minimise t   over K, t, gamma, nu >= 0, delta >= 0
+    minimize t   over K, t, gamma, nu >= 0, delta >= 0
     subject to   [[G, v], [v', t - 2 C sum(delta)]] >= 0,   v = 1 + nu - delta + gamma y,   G = diag(y) K diag(y),
                  K >= 0,   trace K = m
 
@@ -35,7 +35,7 @@ def main(argv=None):
         K, value = ck.optimal_kernel_matrix(y, C)
         problem = ck.KernelLearning(ck.AllKernelMatrices(m), ck.Hinge(C), None, y)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # a MOSEK without a licence
+            warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # a MOSEK without a license
             conic = problem.solve("conic", tol=1e-5)
         fast = problem.solve("envelope", tol=1e-8)
         bounds = f"[{conic.certificate.lower:.8f}, {conic.certificate.upper:.8f}]"

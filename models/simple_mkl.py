@@ -28,7 +28,7 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path("figures"))
     options = parser.parse_args(argv)
     options.out.mkdir(parents=True, exist_ok=True)
-    warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # slow tails, and a MOSEK without a licence
+    warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # slow tails, and a MOSEK without a license
 
     m = 40 if options.quick else 200
     X, y = make_two_moons(m, noise=0.2, n_noise_features=4, random_state=0)

@@ -4,7 +4,7 @@
 
 P^s = A A' / trace(A A') with standard normal A. All Gram matrices of one tessellation come from one matrix product.
 [TK] optimizes over every P >= 0 of the same trace, so its objective is a lower bound of [SimpleMKL TK] without
-normalisation.
+normalization.
 
     python -m models.tessellated_mkl [--quick] [--out figures]
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 import convexkernels as ck
 from convexkernels.datasets import make_spiral
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 
 
 def main(argv=None):
@@ -49,14 +49,14 @@ def main(argv=None):
         kernels = ck.random_tessellated_kernels(2, count, degree=1, rng=0)
         reached.append(report(f"{count} random TK", ck.Candidates(kernels, normalize="none")))
     best = report("[TK] all P", ck.Tessellated(degree=1))
-    normalised = ck.Candidates(kernels, normalize="mean")
-    report("[SimpleMKL TK] mean 1", normalised)
+    normalized = ck.Candidates(kernels, normalize="mean")
+    report("[SimpleMKL TK] mean 1", normalized)
     report("[SimpleMKL] library", ck.Candidates(ck.kernel_library(2), normalize="mean"))
     report("[SimpleMKL TK+] both", ck.Candidates([*kernels, *ck.kernel_library(2)], normalize="mean"))
 
     ax = new_axes(None)
-    ax.plot(counts, reached, marker="o", color=CLASS_COLOURS[0], label="random P")
-    ax.axhline(best, color=CLASS_COLOURS[1], label="all P (semidefinite)")
+    ax.plot(counts, reached, marker="o", color=CLASS_COLORS[0], label="random P")
+    ax.axhline(best, color=CLASS_COLORS[1], label="all P (semidefinite)")
     ax.set(xscale="log", yscale="log", xlabel="number of random matrices", ylabel="objective")
     ax.legend(frameon=False)
     ax.figure.savefig(options.out / "tessellated_mkl.png", dpi=150)

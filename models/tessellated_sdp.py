@@ -1,6 +1,6 @@
 """The tessellated kernel learning problem as a semidefinite program: (24) of Colbert and Peet (JMLR 2020).
 
-    minimise    t
+    minimize    t
     subject to  [[ G(P),  v ],  [ v',  t - 2C sum(delta) ]] >= 0        v = 1 + nu - delta + gamma y
                 P >= 0,  trace P <= tau,  nu >= 0,  delta >= 0          G(P)_ij = y_i y_j k_P(x_i, x_j)
 

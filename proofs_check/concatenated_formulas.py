@@ -28,17 +28,17 @@ class Layer:
     """f = sum_i k(c_i, .) diag(a) w_i for a Gaussian k; its squared norm is sum_l a_l w_l'K w_l."""
 
     kernel: Gaussian
-    centres: Array
+    centers: Array
     weights: Array
     a: Array
 
     def __call__(self, Z: Array) -> Array:
-        return self.kernel(Z, self.centres) @ (self.weights * self.a)
+        return self.kernel(Z, self.centers) @ (self.weights * self.a)
 
     @property
     def squared_norm(self) -> float:
         """Squared norm in the vector-valued space with kernel ``k diag(a)`` [BGR19 (15)]."""
-        return float(np.sum(self.a * np.einsum("il,ij,jl->l", self.weights, self.kernel(self.centres), self.weights)))
+        return float(np.sum(self.a * np.einsum("il,ij,jl->l", self.weights, self.kernel(self.centers), self.weights)))
 
     @property
     def lipschitz(self) -> float:
@@ -60,9 +60,9 @@ def project(layer: Layer, points: Array) -> tuple[Layer, float]:
 
 def competitor(rng: Generator, points: Array, width: int, gamma: float, *, extra: int = 4) -> Layer:
     """A random function with translates at the points and elsewhere, so outside the span."""
-    centres = np.vstack([points, points.mean(axis=0) + rng.standard_normal((extra, points.shape[1]))])
-    weights = rng.standard_normal((centres.shape[0], width)) / np.sqrt(centres.shape[0])
-    return Layer(Gaussian(gamma), centres, weights, rng.uniform(0.5, 2.0, width))
+    centers = np.vstack([points, points.mean(axis=0) + rng.standard_normal((extra, points.shape[1]))])
+    weights = rng.standard_normal((centers.shape[0], width)) / np.sqrt(centers.shape[0])
+    return Layer(Gaussian(gamma), centers, weights, rng.uniform(0.5, 2.0, width))
 
 
 def chain(rng: Generator, n_layers: int, X: Array) -> list[Layer]:
@@ -93,14 +93,14 @@ def measure_projection(subject: tuple[int, int], rng: Generator) -> Verdict:
         drift = residual + projected.lipschitz * drift
         Z, Z_projected = layer(Z), projected(Z_projected)
         before, after = layer.squared_norm, projected.squared_norm
-        rounding = 8.0 * EPS * len(Z) * float(np.linalg.cond(layer.kernel(projected.centres))) * before
+        rounding = 8.0 * EPS * len(Z) * float(np.linalg.cond(layer.kernel(projected.centers))) * before
         norms.append(Verdict(max(0.0, after - before), rounding, 1, {}))
     scale = EPS * 64.0 * float(np.abs(Z).max())
     values = Verdict(float(np.abs(Z - Z_projected).max()), drift + scale, 1, {})
     leader = Verdict.worst([values, *norms])
     witness: dict[str, Any] = {"X": X, "values": Z, "projected_values": Z_projected}
     for index, layer in enumerate(layers):
-        witness |= {f"centres_{index}": layer.centres, f"weights_{index}": layer.weights, f"a_{index}": layer.a}
+        witness |= {f"centers_{index}": layer.centers, f"weights_{index}": layer.weights, f"a_{index}": layer.a}
     return Verdict(leader.worst_violation, leader.tolerance, 1, witness)
 
 

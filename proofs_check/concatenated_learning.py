@@ -75,7 +75,7 @@ def measure_learned(learning: Learning, rng: Generator) -> Verdict:
         projected, residual = project(layer, Z[: len(Z) - learning.left_out])
         drift = residual + projected.lipschitz * drift
         before, after = layer.squared_norm, projected.squared_norm
-        rounding = 8.0 * EPS * len(Z) * float(np.linalg.cond(layer.kernel(projected.centres))) * before
+        rounding = 8.0 * EPS * len(Z) * float(np.linalg.cond(layer.kernel(projected.centers))) * before
         norms.append(Verdict(max(0.0, after - before) / before, rounding / before, 1, {}))
         # The library's c weighs an orthonormal basis: f = K c sqrt(a), |f|^2 = c'K c.
         c = np.zeros((len(Z), layer.a.size))
@@ -91,7 +91,7 @@ def measure_learned(learning: Learning, rng: Generator) -> Verdict:
     moved = 2.0 * 7.0 * (drift + EPS * 8.0) * float(w @ w) + 8.0 * 7.0 * EPS * float(np.linalg.cond(Q)) * abs(expected)
     witness: dict[str, Any] = {"X": X, "y": y, "value": found.value, "direct": expected}
     for index, layer in enumerate(layers):
-        witness |= {f"centres_{index}": layer.centres, f"weights_{index}": layer.weights, f"a_{index}": layer.a}
+        witness |= {f"centers_{index}": layer.centers, f"weights_{index}": layer.weights, f"a_{index}": layer.a}
     leader = Verdict.worst([Verdict(abs(found.value - expected) / expected, moved / expected, 1, witness), *norms])
     return Verdict(leader.worst_violation, leader.tolerance, 1, witness)
 

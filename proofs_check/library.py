@@ -24,9 +24,9 @@ Make = Callable[[int], Any]
 def point_sets(rng: np.random.Generator, n: int) -> dict[str, Array]:
     """Points on which a careless implementation loses positivity."""
     random = rng.uniform(0.0, 1.0, (25, n))
-    centres = rng.uniform(0.1, 0.9, (3, n))
-    clustered = np.repeat(centres, 8, axis=0) + 1e-7 * rng.standard_normal((24, n))
-    line = centres[0] + np.linspace(-0.3, 0.3, 25)[:, None] * rng.standard_normal(n) / np.sqrt(n)
+    centers = rng.uniform(0.1, 0.9, (3, n))
+    clustered = np.repeat(centers, 8, axis=0) + 1e-7 * rng.standard_normal((24, n))
+    line = centers[0] + np.linspace(-0.3, 0.3, 25)[:, None] * rng.standard_normal(n) / np.sqrt(n)
     return {
         "random": random,
         "clustered": clustered,
@@ -40,14 +40,14 @@ def point_sets(rng: np.random.Generator, n: int) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A kernel minus a constant above its value at the centre of the unit cube: not positive there."""
+    """A kernel minus a constant above its value at the center of the unit cube: not positive there."""
 
     kernel: Any
     n: int
 
     def __call__(self, X: Any, Y: Any) -> Array:
-        centre = np.full((1, self.n), 0.5)
-        return self.kernel(X, Y) - 2.0 * abs(float(self.kernel(centre, centre)[0, 0])) - 1e-3
+        center = np.full((1, self.n), 0.5)
+        return self.kernel(X, Y) - 2.0 * abs(float(self.kernel(center, center)[0, 0])) - 1e-3
 
     def pullback(self, X: Any, Y: Any, M: Any) -> Array:
         return 1.01 * self.kernel.pullback(X, Y, M) + 1e-3

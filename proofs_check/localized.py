@@ -85,7 +85,7 @@ CLAIMS = [
     ),
     Claim(
         "selection-per-cell",
-        "Choosing (lambda, gamma) cell by cell minimises the validation risk over all combinations, "
+        "Choosing (lambda, gamma) cell by cell minimizes the validation risk over all combinations, "
         "with m |Lambda| |Gamma| fits.",
         PAPER,
         "Section 4.2, before Theorem 7",

@@ -46,40 +46,40 @@ def projected_grid(d: int, c: float, spacing: float) -> Array:
 def measure_cover(constant: float, rng: Generator) -> Verdict:
     """The library's m balls cover that of radius c, with r <= constant * c * m^(-1/d) [MS16 Lemma 1, (4), (5)].
 
-    The violation is the excess of r, or of the distance of some point of the ball from all centres.
+    The violation is the excess of r, or of the distance of some point of the ball from all centers.
     """
     d, c = int(rng.integers(1, 4)), float(rng.uniform(0.5, 3.0))
     r = c * float(rng.uniform(0.25, 1.0))
     spacing = 0.1 * r
     X, between = projected_grid(d, c, spacing), 0.5 * spacing * np.sqrt(d)
-    centres = X[farthest_first(X, radius=r - between, start=int(rng.integers(X.shape[0]))).centres]
-    nearest_centre = np.full(X.shape[0], np.inf)
-    for centre in centres:
-        nearest_centre = np.minimum(nearest_centre, np.linalg.norm(X - centre, axis=1))
-    excess = max(0.0, r - constant * c * len(centres) ** (-1.0 / d), float(nearest_centre.max()) + between - r)
-    return Verdict(excess, EPS * 16.0 * c, 1, {"d": d, "c": c, "r": r, "m": len(centres)})
+    centers = X[farthest_first(X, radius=r - between, start=int(rng.integers(X.shape[0]))).centers]
+    nearest_center = np.full(X.shape[0], np.inf)
+    for center in centers:
+        nearest_center = np.minimum(nearest_center, np.linalg.norm(X - center, axis=1))
+    excess = max(0.0, r - constant * c * len(centers) ** (-1.0 / d), float(nearest_center.max()) + between - r)
+    return Verdict(excess, EPS * 16.0 * c, 1, {"d": d, "c": c, "r": r, "m": len(centers)})
 
 
-def library_cells(X: Array, centres: Array) -> Cells:
-    return VoronoiCover(centres).cells(X)
+def library_cells(X: Array, centers: Array) -> Cells:
+    return VoronoiCover(centers).cells(X)
 
 
-def largest_index(X: Array, centres: Array) -> Cells:
-    return np.asarray(len(centres) - 1 - VoronoiCover(centres[::-1]).cells(X))
+def largest_index(X: Array, centers: Array) -> Cells:
+    return np.asarray(len(centers) - 1 - VoronoiCover(centers[::-1]).cells(X))
 
 
 def measure_voronoi(assign: Callable[[Array, Array], Cells], rng: Generator) -> Verdict:
-    """Cells of [MS16 Example 1, (6)]: nearest centre, ties to the smallest index, each inside its ball.
+    """Cells of [MS16 Example 1, (6)]: nearest center, ties to the smallest index, each inside its ball.
 
     Whole numbers make the distances, and so the ties, exact. The violation counts misplaced points.
     """
     X = rng.integers(-6, 7, (60, 2)).astype(np.float64)
-    centres = np.unique(voronoi_cover(X, radius=4.0).centres, axis=0)
-    squares = ((X[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2)
-    cells = assign(X, centres)
+    centers = np.unique(voronoi_cover(X, radius=4.0).centers, axis=0)
+    squares = ((X[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
+    cells = assign(X, centers)
     expected = np.array([min(np.flatnonzero(row == row.min())) for row in squares])
     outside = squares[np.arange(60), cells] > 16.0
-    return Verdict(int((cells != expected).sum() + outside.sum()), 0.0, 1, {"X": X, "centres": centres, "cells": cells})
+    return Verdict(int((cells != expected).sum() + outside.sum()), 0.0, 1, {"X": X, "centers": centers, "cells": cells})
 
 
 # ---- Lemmas 2 and 3
@@ -124,18 +124,18 @@ def measure_zero_extension(extend: Callable[..., Array], rng: Generator) -> Verd
 Join = Callable[[Array, list[Gaussian], Array], Kernel]
 
 
-def direct_sum(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
+def direct_sum(centers: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
     """The library's ``sum_j k_j / lam_j`` over Voronoi cells."""
-    return Localized(centres, kernels, lam)
+    return Localized(centers, kernels, lam)
 
 
-def multiplied(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
+def multiplied(centers: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
     """``sum_j lam_j k_j`` instead."""
-    return Localized(centres, kernels, 1.0 / lam)
+    return Localized(centers, kernels, 1.0 / lam)
 
 
-def unweighted(centres: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
-    return Localized(centres, kernels)
+def unweighted(centers: Array, kernels: list[Gaussian], lam: Array) -> Kernel:
+    return Localized(centers, kernels)
 
 
 def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
@@ -144,7 +144,7 @@ def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
     With ``f = sum_i alpha_i k_j(x_i, .)`` over the x_i in cell j, the inner product of f with k(t, .) in (12) is
     ``sum_j lam_j <f_j, k(t, .)>_j = sum_i lam_j(i) alpha_i k(t, x_i)`` and has to be f(t).
     """
-    lam, centres = np.exp(rng.uniform(-2.0, 2.0, 2)), np.array([[0.25, 0.5], [0.75, 0.5]])
+    lam, centers = np.exp(rng.uniform(-2.0, 2.0, 2)), np.array([[0.25, 0.5], [0.75, 0.5]])
     X, T = rng.uniform(0.0, 1.0, (14, 2)), rng.uniform(0.0, 1.0, (20, 2))
     kernels, alpha, values = [Gaussian(3.0), Gaussian(4.0)], rng.standard_normal(14), np.zeros(20)
     price = np.empty(14)
@@ -152,7 +152,7 @@ def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
         own = inside(X)
         values += zero_outside(kernels[index](T, X[own]), inside(T), np.ones(int(own.sum()), dtype=bool)) @ alpha[own]
         price[own] = lam[index]
-    inner = join(centres, kernels, lam)(T, X) @ (price * alpha)
+    inner = join(centers, kernels, lam)(T, X) @ (price * alpha)
     witness = {"lam": lam, "X": X, "alpha": alpha, "T": T, "f": values, "inner": inner}
     return Verdict(float(np.abs(values - inner).max()), 4.0 * EPS * 14.0 * float(np.abs(alpha).sum()), 1, witness)
 
@@ -161,15 +161,15 @@ def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
 
 
 def _problem(rng: Generator) -> tuple[Array, Array, Cells, Array, Array]:
-    """Data, cells of three centres, and each cell's own lambda and gamma."""
+    """Data, cells of three centers, and each cell's own lambda and gamma."""
     X = rng.uniform(0.0, 1.0, (24, 2))
     y = np.sin(6.0 * X[:, 0]) + 0.1 * rng.standard_normal(24)
-    centres = np.array([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]])
-    return X, y, nearest(X, centres), 10.0 ** rng.uniform(-4.0, -1.0, 3), rng.uniform(1.0, 10.0, 3)
+    centers = np.array([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]])
+    return X, y, nearest(X, centers), 10.0 ** rng.uniform(-4.0, -1.0, 3), rng.uniform(1.0, 10.0, 3)
 
 
-def nearest(X: Array, centres: Array) -> Cells:
-    return np.asarray(np.argmin(((X[:, None] - centres[None]) ** 2).sum(axis=2), axis=1))
+def nearest(X: Array, centers: Array) -> Cells:
+    return np.asarray(np.argmin(((X[:, None] - centers[None]) ** 2).sum(axis=2), axis=1))
 
 
 def cell_solution(K: Array, y: Array, lam: float, n: int) -> Array:
@@ -183,9 +183,9 @@ def measure_one_svm(join: Join, rng: Generator) -> Verdict:
     (1) with lambda = 1 is ``min |f|^2 + sum (y - f)^2 / n``: least squares of price n in the library.
     """
     X, y, cells, lam, gamma = _problem(rng)
-    n, centres = y.size, np.array([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]])
+    n, centers = y.size, np.array([[0.2, 0.3], [0.8, 0.3], [0.5, 0.9]])
     T = rng.uniform(0.0, 1.0, (30, 2))
-    where, local, condition = nearest(T, centres), np.zeros(30), 1.0
+    where, local, condition = nearest(T, centers), np.zeros(30), 1.0
     kernels = [Gaussian(float(rate)) for rate in gamma]
     for j in range(3):
         own, there = cells == j, where == j
@@ -194,7 +194,7 @@ def measure_one_svm(join: Join, rng: Generator) -> Verdict:
             alpha = cell_solution(block, y[own], float(lam[j]), n)
             condition = max(condition, float(np.linalg.cond(block + n * lam[j] * np.eye(int(own.sum())))))
             local[there] = kernels[j](T[there], X[own]) @ alpha
-    kernel = join(centres, kernels, lam)
+    kernel = join(centers, kernels, lam)
     family = Candidates([kernel], normalize="none")
     joint = KernelLearning(family, LeastSquares(float(n), intercept=False), X, y).solve().decision_function(T)
     condition = max(condition, float(np.linalg.cond(kernel(X) + n * np.eye(n))))

@@ -42,7 +42,7 @@ CLAIMS = [
     ),
     Claim(
         "psi-exact",
-        "psi realises the four-cosine kernel exactly, for any number of features.",
+        "psi realizes the four-cosine kernel exactly, for any number of features.",
         PAPER,
         "after (5)",
         formulas.measure_features,

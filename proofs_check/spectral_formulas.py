@@ -267,7 +267,7 @@ def measure_norm_gradient(scale: Callable[[int], float], rng: Generator) -> Verd
 
 
 def measure_proximal(threshold: Callable[[float], float], rng: Generator) -> Verdict:
-    """U diag(max(sigma - eta, 0)) V' minimises |W - Q|_F^2 / 2 + eta |W|_* [LLW20 (8), Proposition 1].
+    """U diag(max(sigma - eta, 0)) V' minimizes |W - Q|_F^2 / 2 + eta |W|_* [LLW20 (8), Proposition 1].
 
     Its optimality conditions: (Q - W) / eta is a subgradient of the trace norm at W exactly when its spectral norm is
     at most 1 and its inner product with W is ``|W|_*``.

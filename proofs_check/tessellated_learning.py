@@ -245,8 +245,8 @@ LEARNING = [
         trials=3,
     ),
     Claim(
-        "unnormalised-weights",
-        "(6) and (25), printed without a constraint on sum mu, have no minimiser: 2 mu is always better than mu.",
+        "unnormalized-weights",
+        "(6) and (25), printed without a constraint on sum mu, have no minimizer: 2 mu is always better than mu.",
         PAPER,
         "(6), (25)",
         measure_scaling,

@@ -132,11 +132,11 @@ def measure_dense(make: Callable[[Generator, int], Any], rng: Generator) -> Verd
     degree = int(rng.integers(0, 2))
     kernel = make(rng, degree)
     grid = np.linspace(0.0, 1.0, 121)[:, None]
-    centre, width = rng.uniform(0.25, 0.75), 0.2
-    target = np.maximum(0.0, 1.0 - np.abs(grid[:, 0] - centre) / width)
+    center, width = rng.uniform(0.25, 0.75), 0.2
+    target = np.maximum(0.0, 1.0 - np.abs(grid[:, 0] - center) / width)
     best_polynomial = uniform_distance(grid ** np.arange(degree + 1), target)
     achieved = uniform_distance(kernel(grid, np.linspace(0.0, 1.0, 24)[:, None]), target)
-    witness = {"degree": degree, "centre": centre, "width": width, "best_polynomial": best_polynomial}
+    witness = {"degree": degree, "center": center, "width": width, "best_polynomial": best_polynomial}
     return Verdict(achieved, 0.5 * best_polynomial, 1, witness)
 
 

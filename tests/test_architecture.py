@@ -17,7 +17,7 @@ PACKAGE = ROOT / "convexkernels"
 
 # Lowest first; a part imports parts of its own line or of lines above it in this list.
 LAYERS = [
-    {"exceptions", "validation", "linalg", "cones", "threads", "tables", "datasets", "catalogue"},
+    {"exceptions", "validation", "linalg", "cones", "threads", "tables", "datasets", "catalog"},
     {"certificate", "solution", "clock", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},
@@ -355,7 +355,7 @@ def test_every_estimator_is_in_the_table_of_estimators():
 
 def test_every_model_of_the_command_line_is_an_estimator_with_its_options():
     from convexkernels import estimators
-    from convexkernels.catalogue import MODELS
+    from convexkernels.catalog import MODELS
 
     for model in MODELS.values():
         parameters = getattr(estimators, model.estimator)().get_params()

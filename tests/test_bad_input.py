@@ -57,8 +57,8 @@ def test_estimator_refuses_tables(name):
 
 def test_estimator_names_the_text_column_of_a_frame():
     pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
-    with refused(ck.InvalidInputError, "'colour'", "red", "encode"):
+    frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "color": ["red", "blue", "red"]})
+    with refused(ck.InvalidInputError, "'color'", "red", "encode"):
         ck.TessellatedSVC().fit(frame, [0, 1, 0])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import convexkernels
 from convexkernels import cli
-from convexkernels.catalogue import MODELS, Model
+from convexkernels.catalog import MODELS, Model
 from convexkernels.datasets import load_table, make_two_moons
 
 FAST = ["--C", "1", "--margin", "0.5", "--quiet"]
@@ -20,7 +20,7 @@ FAST = ["--C", "1", "--margin", "0.5", "--quiet"]
 def table(tmp_path):
     """Two moons with text labels, an identifier and a categorical column, as a file."""
     X, y = make_two_moons(80, noise=0.15, random_state=0)
-    lines = ["id,x1,colour,x2,moon"]
+    lines = ["id,x1,color,x2,moon"]
     for i, ((a, b), label) in enumerate(zip(X, y, strict=True)):
         lines.append(f"r{i},{a:.6f},{'red' if i % 2 else 'blue'},{b:.6f},{'upper' if label < 0 else 'lower'}")
     path = tmp_path / "moons.csv"
@@ -28,7 +28,7 @@ def table(tmp_path):
     return path
 
 
-DROP = ["--drop", "id", "--drop", "colour"]
+DROP = ["--drop", "id", "--drop", "color"]
 
 
 def learn(table, *more):
@@ -89,7 +89,7 @@ def test_accuracy_printed_is_that_of_the_model_saved(table, tmp_path, capsys):
     model = skops.load(path, trusted=skops.get_untrusted_types(file=path))
     from convexkernels.learning import split_table
 
-    X, y, _ = load_table(table, "moon", drop=["id", "colour"])
+    X, y, _ = load_table(table, "moon", drop=["id", "color"])
     split = split_table(X, y, "classification", test_size=0.25, seed=3)
     line = next(line for line in out.splitlines() if line.startswith("learned kernel"))
     assert float(line.split()[3]) == pytest.approx(model.score(split.X_test, split.y_test), abs=1e-4)
@@ -177,9 +177,9 @@ def test_bad_arguments_are_refused_by_name(table, arguments, phrases, capsys):
 
 def test_bad_tables_are_refused(table, capsys):
     assert cli.main(["learn", str(table), "--target", "moon", "--drop", "id"]) == 2
-    assert "'colour' (for example 'blue', 'red')" in capsys.readouterr().err
+    assert "'color' (for example 'blue', 'red')" in capsys.readouterr().err
     assert cli.main(["learn", str(table), "--target", "mon"]) == 2
-    assert "'id', 'x1', 'colour', 'x2', 'moon'" in capsys.readouterr().err
+    assert "'id', 'x1', 'color', 'x2', 'moon'" in capsys.readouterr().err
     assert cli.main(["learn", str(table), "--target", "x1", *DROP, "--drop", "moon"]) == 2
     assert "regression" in capsys.readouterr().err
     assert cli.main(["learn", str(table.with_name("none.csv")), "--target", "y"]) == 2

@@ -75,5 +75,5 @@ def test_mismatched_layers_are_refused_by_what_was_found(deep, points):
     middle, inner = deep.maps
     with pytest.raises(InvalidInputError, match="expects 4 features, but receives 2"):
         Concatenated(Gaussian(1.0), [inner, middle, inner])(points[0])
-    with pytest.raises(InvalidInputError, match="coefficients has 2 rows, but there are 3 centres"):
+    with pytest.raises(InvalidInputError, match="coefficients has 2 rows, but there are 3 centers"):
         KernelMap(Gaussian(1.0), np.eye(3), np.ones((2, 1)))(np.eye(3))

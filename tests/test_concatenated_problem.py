@@ -107,7 +107,7 @@ def test_value_is_the_printed_objective_of_the_coefficients(name):
     coordinates, u = start(problem)
     point = coordinates.point(u)
     kernel = problem.kernel(point)
-    norms = sum(np.sum(f.coefficients * (f.kernel(f.centres) @ f.coefficients)) for f in kernel.maps)
+    norms = sum(np.sum(f.coefficients * (f.kernel(f.centers) @ f.coefficients)) for f in kernel.maps)
     Q = kernel(X)
     b = np.linalg.solve(Q + lam * np.eye(len(X)), y)
     regression = lam * b @ Q @ b + mu * norms + np.sum((Q @ b - y) ** 2)
@@ -116,7 +116,7 @@ def test_value_is_the_printed_objective_of_the_coefficients(name):
     interpolation = stated(layers, LOSSES["interpolation"], X[few], y[few], widths=widths)
     coordinates, u = start(interpolation)
     kernel = interpolation.kernel(coordinates.point(u))
-    norms = sum(np.sum(f.coefficients * (f.kernel(f.centres) @ f.coefficients)) for f in kernel.maps)
+    norms = sum(np.sum(f.coefficients * (f.kernel(f.centers) @ f.coefficients)) for f in kernel.maps)
     value = interpolation.evaluate(coordinates, u).value
     assert value == pytest.approx(y[few] @ np.linalg.solve(kernel(X[few]), y[few]) + norms, rel=1e-6)
 

@@ -27,7 +27,7 @@ def test_available_solvers_are_listed_in_order_of_preference():
 
 
 def test_unlicensed_mosek_falls_back_with_one_warning():
-    """With the real package and no licence file: its own error, one sentence, and the answer of the next solver."""
+    """With the real package and no license file: its own error, one sentence, and the answer of the next solver."""
     pytest.importorskip("mosek")
     script = (
         "import warnings; warnings.simplefilter('always')\n"

@@ -37,7 +37,7 @@ def test_picture_of_a_region_shades_the_cells_it_meets(rng):
 def test_picture_of_a_tree_and_refusals(rng):
     X = rng.uniform(-1, 1, (300, 2))
     display = CoverDisplay.from_cover(tree_cover(X, max_cell_size=40), X, n_points=41).plot()
-    assert len(display.centres) == display.cells.max() + 1
+    assert len(display.centers) == display.cells.max() + 1
     with pytest.raises(InvalidInputError, match="Voronoi cells of the plane"):
         CoverDisplay.from_cover(RandomChunks(3), X)
     with pytest.raises(InvalidInputError, match="3 features"):

@@ -36,7 +36,7 @@ def test_the_scaling_maps_one_point_to_the_other(cone):
 
 
 @pytest.mark.parametrize("cone", [Orthant(5), SemidefiniteCone(4)])
-def test_the_corrected_target_is_the_linearised_product_of_scaled_points(cone):
+def test_the_corrected_target_is_the_linearized_product_of_scaled_points(cone):
     """``sym((Lambda + dP~)(Lambda + dS~)) = mu`` for a direction that satisfies ``dP + W(dS) = target``."""
     rng = np.random.default_rng(1)
     P, S, dS = inside(cone, rng), inside(cone, rng), symmetric(cone, rng)

@@ -26,7 +26,7 @@ def split():
 
 def test_split_is_a_partition_that_keeps_proportions():
     X, y = load_iris(return_X_y=True)
-    X = np.column_stack([X, np.arange(len(y))])  # every row can be recognised
+    X = np.column_stack([X, np.arange(len(y))])  # every row can be recognized
     split = split_table(X, y, "classification", test_size=0.2, seed=1)
     rows = np.concatenate([split.X[:, -1], split.X_test[:, -1]])
     assert sorted(rows) == list(range(150))

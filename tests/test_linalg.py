@@ -1,4 +1,4 @@
-"""Projections, against their optimality conditions, and factorisations."""
+"""Projections, against their optimality conditions, and factorizations."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_simplex_projection_is_feasible_and_nearest(values, total):
     u = project_simplex(v, total)
     assert (u >= 0).all()
     assert u.sum() == pytest.approx(total, rel=1e-9)
-    # (v - u)'(vertex - u) <= 0 for every vertex of the simplex characterises the projection.
+    # (v - u)'(vertex - u) <= 0 for every vertex of the simplex characterizes the projection.
     inner = total * (v - u) - (v - u) @ u
     assert inner.max() <= 1e-9 * (1 + np.abs(v).max()) * total * len(v)
 

@@ -47,24 +47,24 @@ def test_one_machine_with_the_localized_kernel_is_the_machines_of_the_cells(name
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     if name == "hinge":
         y = np.sign(y)
-    kernel = Localized(cover.centres, kernels, lams)
+    kernel = Localized(cover.centers, kernels, lams)
     Z = rng.uniform(-1.2, 1.2, (60, 2))
     K, whole = kernel(X), LOSSES[name](1.0)
-    w = whole.coefficients(whole.maximise(K, y, np.ones(len(X)), tol=1e-12), y)
+    w = whole.coefficients(whole.maximize(K, y, np.ones(len(X)), tol=1e-12), y)
     together = kernel(Z, X) @ w
     apart = np.empty(60)
     for j in range(4):
         rows, new = cover.members(X).rows(j), np.flatnonzero(cover.cells(Z) == j)
         loss = LOSSES[name](lams[j])
         Kj = kernels[j](X[rows])
-        alpha = loss.maximise(Kj, y[rows], np.ones(len(rows)), tol=1e-12)
+        alpha = loss.maximize(Kj, y[rows], np.ones(len(rows)), tol=1e-12)
         apart[new] = kernels[j](Z[new], X[rows]) @ loss.coefficients(alpha, y[rows])
     np.testing.assert_allclose(together, apart, atol=2e-5)
 
 
 def test_the_kernel_vanishes_across_cells_and_is_the_cells_own_inside(cells):
     X, cover, lams, kernels = cells
-    K = Localized(cover.centres, kernels, lams)(X)
+    K = Localized(cover.centers, kernels, lams)(X)
     labels = cover.cells(X)
     assert (K[labels[:, None] != labels] == 0.0).all()
     for j in range(4):
@@ -79,7 +79,7 @@ def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
     kernel = model.kernel_
     scaled = (y - model.targets_.center) / model.targets_.spread
     loss = LeastSquares(1.0, intercept=False)
-    w = loss.maximise(kernel(X), scaled, np.ones(150))
+    w = loss.maximize(kernel(X), scaled, np.ones(150))
     Z = rng.uniform(-2, 5, (40, 2))
     expected = model.targets_.center + model.targets_.spread * np.clip(kernel(Z, X) @ w, -1, 1)
     np.testing.assert_allclose(model.predict(Z), expected, atol=1e-6)
@@ -95,10 +95,10 @@ def test_a_localized_kernel_is_refused_where_there_is_none(rng):
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
-        (Localized([[0.0], [1.0]], [Gaussian()]), "kernels has 1 entries, but there are 2 centres"),
+        (Localized([[0.0], [1.0]], [Gaussian()]), "kernels has 1 entries, but there are 2 centers"),
         (Localized([[0.0]], [Gaussian()], [0.0]), "lams must be 1 finite numbers > 0"),
         (Localized([[0.0]], [Gaussian()], [1.0, 2.0]), "lams must be 1 finite numbers > 0"),
-        (Localized([[0.0, 1.0]], [Gaussian()]), "centres has 2 features, but 1 are expected"),
+        (Localized([[0.0, 1.0]], [Gaussian()]), "centers has 2 features, but 1 are expected"),
     ],
 )
 def test_localized_kernels_refuse_lists_that_do_not_fit(kernel, message):
@@ -125,7 +125,7 @@ def brute_force(X, Y, weights, grid, blocks, loss, tol=1e-9):
             for block in blocks:
                 train = np.setdiff1d(np.arange(len(X)), block)
                 at = loss.at(lam)
-                alpha = at.maximise_all(K[np.ix_(train, train)], Y[:, train], weights[train], tol=tol)
+                alpha = at.maximize_all(K[np.ix_(train, train)], Y[:, train], weights[train], tol=tol)
                 W = np.array([at.coefficients(a, y) for a, y in zip(alpha, Y[:, train], strict=True)])
                 F = np.clip(W @ K[np.ix_(train, block)], -1.0, 1.0)
                 total += (loss.pointwise(Y[:, block], F)[0] @ weights[block]).sum()
@@ -238,7 +238,7 @@ def test_small_cells_have_defined_functions(name):
 
 
 @pytest.mark.parametrize("validation", ["leave-one-out", 4])
-def test_the_walk_measures_exact_risks_and_ends_where_no_neighbour_is_better(validation, rng):
+def test_the_walk_measures_exact_risks_and_ends_where_no_neighbor_is_better(validation, rng):
     X = rng.uniform(-1, 1, (60, 2))
     Y, weights = np.sin(9 * X[:, :1]).T, rng.uniform(0.5, 2.0, 60)
     grid = Grid.of_cell(60, 2, weights.sum(), 6, 6)

@@ -28,7 +28,7 @@ def test_traversal_is_the_textbook_one_and_its_owners_are_nearest(X, radius):
     while np.sqrt(distance.max()) > radius:
         chosen.append(int(distance.argmax()))
         distance = np.minimum(distance, exact(X, X[chosen[-1:]])[:, 0])
-    assert found.centres.tolist() == chosen
+    assert found.centers.tolist() == chosen
     assert np.array_equal(found.owner, exact(X, X[chosen]).argmin(axis=1))
     assert np.allclose(found.distances, np.sqrt(distance))
     assert found.radii[-1] <= radius
@@ -68,7 +68,7 @@ def test_size_limits_hold_and_cells_partition_the_table(X, size):
         labels = cover.cells(X)
         for j in range(cover.n_cells):
             assert np.array_equal(members.rows(j), np.flatnonzero(labels == j))
-    assert np.array_equal(split_largest(X, size).owner, exact(X, X[split_largest(X, size).centres]).argmin(axis=1))
+    assert np.array_equal(split_largest(X, size).owner, exact(X, X[split_largest(X, size).centers]).argmin(axis=1))
 
 
 @settings(max_examples=30, deadline=None)
@@ -76,7 +76,7 @@ def test_size_limits_hold_and_cells_partition_the_table(X, size):
 def test_cells_by_radius_lie_in_their_balls(X, radius):
     cover = voronoi_cover(X, radius=radius)
     cells = cover.cells(X)
-    assert (exact(X, cover.centres)[np.arange(len(X)), cells] <= radius**2 * (1 + 1e-12)).all()
+    assert (exact(X, cover.centers)[np.arange(len(X)), cells] <= radius**2 * (1 + 1e-12)).all()
     assert cover.radius <= radius
     assert cover.members(X).sizes.min() >= 1
 
@@ -84,18 +84,18 @@ def test_cells_by_radius_lie_in_their_balls(X, radius):
 def test_radius_is_within_twice_the_best(rng):
     """Gonzalez: k + 1 points pairwise farther than r prove that k balls of radius below r / 2 do not suffice."""
     X = rng.uniform(size=(400, 2))
-    found = farthest_first(X, n_centres=10)
-    apart = np.sqrt(exact(X[found.centres], X[found.centres]))[np.triu_indices(10, 1)]
+    found = farthest_first(X, n_centers=10)
+    apart = np.sqrt(exact(X[found.centers], X[found.centers]))[np.triu_indices(10, 1)]
     assert apart.min() >= found.radii[-1]
 
 
-def test_centres_from_a_subset_cover_the_whole_about(rng):
+def test_centers_from_a_subset_cover_the_whole_about(rng):
     X = rng.uniform(size=(5000, 2))
     cover = voronoi_cover(X, max_cell_size=250, subset=1000, random_state=0)
     sizes = cover.members(X).sizes
     assert sizes.sum() == 5000
     assert sizes.max() < 2 * 250
-    assert {tuple(z) for z in cover.centres} <= {tuple(x) for x in X}
+    assert {tuple(z) for z in cover.centers} <= {tuple(x) for x in X}
 
 
 def test_overlapping_cells_hold_the_voronoi_cells_and_the_near_points(rng):
@@ -104,11 +104,11 @@ def test_overlapping_cells_hold_the_voronoi_cells_and_the_near_points(rng):
     cover = voronoi_cover(X, n_cells=7, overlap=0.3)
     assert isinstance(cover, OverlappingCover)
     assert np.array_equal(cover.cells(X), plain.cells(X))
-    D = np.sqrt(exact(X, cover.centres))
+    D = np.sqrt(exact(X, cover.centers))
     for j in range(7):
         expected = np.flatnonzero(D[:, j] <= 1.3 * D.min(axis=1) + 1e-12)
         assert np.array_equal(cover.members(X).rows(j), expected)
-    none = OverlappingCover(cover.centres, 0.0).members(X)
+    none = OverlappingCover(cover.centers, 0.0).members(X)
     assert np.array_equal(none.order, plain.members(X).order)
 
 
@@ -180,7 +180,7 @@ X10 = np.arange(20.0).reshape(10, 2)
         (lambda: voronoi_cover(X10, n_cells=2, overlap=-0.1), "overlap must be a finite number >= 0"),
         (lambda: RandomChunks(0), "n_chunks must be a whole number >= 1, got 0"),
         (lambda: RandomChunks(11).members(X10), "n_chunks is 11, but there are only 10 points"),
-        (lambda: farthest_first(X10, n_centres=11), "n_centres is 11, but there are only 10 points"),
+        (lambda: farthest_first(X10, n_centers=11), "n_centers is 11, but there are only 10 points"),
         (lambda: farthest_first(X10, start=10), "start is 10, but X has 10 rows"),
         (lambda: VoronoiCover(X10).cells(np.ones((2, 3))), "X has 3 features, but 2 are expected"),
         (lambda: voronoi_cover(X10 * np.nan, n_cells=2), "missing or infinite"),

@@ -104,7 +104,7 @@ def vertical(segment):
 
 
 def test_function_is_one_polynomial_in_every_tile(model):
-    # Along a line between two neighbouring breaks, at fixed x2, the third differences vanish.
+    # Along a line between two neighboring breaks, at fixed x2, the third differences vanish.
     breaks = np.unique(model.support_vectors_[:, 0])
     for low, high in pairwise(breaks):
         line = np.column_stack([np.linspace(low, high, 7), np.full(7, 0.1)])

@@ -31,7 +31,7 @@ def test_python_of_the_readme_runs_from_top_to_bottom(tmp_path):
     script = tmp_path / "readme.py"
     script.write_text("\n".join(code))
     environment = {**os.environ, "MPLBACKEND": "Agg"}
-    # Without a licence for MOSEK the conic solvers say which one they fall back to, as they should.
+    # Without a license for MOSEK the conic solvers say which one they fall back to, as they should.
     command = [sys.executable, "-W", "error::UserWarning", "-W", "ignore:MOSEK is installed", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -95,7 +95,7 @@ def problem(loss=None, m=40, layers=None, seed=0, **options):
 @pytest.mark.parametrize(
     "layers", [[Matern(2), Polynomial(2)], [Gaussian(2.0), Gaussian(0.5)], [Matern(2), Gaussian(0.5), Polynomial(1)]]
 )
-def test_certificate_holds_is_recomputed_and_every_neighbour_is_worse(loss, layers):
+def test_certificate_holds_is_recomputed_and_every_neighbor_is_worse(loss, layers):
     stated = problem(loss, layers=layers, m=40 if len(layers) == 2 else 15)
     solution = stated.solve(restarts=2, random_state=0, tol=1e-3, max_iter=2000)
     assert solution.status is Status.STATIONARY

@@ -17,7 +17,7 @@ def four_cosines(kernel, x, z):
     return total / (4 * np.asarray(kernel.omega).shape[1])
 
 
-def test_exact_features_realise_the_four_cosines(rng):
+def test_exact_features_realize_the_four_cosines(rng):
     kernel = Spectral(rng.normal(0.5, 1.0, (3, 7)), rng.normal(-0.3, 1.5, (3, 7)))
     X, Z = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
     expected = [[four_cosines(kernel, x, z) for z in Z] for x in X]

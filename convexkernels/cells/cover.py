@@ -81,57 +81,57 @@ class Cover(ABC):
 
 
 class VoronoiCover(Cover):
-    """Cells of the points nearest to a centre, ties to the smallest index [MS16 (6), Example 1].
+    """Cells of the points nearest to a center, ties to the smallest index [MS16 (6), Example 1].
 
     Parameters
     ----------
-    centres : array-like of shape (n_cells, n_features)
+    centers : array-like of shape (n_cells, n_features)
     radius : float, optional
-        Within which the points the cover was made from are of their centres.
+        Within which the points the cover was made from are of their centers.
     """
 
-    def __init__(self, centres: Any, radius: float | None = None) -> None:
-        self.centres = check_points(centres, name="centres")
-        self.n_cells = self.centres.shape[0]
+    def __init__(self, centers: Any, radius: float | None = None) -> None:
+        self.centers = check_points(centers, name="centers")
+        self.n_cells = self.centers.shape[0]
         self.radius = radius
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_cells} cells)"
 
     def _points(self, X: Any) -> Array:
-        return check_points(X, n_features=self.centres.shape[1])
+        return check_points(X, n_features=self.centers.shape[1])
 
     def cells(self, X: Any) -> Rows:
-        return nearest_rows(self._points(X), self.centres)[0]
+        return nearest_rows(self._points(X), self.centers)[0]
 
 
 class OverlappingCover(VoronoiCover):
     """Voronoi cells that also learn from the points just beyond their borders.
 
-    A point teaches every cell whose centre is at most ``1 + overlap`` times as far as the nearest one; the cell of
-    the nearest centre alone answers for it, so that the predictor has smaller jumps at the borders.
+    A point teaches every cell whose center is at most ``1 + overlap`` times as far as the nearest one; the cell of
+    the nearest center alone answers for it, so that the predictor has smaller jumps at the borders.
 
     Parameters
     ----------
-    centres : array-like of shape (n_cells, n_features)
+    centers : array-like of shape (n_cells, n_features)
     overlap : float, >= 0
     radius : float, optional
     """
 
     overlaps = True
 
-    def __init__(self, centres: Any, overlap: float = 0.1, radius: float | None = None) -> None:
-        super().__init__(centres, radius)
+    def __init__(self, centers: Any, overlap: float = 0.1, radius: float | None = None) -> None:
+        super().__init__(centers, radius)
         self.overlap = check_number("overlap", overlap, low=0.0)
 
     def members(self, X: Any) -> Assignment:
         points = self._points(X)
-        nearest, square = nearest_rows(points, self.centres)
+        nearest, square = nearest_rows(points, self.centers)
         step = max(1, 2**21 // self.n_cells)
         found = []
         for start in range(0, len(points), step):
             stop = min(start + step, len(points))
-            near = squared_distances(points[start:stop], self.centres)
+            near = squared_distances(points[start:stop], self.centers)
             inside = near <= (1.0 + self.overlap) ** 2 * square[start:stop, None]
             inside[np.arange(stop - start), nearest[start:stop]] = True
             cells, rows = np.nonzero(inside.T)
@@ -145,29 +145,29 @@ class OverlappingCover(VoronoiCover):
 class TreeCover(Cover):
     """Voronoi cells that are divided into Voronoi cells again, down to the leaves, which are the cells.
 
-    Finding the cell of a point takes the centres of one path only.
+    Finding the cell of a point takes the centers of one path only.
 
     Parameters
     ----------
-    centres : ndarray of shape (k, n_features)
-        Centres at the root.
+    centers : ndarray of shape (k, n_features)
+        Centers at the root.
     children : list of TreeCover or None
         What each of them is divided into; None for a leaf.
     """
 
-    def __init__(self, centres: Any, children: list[TreeCover | None]) -> None:
-        self.centres = check_points(centres, name="centres")
+    def __init__(self, centers: Any, children: list[TreeCover | None]) -> None:
+        self.centers = check_points(centers, name="centers")
         self.children = children
-        if len(children) != len(self.centres):
-            raise InvalidInputError(f"children has {len(children)} entries, but there are {len(self.centres)} centres.")
+        if len(children) != len(self.centers):
+            raise InvalidInputError(f"children has {len(children)} entries, but there are {len(self.centers)} centers.")
         self.n_cells = sum(1 if child is None else child.n_cells for child in children)
 
     def __repr__(self) -> str:
         return f"TreeCover({self.n_cells} cells)"
 
     def cells(self, X: Any) -> Rows:
-        points = check_points(X, n_features=self.centres.shape[1])
-        branch = nearest_rows(points, self.centres)[0]
+        points = check_points(X, n_features=self.centers.shape[1])
+        branch = nearest_rows(points, self.centers)[0]
         answer = np.empty(len(points), dtype=np.intp)
         first = 0
         for j, child in enumerate(self.children):
@@ -179,10 +179,10 @@ class TreeCover(Cover):
             first += 1 if child is None else child.n_cells
         return answer
 
-    def leaf_centres(self) -> Array:
-        """The centre of every cell, shape (n_cells, n_features)."""
-        parts = zip(self.centres, self.children, strict=True)
-        return np.vstack([z[None, :] if child is None else child.leaf_centres() for z, child in parts])
+    def leaf_centers(self) -> Array:
+        """The center of every cell, shape (n_cells, n_features)."""
+        parts = zip(self.centers, self.children, strict=True)
+        return np.vstack([z[None, :] if child is None else child.leaf_centers() for z, child in parts])
 
 
 class RandomChunks(Cover):

@@ -32,21 +32,21 @@ def voronoi_cover(
     n_rows: int | None = None,
     random_state: Any = None,
 ) -> VoronoiCover:
-    """Voronoi cells around centres found by farthest-first traversal.
+    """Voronoi cells around centers found by farthest-first traversal.
 
     Parameters
     ----------
     X : array-like of shape (m, n_features)
     radius : float, > 0
-        Every point is within it of its centre.
+        Every point is within it of its center.
     n_cells : int, >= 1
-        Number of centres.
+        Number of centers.
     max_cell_size : int, >= 2
         Most points of a cell. Exactly one of these three is given.
     overlap : float, >= 0
         More than 0 for an `OverlappingCover`.
     subset : int, optional
-        Look for centres among so many random points only; radius and size then hold for these, and for all
+        Look for centers among so many random points only; radius and size then hold for these, and for all
         points about.
     n_rows : int, optional
         Rows of the table that `X` is a random sample of, and that `max_cell_size` is meant for; its own when not
@@ -73,10 +73,10 @@ def voronoi_cover(
         check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
     sample = _sample(points, subset, n_cells, random_state)
     found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / (n_rows or m))
-    centres = sample[found.centres]
+    centers = sample[found.centers]
     if overlap > 0.0:
-        return OverlappingCover(centres, overlap, float(found.radii[-1]))
-    return VoronoiCover(centres, float(found.radii[-1]))
+        return OverlappingCover(centers, overlap, float(found.radii[-1]))
+    return VoronoiCover(centers, float(found.radii[-1]))
 
 
 def _sample(points: Array, subset: int | None, n_cells: int | None, random_state: Any) -> Array:
@@ -98,7 +98,7 @@ def _traversal(
     start = int(np.argmax(np.einsum("ij,ij->i", offset, offset)))
     if max_cell_size is not None:
         return split_largest(X, max(2, int(share * max_cell_size)), start=start)
-    return farthest_first(X, radius=radius or 0.0, n_centres=n_cells, start=start)
+    return farthest_first(X, radius=radius or 0.0, n_centers=n_cells, start=start)
 
 
 def tree_cover(
@@ -141,8 +141,8 @@ def _branch(X: Array, size: int, branches: int) -> TreeCover | None:
     found = _traversal(X, None, parts, None, 1.0)
     if found.radii[0] == 0.0:
         return None
-    children = [_branch(X[found.owner == j], size, branches) for j in range(len(found.centres))]
-    return TreeCover(X[found.centres], children)
+    children = [_branch(X[found.owner == j], size, branches) for j in range(len(found.centers))]
+    return TreeCover(X[found.centers], children)
 
 
 def cell_size_within(

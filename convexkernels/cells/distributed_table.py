@@ -1,4 +1,4 @@
-"""Tables that are Dask collections: checked, summarised and shuffled to cells part by part."""
+"""Tables that are Dask collections: checked, summarized and shuffled to cells part by part."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class DistributedTable:
             for i, part in enumerate(self.parts)
         ]
 
-    def summarised(self, size: int, seed: int) -> TableSummary:
+    def summarized(self, size: int, seed: int) -> TableSummary:
         """Look at every part once, and draw a random sample of at most `size` rows.
 
         Raises

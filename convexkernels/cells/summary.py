@@ -51,7 +51,7 @@ class TableSummary:
     def of_rows(
         cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int = 0, seed: Any = None
     ) -> TableSummary:
-        """Summarise one part.
+        """Summarize one part.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ class LocalizedMachines:
         # A constant has no kernel of its own; any will do.
         kernels = [Gaussian(m.width**-2 if np.isfinite(m.width) else 1.0) for m in self.machines]
         lams = [m.lam if np.isfinite(m.lam) else 1.0 for m in self.machines]
-        return Localized(self.cover.centres, kernels, lams)
+        return Localized(self.cover.centers, kernels, lams)
 
 
 def verified(machine: Any) -> DualityGap:

@@ -1,4 +1,4 @@
-"""Farthest-first traversal: centres, each the point farthest from those before it."""
+"""Farthest-first traversal: centers, each the point farthest from those before it."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Traversal:
-    """Centres in the order they were found.
+    """Centers in the order they were found.
 
     Attributes
     ----------
-    centres : ndarray of int, shape (k,)
+    centers : ndarray of int, shape (k,)
         Rows of the table; the first is the start.
     radii : ndarray of shape (k,)
-        ``radii[j]``: largest distance of a point to the first j + 1 centres. Not increasing; any two of the first
-        j + 1 centres are at least ``radii[j - 1]`` apart.
+        ``radii[j]``: largest distance of a point to the first j + 1 centers. Not increasing; any two of the first
+        j + 1 centers are at least ``radii[j - 1]`` apart.
     owner : ndarray of int, shape (m,)
-        Place, in `centres`, of the centre nearest to each point, ties to the smallest.
+        Place, in `centers`, of the center nearest to each point, ties to the smallest.
     distances : ndarray of shape (m,)
         Distance to it.
     """
 
-    centres: Rows
+    centers: Rows
     radii: Array
     owner: Rows
     distances: Array
 
 
-def farthest_first(X: Any, *, radius: float = 0.0, n_centres: int | None = None, start: int = 0) -> Traversal:
-    """Take the point farthest from the centres as the next one, until all points are within `radius` of one.
+def farthest_first(X: Any, *, radius: float = 0.0, n_centers: int | None = None, start: int = 0) -> Traversal:
+    """Take the point farthest from the centers as the next one, until all points are within `radius` of one.
 
     Parameters
     ----------
     X : array-like of shape (m, n_features)
     radius : float, >= 0
-        0 goes on until every point coincides with a centre.
-    n_centres : int, optional
-        Stop at so many centres even if points are farther than `radius`.
+        0 goes on until every point coincides with a center.
+    n_centers : int, optional
+        Stop at so many centers even if points are farther than `radius`.
     start : int
-        Row of the first centre ("arbitrary" in the paper).
+        Row of the first center ("arbitrary" in the paper).
 
     Returns
     -------
@@ -60,17 +60,17 @@ def farthest_first(X: Any, *, radius: float = 0.0, n_centres: int | None = None,
 
     Notes
     -----
-    [MS16 Algorithm 1], after [Gon85]: its radius is at most twice the least one that so many centres can have.
-    Distances are differences, not expanded squares, so that equal points are at distance exactly 0. A centre changes
-    nothing for the points of a cell whose centre is more than twice as far from it as the point is: most distances
+    [MS16 Algorithm 1], after [Gon85]: its radius is at most twice the least one that so many centers can have.
+    Distances are differences, not expanded squares, so that equal points are at distance exactly 0. A center changes
+    nothing for the points of a cell whose center is more than twice as far from it as the point is: most distances
     are never computed. At most O(k m n_features), typically little more than O(k m).
     """
     points = check_points(X)
     m = points.shape[0]
     radius = check_number("radius", radius, low=0.0)
-    limit = m if n_centres is None else check_whole_number("n_centres", n_centres, low=1)
+    limit = m if n_centers is None else check_whole_number("n_centers", n_centers, low=1)
     if limit > m:
-        raise InvalidInputError(f"n_centres is {limit}, but there are only {m} points; ask for at most {m} centres.")
+        raise InvalidInputError(f"n_centers is {limit}, but there are only {m} points; ask for at most {m} centers.")
     first = check_whole_number("start", start, low=0)
     if first >= m:
         raise InvalidInputError(f"start is {first}, but X has {m} rows; choose a row in [0, {m}).")
@@ -78,10 +78,10 @@ def farthest_first(X: Any, *, radius: float = 0.0, n_centres: int | None = None,
 
 
 def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
-    """Centres whose Voronoi cells have at most `max_cell_size` points each.
+    """Centers whose Voronoi cells have at most `max_cell_size` points each.
 
-    The next centre is the point of the largest cell farthest from that cell's centre, until no cell is too large.
-    Plain farthest-first traversal would spend most centres on outliers, long before it divides the dense regions.
+    The next center is the point of the largest cell farthest from that cell's center, until no cell is too large.
+    Plain farthest-first traversal would spend most centers on outliers, long before it divides the dense regions.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
     max_cell_size : int, >= 2
         Only a cell of equal points, which nothing can divide, may have more.
     start : int
-        Row of the first centre.
+        Row of the first center.
 
     Returns
     -------
     Traversal
-        ``radii`` need not fall to the least possible ones, as centres go where the points are.
+        ``radii`` need not fall to the least possible ones, as centers go where the points are.
     """
     points = check_points(X)
     size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
@@ -111,31 +111,31 @@ def _traverse(
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)
-    centres = np.empty(limit, dtype=np.intp)
+    centers = np.empty(limit, dtype=np.intp)
     radii = np.empty(limit)
     between = np.empty(limit)
     count, chosen = 0, start
     while True:
-        centres[count] = chosen
-        _add_centre(X, chosen, count, centres, between, owner, square)
+        centers[count] = chosen
+        _add_center(X, chosen, count, centers, between, owner, square)
         chosen = int(np.argmax(square))
         radii[count] = np.sqrt(square[chosen])
         count += 1
         if count == limit or radii[count - 1] <= radius:
             break
-    return centres[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
+    return centers[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
 
 
 @njit(cache=True)
-def _add_centre(
-    X: Array, chosen: int, count: int, centres: Rows, between: Array, owner: Rows, square: Array
+def _add_center(
+    X: Array, chosen: int, count: int, centers: Rows, between: Array, owner: Rows, square: Array
 ) -> None:  # pragma: no cover - compiled
     m, n = X.shape
-    # A quarter of the squared distance to every earlier centre; rounding is kept on the safe side.
+    # A quarter of the squared distance to every earlier center; rounding is kept on the safe side.
     for j in range(count):
         total = 0.0
         for k in range(n):
-            gap = X[chosen, k] - X[centres[j], k]
+            gap = X[chosen, k] - X[centers[j], k]
             total += gap * gap
         between[j] = total * 0.25 * (1.0 - 1e-10)
     for i in range(m):
@@ -154,7 +154,7 @@ def _split(X: Array, size: int, start: int) -> tuple[Rows, Array, Rows, Array]: 
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)
-    centres = np.empty(m, dtype=np.intp)
+    centers = np.empty(m, dtype=np.intp)
     radii = np.empty(m)
     between = np.empty(m)
     counts = np.zeros(m, dtype=np.intp)
@@ -162,8 +162,8 @@ def _split(X: Array, size: int, start: int) -> tuple[Rows, Array, Rows, Array]: 
     reached = np.empty(m, dtype=np.intp)
     count, chosen = 0, start
     while True:
-        centres[count] = chosen
-        _add_centre(X, chosen, count, centres, between, owner, square)
+        centers[count] = chosen
+        _add_center(X, chosen, count, centers, between, owner, square)
         count += 1
         counts[:count] = 0
         farthest[:count] = -1.0
@@ -182,4 +182,4 @@ def _split(X: Array, size: int, start: int) -> tuple[Rows, Array, Rows, Array]: 
         if largest < 0:
             break
         chosen = reached[largest]
-    return centres[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
+    return centers[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)

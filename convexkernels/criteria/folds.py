@@ -129,7 +129,7 @@ def spread_sample(Y: Array, size: int, rng: np.random.Generator) -> Rows:
 
 
 def spread_folds(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
-    """Training and validation rows of every fold: neighbours in the order of the targets go to different folds."""
+    """Training and validation rows of every fold: neighbors in the order of the targets go to different folds."""
     m = Y.shape[1]
     labels = np.empty(m, dtype=np.intp)
     order = np.lexsort((rng.random(m), *Y))

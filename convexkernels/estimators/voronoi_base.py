@@ -130,7 +130,7 @@ class VoronoiEstimator(KernelEstimator):
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
         learner, seed = self._cell_learner(), seed_from(self.random_state)
-        summary = table.summarised(self._cells.subset or LARGEST_SAMPLE, seed)
+        summary = table.summarized(self._cells.subset or LARGEST_SAMPLE, seed)
         encoding = self._encoding_of(summary)
         sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
         # As many rows as the sample stands for: equal rows of a table that is here are one row, too.

@@ -43,7 +43,7 @@ FAMILIES: dict[str, Callable[[], Family]] = {
     "tessellated_no_z": lambda: Tessellated(degree=2, z_degree=0, box=UnitBox(0.5), trace=2.0),
     "generalized_polynomial": lambda: GeneralizedPolynomial(degree=2),
     "candidates": lambda: Candidates(_example_kernels()),
-    "candidates_centred_cosine": lambda: Candidates(_example_kernels(), normalize="cosine", center=True),
+    "candidates_centered_cosine": lambda: Candidates(_example_kernels(), normalize="cosine", center=True),
     "span": lambda: Span(_example_kernels(), trace=10.0),
     "all_kernel_matrices": lambda: AllKernelMatrices(),
 }

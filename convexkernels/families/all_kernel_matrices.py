@@ -134,7 +134,7 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
     -----
     [CP20 Theorem 10]. [CP20 (17)] is printed with ``t - C sum(delta)``; proof and bound belong to
     ``t - 2 C sum(delta)``. The dual variables that go with K are ``s |v| / m`` with ``s = min(1, C m / max |v|)``: they
-    maximise ``sum(alpha) - m / 2 |alpha|^2``, the lower bound that holds for every K of trace m, and keep their
+    maximize ``sum(alpha) - m / 2 |alpha|^2``, the lower bound that holds for every K of trace m, and keep their
     proportions when C cuts them off, so that K is optimal for every C > 0, with value ``|v|^2 (s - s^2 / 2) / m``.
     """
     from convexkernels.losses.hinge import Hinge

@@ -145,7 +145,7 @@ def transform_rows(kernel: Kernel, rows: Array) -> Array:
     if isinstance(kernel, Normalized):
         raise InvalidInputError(
             "rows of new points cannot be divided by the lengths of their images, which the matrices do not tell; "
-            "normalise the matrices yourself and pass normalize='none'."
+            "normalize the matrices yourself and pass normalize='none'."
         )
     if isinstance(kernel, Centered):
         means = np.asarray(_matrix_of(kernel), dtype=np.float64).mean(axis=0)

@@ -101,7 +101,7 @@ class Candidates(Family):
 
 
 def _with_mean(kernel: Kernel) -> Kernel:
-    """Compute the grand mean of a centred kernel once, where filling the stack has not done it."""
+    """Compute the grand mean of a centered kernel once, where filling the stack has not done it."""
     if isinstance(kernel, Centered) and kernel.grand_mean is None:
         return Centered(kernel.kernel, kernel.points, float(kernel.kernel(kernel.points).mean()))
     return kernel
@@ -118,11 +118,11 @@ def _checked_traces(
             "dtype='float64'."
         )
     traces = diagonals.sum(axis=1)
-    # Centring leaves rounding of the size of the uncentred matrix where nothing should be left.
+    # Centering leaves rounding of the size of the uncentered matrix where nothing should be left.
     size = np.array([k.kernel.diag(points).sum() for k in kernels]) if center and _all_centered(kernels) else traces
     for k, trace in enumerate(traces):
         if not trace > 1e-13 * abs(size[k]):
-            what = " after centring" if center else ""
+            what = " after centering" if center else ""
             raise InvalidInputError(
                 f"kernel {names[k]!r} has trace {trace:.3g} on the training points{what}, so it says nothing about "
                 "them; leave it out."

@@ -188,7 +188,7 @@ def make_stack(
     """
     m, count = X.shape[0], len(kernels)
     pairs = m * (m + 1) // 2
-    # The sum, its factorisation and one more matrix while the stack is filled; never a kernel's own work space.
+    # The sum, its factorization and one more matrix while the stack is filled; never a kernel's own work space.
     working = 4.0 * 8.0 * m * m
     check_memory(
         working,
@@ -210,14 +210,14 @@ def make_stack(
 
 
 def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
-    """Write the packed matrices of the kernels; those centred on X as their inner kernels, centred afterwards."""
+    """Write the packed matrices of the kernels; those centered on X as their inner kernels, centered afterwards."""
     from convexkernels.families.packed import pack_symmetric
 
-    centred = [k for k, kernel in enumerate(kernels) if isinstance(kernel, Centered) and kernel.points is X]
-    if centred and values.dtype == np.float64:  # float32 keeps too few digits of what centring takes away
-        _fill(values, [kernel.kernel if k in set(centred) else kernel for k, kernel in enumerate(kernels)], X)
-        for k in centred:
-            kernels[k].grand_mean = _centre_packed(values[k], X.shape[0])
+    centered = [k for k, kernel in enumerate(kernels) if isinstance(kernel, Centered) and kernel.points is X]
+    if centered and values.dtype == np.float64:  # float32 keeps too few digits of what centering takes away
+        _fill(values, [kernel.kernel if k in set(centered) else kernel for k, kernel in enumerate(kernels)], X)
+        for k in centered:
+            kernels[k].grand_mean = _center_packed(values[k], X.shape[0])
         return
     rest = set(range(len(kernels)))
     for group in _shared_tessellations(kernels):
@@ -244,7 +244,7 @@ def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
         pack_symmetric(kernels[k](X), 1.0, values[k])
 
 
-def _centre_packed(packed: Array, m: int) -> float:
+def _center_packed(packed: Array, m: int) -> float:
     """Subtract row and column means from a packed matrix in place; returns the mean it had."""
     from convexkernels.families.packed import pack_symmetric
 

@@ -1,8 +1,8 @@
 """Linear combinations of given symmetric matrices that are positive semidefinite, of fixed trace.
 
 With an orthonormal basis B_r of the span of the matrices the set is ``{nu : M(nu) = sum_r nu_r B_r >= 0}`` with a
-trace, a slice of the cone by a plane of few dimensions: a primal-dual interior-point method optimises over it in about
-twenty factorisations. Bounds do not rest on how exact its answer is: a multiplier Z is moved onto its equations, which
+trace, a slice of the cone by a plane of few dimensions: a primal-dual interior-point method optimizes over it in about
+twenty factorizations. Bounds do not rest on how exact its answer is: a multiplier Z is moved onto its equations, which
 the orthonormal basis allows, and what is negative of it is paid for with the trace.
 """
 
@@ -46,7 +46,7 @@ class SemidefiniteSlice:
         Orthonormal in the Frobenius inner product; in coordinates of the space that the ranges of all matrices span,
         of dimension r: where they are singular together, no combination is definite on all points.
     margin : float
-        Smallest eigenvalue of a well-centred combination.
+        Smallest eigenvalue of a well-centered combination.
     """
 
     def __init__(self, matrices: Array, trace: float) -> None:
@@ -62,7 +62,7 @@ class SemidefiniteSlice:
         self.basis = _on_joint_range(np.tensordot(self.back.T, matrices, axes=1))
         self.traces = np.trace(self.basis, axis1=1, axis2=2)
         self.slack = ALLOWANCE
-        self.margin, self.centre = self._find_centre()
+        self.margin, self.center = self._find_center()
         self.back = self.back * trace
         self.forth = self.forth / trace
 
@@ -75,14 +75,14 @@ class SemidefiniteSlice:
         """M(nu)."""
         return np.tensordot(nu, self.basis, axes=1)
 
-    def maximise(self, d: Array) -> tuple[float, Array]:
+    def maximize(self, d: Array) -> tuple[float, Array]:
         """Upper bound of ``max d'theta`` over the set, and a theta of the set that nearly attains it."""
         slope = self.back.T @ d
         size = float(np.linalg.norm(slope))
         if size == 0.0:
-            return 0.0, self.back @ self.centre
+            return 0.0, self.back @ self.center
         slope = slope / size
-        nu, Z, s = self._optimise(slope, None, self.centre)
+        nu, Z, s = self._optimize(slope, None, self.center)
         return float(size * self._bound(slope, Z, s)), self.back @ nu
 
     def _bound(self, slope: Array, Z: Array, s: float) -> float:
@@ -108,15 +108,15 @@ class SemidefiniteSlice:
         metric = self.back.T @ self.back
         scale = np.linalg.norm(metric, 2)
         slope = metric @ start / scale
-        nu, _, _ = self._optimise(slope, metric / scale, self.centre)
+        nu, _, _ = self._optimize(slope, metric / scale, self.center)
         return self.back @ nu
 
     def weigh(self, Z: Array) -> Array:
         """``B*(Z)``: inner products with the basis."""
         return np.tensordot(self.basis, Z, 2)
 
-    def _find_centre(self) -> tuple[float, Array]:
-        """Smallest eigenvalue of a well-centred combination of the given trace, and its coordinates."""
+    def _find_center(self) -> tuple[float, Array]:
+        """Smallest eigenvalue of a well-centered combination of the given trace, and its coordinates."""
         size = float(self.traces @ self.traces)
         if size == 0.0:
             return -np.inf, np.zeros(len(self.basis))
@@ -127,17 +127,17 @@ class SemidefiniteSlice:
             smallest = float(np.linalg.eigvalsh(self.matrix(nu))[0])
             if smallest > -0.5 * self.slack:
                 return smallest, nu
-        # Maximise t with M(nu) >= t I: one more basis matrix, of no trace.
+        # Maximize t with M(nu) >= t I: one more basis matrix, of no trace.
         lifted = _Program(
             np.concatenate([self.basis, -np.eye(self.basis.shape[1])[None]]), np.append(self.traces, 0.0), 0.0
         )
         start = np.append(nu, smallest - self.trace)
-        found, _, _ = lifted.optimise(np.append(np.zeros(len(nu)), 1.0), None, start, enough=0.25)
+        found, _, _ = lifted.optimize(np.append(np.zeros(len(nu)), 1.0), None, start, enough=0.25)
         nu = found[:-1]
         return float(np.linalg.eigvalsh(self.matrix(nu))[0]), nu
 
-    def _optimise(self, slope: Array, metric: Array | None, start: Array) -> tuple[Array, Array, float]:
-        return _Program(self.basis, self.traces, self.slack).optimise(slope, metric, start)
+    def _optimize(self, slope: Array, metric: Array | None, start: Array) -> tuple[Array, Array, float]:
+        return _Program(self.basis, self.traces, self.slack).optimize(slope, metric, start)
 
 
 def _on_joint_range(basis: Array) -> Array:
@@ -157,7 +157,7 @@ class _Program:
         self.basis, self.traces, self.slack = basis, traces, slack
         self.cone = SemidefiniteCone(basis.shape[1])
 
-    def optimise(
+    def optimize(
         self, slope: Array, metric: Array | None, start: Array, enough: float | None = None
     ) -> tuple[Array, Array, float]:
         """Optimum, multiplier Z of X and multiplier s of the trace, from a start with X > 0.

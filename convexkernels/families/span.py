@@ -137,7 +137,7 @@ class SpanGramSet(GramSet):
             )
 
     def initial(self) -> Array:
-        return self.slice.back @ self.slice.centre
+        return self.slice.back @ self.slice.center
 
     def gram(self, theta: Array, out: Array | None = None) -> Array:
         K = np.tensordot(theta, self.matrices[:, : self.m, : self.m], axes=1)
@@ -160,7 +160,7 @@ class SpanGramSet(GramSet):
         return np.array([K[np.ix_(rows, np.arange(self.m))] @ w for K in self.matrices]).T
 
     def support(self, D: Array) -> tuple[float, Array]:
-        return self.slice.maximise(D)
+        return self.slice.maximize(D)
 
     def kernel(self, theta: Array) -> SignedSum:
         return SignedSum(list(self.kernels), theta.tolist())

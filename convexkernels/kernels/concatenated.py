@@ -26,32 +26,32 @@ class KernelMap(BaseEstimator):
     Parameters
     ----------
     kernel : Kernel
-    centres : array-like of shape (n_centres, n_features)
+    centers : array-like of shape (n_centers, n_features)
         The points z_i.
-    coefficients : array-like of shape (n_centres, width)
+    coefficients : array-like of shape (n_centers, width)
         The vectors c_i; weights of a matrix-valued kernel ``k diag(a)`` are already multiplied in.
     """
 
-    def __init__(self, kernel: Kernel, centres: Any, coefficients: Any) -> None:
+    def __init__(self, kernel: Kernel, centers: Any, coefficients: Any) -> None:
         self.kernel = kernel
-        self.centres = centres
+        self.centers = centers
         self.coefficients = coefficients
 
     def checked(self) -> tuple[Array, Array]:
-        """Return centres and coefficients as arrays, or refuse them by name."""
-        centres = check_points(self.centres, name="centres")
+        """Return centers and coefficients as arrays, or refuse them by name."""
+        centers = check_points(self.centers, name="centers")
         coefficients = check_points(self.coefficients, name="coefficients")
-        if coefficients.shape[0] != centres.shape[0]:
+        if coefficients.shape[0] != centers.shape[0]:
             raise InvalidInputError(
-                f"coefficients has {coefficients.shape[0]} rows, but there are {centres.shape[0]} centres; "
-                "one row per centre is needed."
+                f"coefficients has {coefficients.shape[0]} rows, but there are {centers.shape[0]} centers; "
+                "one row per center is needed."
             )
-        return centres, coefficients
+        return centers, coefficients
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         """Evaluate the function, shape (n_samples, width)."""
-        centres, coefficients = self.checked()
-        return self.kernel(X, centres) @ coefficients
+        centers, coefficients = self.checked()
+        return self.kernel(X, centers) @ coefficients
 
 
 class Concatenated(Kernel):
@@ -86,13 +86,13 @@ class Concatenated(Kernel):
         """`X` and its images under f_L, f_(L-1) o f_L, ..., g."""
         images = [X]
         for layer in reversed(self.maps):
-            centres, coefficients = layer.checked()
-            if centres.shape[1] != images[-1].shape[1]:
+            centers, coefficients = layer.checked()
+            if centers.shape[1] != images[-1].shape[1]:
                 raise InvalidInputError(
-                    f"a map of the concatenation expects {centres.shape[1]} features, but receives "
+                    f"a map of the concatenation expects {centers.shape[1]} features, but receives "
                     f"{images[-1].shape[1]}; the width of each map has to be the input dimension of the one before it."
                 )
-            images.append(layer.kernel._gram(images[-1], centres) @ coefficients)
+            images.append(layer.kernel._gram(images[-1], centers) @ coefficients)
         return images
 
     def _gram(self, X: Array, Y: Array) -> Array:
@@ -106,6 +106,6 @@ class Concatenated(Kernel):
         images = self._images(X)
         gradient = self.outer._pullback(images[-1], self._images(Y)[-1], M)
         for layer, points in zip(self.maps, images[-2::-1], strict=True):
-            centres, coefficients = layer.checked()
-            gradient = layer.kernel._pullback(points, centres, gradient @ coefficients.T)
+            centers, coefficients = layer.checked()
+            gradient = layer.kernel._pullback(points, centers, gradient @ coefficients.T)
         return gradient

@@ -130,13 +130,13 @@ def nearest_rows(X: Array, Y: Array) -> tuple[NDArray[np.intp], Array]:
     therefore does not depend on the rows beside it. O(n_samples_X n_samples_Y n_features), memory of a few blocks.
     """
     nearest = np.zeros(X.shape[0], dtype=np.intp)
-    centre = Y.mean(axis=0)
-    Yc = Y - centre
+    center = Y.mean(axis=0)
+    Yc = Y - center
     lengths = np.einsum("ij,ij->i", Yc, Yc)
     largest = float(lengths.max())
     step = max(1, BLOCK // Y.shape[0])
     for start in range(0, X.shape[0] if Y.shape[0] > 1 else 0, step):
-        Xc = X[start : start + step] - centre
+        Xc = X[start : start + step] - center
         D = Xc @ Yc.T
         D *= -2.0
         D += lengths

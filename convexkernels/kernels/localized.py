@@ -27,7 +27,7 @@ class Localized(Kernel):
 
     Parameters
     ----------
-    centres : array-like of shape (n_cells, n_features)
+    centers : array-like of shape (n_cells, n_features)
         A point is in the cell of the nearest one, ties to the smallest index.
     kernels : sequence of Kernel
         One per cell.
@@ -35,27 +35,27 @@ class Localized(Kernel):
         Prices of the squared norms in the cells; ones when not given.
     """
 
-    def __init__(self, centres: Any, kernels: Sequence[Kernel], lams: Any = None) -> None:
-        self.centres = centres
+    def __init__(self, centers: Any, kernels: Sequence[Kernel], lams: Any = None) -> None:
+        self.centers = centers
         self.kernels = kernels
         self.lams = lams
 
     def _cells(self, n_features: int) -> tuple[Array, Array]:
-        centres = check_points(self.centres, name="centres", n_features=n_features)
-        lams = np.ones(len(centres)) if self.lams is None else np.asarray(self.lams, dtype=np.float64)
-        if len(self.kernels) != len(centres):
+        centers = check_points(self.centers, name="centers", n_features=n_features)
+        lams = np.ones(len(centers)) if self.lams is None else np.asarray(self.lams, dtype=np.float64)
+        if len(self.kernels) != len(centers):
             raise InvalidInputError(
-                f"kernels has {len(self.kernels)} entries, but there are {len(centres)} centres; one per cell is "
+                f"kernels has {len(self.kernels)} entries, but there are {len(centers)} centers; one per cell is "
                 "needed."
             )
-        if lams.shape != (len(centres),) or not np.isfinite(lams).all() or not (lams > 0.0).all():
-            raise InvalidInputError(f"lams must be {len(centres)} finite numbers > 0, one per cell, got {self.lams!r}.")
-        return centres, lams
+        if lams.shape != (len(centers),) or not np.isfinite(lams).all() or not (lams > 0.0).all():
+            raise InvalidInputError(f"lams must be {len(centers)} finite numbers > 0, one per cell, got {self.lams!r}.")
+        return centers, lams
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        centres, lams = self._cells(X.shape[1])
-        left = nearest_rows(X, centres)[0]
-        right = left if Y is X else nearest_rows(Y, centres)[0]
+        centers, lams = self._cells(X.shape[1])
+        left = nearest_rows(X, centers)[0]
+        right = left if Y is X else nearest_rows(Y, centers)[0]
         K = np.zeros((X.shape[0], Y.shape[0]))
         for j in np.intersect1d(left, right):
             i, k = np.flatnonzero(left == j), np.flatnonzero(right == j)
@@ -64,8 +64,8 @@ class Localized(Kernel):
         return K
 
     def _diag(self, X: Array) -> Array:
-        centres, lams = self._cells(X.shape[1])
-        cells = nearest_rows(X, centres)[0]
+        centers, lams = self._cells(X.shape[1])
+        cells = nearest_rows(X, centers)[0]
         diagonal = np.empty(X.shape[0])
         for j in np.unique(cells):
             rows = np.flatnonzero(cells == j)

@@ -60,14 +60,14 @@ class Centered(Kernel):
         self.points = points
         self.grand_mean = grand_mean
 
-    def _centre(self, n: int) -> tuple[Array, float]:
+    def _center(self, n: int) -> tuple[Array, float]:
         points = check_points(self.points, name="points", n_features=n)
         if self.grand_mean is not None:
             return points, float(self.grand_mean)
         return points, float(self.kernel._gram(points, points).mean())
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        points, grand = self._centre(X.shape[1])
+        points, grand = self._center(X.shape[1])
         left = self.kernel._gram(X, points).mean(axis=1)
         right = left if Y is X else self.kernel._gram(Y, points).mean(axis=1)
         K = self.kernel._gram(X, Y)
@@ -77,5 +77,5 @@ class Centered(Kernel):
         return K
 
     def _diag(self, X: Array) -> Array:
-        points, grand = self._centre(X.shape[1])
+        points, grand = self._center(X.shape[1])
         return self.kernel._diag(X) - 2.0 * self.kernel._gram(X, points).mean(axis=1) + grand

@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoxDual:
-    """``maximise lin'w - sum_i eps_i |w_i| - 1/2 sum_i diagonal_i w_i^2 - 1/2 w'Kw`` over ``lo <= w <= hi``.
+    """``maximize lin'w - sum_i eps_i |w_i| - 1/2 sum_i diagonal_i w_i^2 - 1/2 w'Kw`` over ``lo <= w <= hi``.
 
     All of shape (m,); `lo` <= 0 <= `hi` may be infinite together, `diagonal` is None for zeros.
     """
@@ -37,7 +37,7 @@ class BoxDual:
 
 @dataclass(frozen=True, eq=False)
 class LossStatement:
-    """The dual of the inner maximisation in CVXPY: ``J(K) = min 1/2 u' K^-1 u + cost`` over `constraints`.
+    """The dual of the inner maximization in CVXPY: ``J(K) = min 1/2 u' K^-1 u + cost`` over `constraints`.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Loss(ABC):
         """Validate the targets and return one row per output, shape (n_outputs, m)."""
 
     @abstractmethod
-    def maximise(
+    def maximize(
         self,
         K: Array,
         y: Array,
@@ -153,7 +153,7 @@ class Loss(ABC):
             Value of ``time.monotonic()`` after which the best alpha so far is returned.
         """
 
-    def maximise_all(
+    def maximize_all(
         self,
         K: Array,
         Y: Array,
@@ -165,12 +165,12 @@ class Loss(ABC):
     ) -> Array:
         """Return the alphas of all machines that share K, shape (n_machines, m).
 
-        One machine at a time, unless a loss can share work between them. Arguments are those of `maximise`,
+        One machine at a time, unless a loss can share work between them. Arguments are those of `maximize`,
         with one row per machine in `Y` and `start`.
         """
         rows: list[Any] = [None] * len(Y) if start is None else list(start)
         return np.array(
-            [self.maximise(K, y, weights, start=a, tol=tol, deadline=deadline) for y, a in zip(Y, rows, strict=True)]
+            [self.maximize(K, y, weights, start=a, tol=tol, deadline=deadline) for y, a in zip(Y, rows, strict=True)]
         )
 
     @abstractmethod
@@ -224,7 +224,7 @@ class Loss(ABC):
 
     @abstractmethod
     def statement(self, y: Array, weights: Array) -> LossStatement:
-        """The dual of the inner maximisation, in CVXPY."""
+        """The dual of the inner maximization, in CVXPY."""
 
 
 def check_regularization(name: str, value: Any) -> float:

@@ -71,7 +71,7 @@ def fit(
     deadline : float, optional
         ``time.monotonic()`` after which the best dual variables so far are returned.
     """
-    alpha = loss.maximise_all(K, Y, weights, start=start, tol=tol, deadline=deadline)
+    alpha = loss.maximize_all(K, Y, weights, start=start, tol=tol, deadline=deadline)
     return measure(loss, K, Y, weights, alpha)
 
 

@@ -1,7 +1,7 @@
 """A primal-dual interior-point method for box-constrained duals with ill-conditioned Gram matrices.
 
 Coordinate steps crawl where K is nearly singular and few bounds are active (large C, kernels with a dominant
-polynomial part). Here every iteration factorises ``K + diagonal`` once, O(m^3), and their number hardly depends on
+polynomial part). Here every iteration factorizes ``K + diagonal`` once, O(m^3), and their number hardly depends on
 the data. Where K is so large that ``K w`` has no digits left (w itself is limited by the box), a second run keeps
 ``u = V'w``, ``K = V V'``, as a variable of its own.
 """
@@ -22,7 +22,7 @@ __all__ = ["LARGEST_INTERIOR", "interior_point", "machine_on_factor"]
 
 Array = NDArray[np.float64]
 
-# Above this many points the factorisations cost more than coordinate steps gain.
+# Above this many points the factorizations cost more than coordinate steps gain.
 LARGEST_INTERIOR = 4000
 # The second run is worth its cost (a larger, indefinite matrix) where the first one leaves more than this.
 GOOD_ENOUGH = 1e-7
@@ -56,10 +56,10 @@ def interior_point(
     max_iter: int = 80,
     deadline: float | None = None,
 ) -> Array:
-    """Maximise ``lin'w - sum eps_i |w_i| - 1/2 w'Kw`` over ``lo <= w <= hi`` (and ``sum w = 0``).
+    """Maximize ``lin'w - sum eps_i |w_i| - 1/2 w'Kw`` over ``lo <= w <= hi`` (and ``sum w = 0``).
 
     Mehrotra's predictor-corrector method on ``w = u - v``. The Newton system reduces to
-    ``(K + E^-1) dw + 1 db = r`` with a positive diagonal E, one factorisation an iteration.
+    ``(K + E^-1) dw + 1 db = r`` with a positive diagonal E, one factorization an iteration.
 
     Returns
     -------
@@ -175,11 +175,11 @@ def _predict_and_correct(
     quadratic: QuadraticTerm, s: _State, point: NDArray[np.intp], sign: Array, dual: Array, balance: float, mu: float,
     intercept: bool,
 ) -> bool:  # fmt: skip
-    """One iteration on `s` in place; False when the factorisation or the step breaks down."""
+    """One iteration on `s` in place; False when the factorization or the step breaks down."""
     slack = s.slack
     D = s.z / s.x + s.t / slack
     E = np.bincount(point, 1.0 / D).astype(np.float64, copy=False)
-    if not quadratic.factorise(E, intercept):
+    if not quadratic.factorize(E, intercept):
         return False
 
     def direction(comp_x: Array, comp_slack: Array) -> tuple[Array, Array, Array, float]:

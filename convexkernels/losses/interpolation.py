@@ -29,7 +29,7 @@ class Interpolation(Loss):
     Parameters
     ----------
     nugget : float, >= 0
-        Added to the diagonal of K, relative to its mean, where the factorisation needs it; refinement takes most of
+        Added to the diagonal of K, relative to its mean, where the factorization needs it; refinement takes most of
         its effect back.
     """
 
@@ -71,7 +71,7 @@ class Interpolation(Loss):
         # The infinite penalty says nothing on points not learned from: squared errors, there and for slopes.
         return (F - Y) ** 2, 2.0 * (F - Y)
 
-    def maximise(
+    def maximize(
         self,
         K: Array,
         y: Array,
@@ -81,9 +81,9 @@ class Interpolation(Loss):
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Array:
-        return self.maximise_all(K, y[None, :], weights)[0]
+        return self.maximize_all(K, y[None, :], weights)[0]
 
-    def maximise_all(
+    def maximize_all(
         self,
         K: Array,
         Y: Array,
@@ -93,7 +93,7 @@ class Interpolation(Loss):
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Array:
-        """All outputs from one factorisation; NaN where K is singular at working precision."""
+        """All outputs from one factorization; NaN where K is singular at working precision."""
         counted = np.flatnonzero(weights > 0)
         inner = K if counted.size == len(K) else K[np.ix_(counted, counted)]
         inner = np.asarray(inner, dtype=np.float64)

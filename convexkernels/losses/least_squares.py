@@ -48,7 +48,7 @@ class LeastSquares(Loss):
         excess = F - Y
         return excess * excess, 2.0 * excess
 
-    def maximise(
+    def maximize(
         self,
         K: Array,
         y: Array,
@@ -58,9 +58,9 @@ class LeastSquares(Loss):
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Array:
-        return self.maximise_all(K, y[None, :], weights)[0]
+        return self.maximize_all(K, y[None, :], weights)[0]
 
-    def maximise_all(
+    def maximize_all(
         self,
         K: Array,
         Y: Array,
@@ -70,7 +70,7 @@ class LeastSquares(Loss):
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Array:
-        """All machines from one factorisation of ``K + lam diag(1 / weights)``, O(m^3 + n_machines m^2)."""
+        """All machines from one factorization of ``K + lam diag(1 / weights)``, O(m^3 + n_machines m^2)."""
         counted = np.flatnonzero(weights > 0)
         whole = counted.size == weights.size
         # The transpose of a symmetric matrix is the same matrix in the order LAPACK wants: a plain copy.
@@ -78,7 +78,7 @@ class LeastSquares(Loss):
         shifted.flat[:: counted.size + 1] += self.lam / weights[counted]
         right = Y[:, counted].T
         if self.intercept:
-            right = np.column_stack([_centred(right, weights[counted]), np.ones(counted.size)])
+            right = np.column_stack([_centered(right, weights[counted]), np.ones(counted.size)])
         solved = _solve(shifted, right)
         if self.intercept:
             ones, solved = solved[:, -1], solved[:, :-1]
@@ -131,11 +131,11 @@ class LeastSquares(Loss):
         return LossStatement(f, cost, [squares <= self.scale * cost], variables)
 
 
-def _centred(right: Array, weights: Array) -> Array:
+def _centered(right: Array, weights: Array) -> Array:
     """Targets minus their weighted mean; exactly 0 where only rounding is left, as for constant targets."""
-    centred = right - weights @ right / weights.sum()
+    centered = right - weights @ right / weights.sum()
     size = np.abs(right).max(axis=0, initial=0.0)
-    return np.where(np.abs(centred).max(axis=0, initial=0.0) <= 4.0 * np.finfo(np.float64).eps * size, 0.0, centred)
+    return np.where(np.abs(centered).max(axis=0, initial=0.0) <= 4.0 * np.finfo(np.float64).eps * size, 0.0, centered)
 
 
 def _solve(A: Array, right: Array) -> Array:

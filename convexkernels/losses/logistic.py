@@ -62,7 +62,7 @@ class Logistic(Loss):
         margin = Y * F
         return np.logaddexp(0.0, -margin), -Y * expit(-margin)
 
-    def maximise(
+    def maximize(
         self,
         K: Array,
         y: Array,

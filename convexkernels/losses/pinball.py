@@ -21,7 +21,7 @@ class Pinball(SupportVectorLoss):
     """``J(K) = max y'w - 1/2 w'Kw``, ``-C (1 - quantile) weights <= w <= C quantile weights``, ``[sum w = 0]``.
 
     Its primal is ``min over f, b of 1/2 |f|^2 + C sum_i weights_i rho(y_i - f(x_i) - b)`` with
-    ``rho(r) = max(quantile r, (quantile - 1) r)``, whose minimiser without f is the quantile of y. alpha is w.
+    ``rho(r) = max(quantile r, (quantile - 1) r)``, whose minimizer without f is the quantile of y. alpha is w.
 
     Parameters
     ----------

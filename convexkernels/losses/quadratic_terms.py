@@ -23,7 +23,7 @@ class QuadraticTerm(ABC):
         """``K w``."""
 
     @abstractmethod
-    def factorise(self, E: Array, intercept: bool) -> bool:
+    def factorize(self, E: Array, intercept: bool) -> bool:
         """Prepare systems with the positive diagonal E; False when that breaks down."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class QuadraticTerm(ABC):
 
 
 class DenseTerm(QuadraticTerm):
-    """K as a matrix: one Cholesky factorisation of ``K + E^-1`` an iteration."""
+    """K as a matrix: one Cholesky factorization of ``K + E^-1`` an iteration."""
 
     def __init__(self, K: Array) -> None:
         self.K = K
@@ -50,7 +50,7 @@ class DenseTerm(QuadraticTerm):
     def values(self, w: Array) -> Array:
         return self.K @ w
 
-    def factorise(self, E: Array, intercept: bool) -> bool:
+    def factorize(self, E: Array, intercept: bool) -> bool:
         A = self.K.copy()
         A[np.diag_indices_from(A)] += 1.0 / E
         try:
@@ -76,7 +76,7 @@ class FactoredTerm(QuadraticTerm):
 
         [[E^-1, U, 1], [U', -S^-2, 0], [1', 0, 0]] (dw, dp, db) = (rho, S^-2 p - U'w, -balance),
 
-    with rows scaled to entries of at most 1, factorised with Bunch and Kaufman's pivots, refined once.
+    with rows scaled to entries of at most 1, factorized with Bunch and Kaufman's pivots, refined once.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class FactoredTerm(QuadraticTerm):
             return float(np.abs(self.gap) @ np.abs(self.p) + 0.5 * np.sum((self.gap * self.sizes) ** 2))
         return float(np.abs((self.U @ (self.gap * self.sizes**2))[point]) @ cap)
 
-    def factorise(self, E: Array, intercept: bool) -> bool:
+    def factorize(self, E: Array, intercept: bool) -> bool:
         m, rank = self.U.shape
         self.scale = 1.0 / np.maximum(np.maximum(self.lengths, 1e-8), E**-0.5)
         A = np.zeros((m + rank + intercept, m + rank + intercept))

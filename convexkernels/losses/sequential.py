@@ -2,7 +2,7 @@
 
 All support vector losses have the dual, in the signed coefficients w,
 
-    maximise  lin'w - sum_i eps_i |w_i| - 1/2 w'Kw,   lo <= w <= hi  (lo <= 0 <= hi),   [sum w = 0],
+    maximize  lin'w - sum_i eps_i |w_i| - 1/2 w'Kw,   lo <= w <= hi  (lo <= 0 <= hi),   [sum w = 0],
 
 so one solver serves them: hinge (eps = 0, the box on one side of 0 by the label), epsilon-insensitive,
 pinball. `g` always is the residual ``lin - K w``. A step never crosses 0 where eps_i > 0, because the slope

@@ -20,12 +20,12 @@ __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 
 Array = NDArray[np.float64]
 
-# Above this many free coefficients a Newton step (a Cholesky factorisation of their block) is left out.
+# Above this many free coefficients a Newton step (a Cholesky factorization of their block) is left out.
 LARGEST_NEWTON = 3000
 
 
 def best_intercept(residual: Array, dual: BoxDual) -> float:
-    """The b that minimises ``sum_i max over w_i of (residual_i - b) w_i - eps_i |w_i|``.
+    """The b that minimizes ``sum_i max over w_i of (residual_i - b) w_i - eps_i |w_i|``.
 
     The sum is convex and piecewise linear in b with breakpoints ``residual -+ eps``; the middle of the flat piece
     is returned where there is one. O(m log m).
@@ -66,7 +66,7 @@ class SupportVectorLoss(Loss):
     def dual_variable(self, w: Array, y: Array) -> Array:
         """The alpha of given coefficients; inverse of `coefficients`."""
 
-    def maximise(
+    def maximize(
         self,
         K: Array,
         y: Array,

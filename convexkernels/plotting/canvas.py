@@ -6,10 +6,10 @@ from typing import Any
 
 from convexkernels.exceptions import ConvexKernelsError
 
-__all__ = ["CLASS_COLOURS", "MissingPlotExtraError", "new_axes"]
+__all__ = ["CLASS_COLORS", "MissingPlotExtraError", "new_axes"]
 
-# Okabe and Ito's palette: told apart by colour-blind readers and in grey.
-CLASS_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
+# Okabe and Ito's palette: told apart by color-blind readers and in gray.
+CLASS_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
 
 
 class MissingPlotExtraError(ConvexKernelsError, ImportError):

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.solution import Record
 
 __all__ = ["CertificateDisplay"]
@@ -79,8 +79,8 @@ class CertificateDisplay:
     def _plot_bounds(self, where: Any, upper: Any, lower: Any) -> None:
         ax = self.ax_[0]
         marker = "." if len(where) <= 40 else None
-        ax.plot(where, upper, color=CLASS_COLOURS[1], marker=marker, label="upper bound (primal)")
-        ax.plot(where, lower, color=CLASS_COLOURS[0], marker=marker, label="lower bound (dual)")
+        ax.plot(where, upper, color=CLASS_COLORS[1], marker=marker, label="upper bound (primal)")
+        ax.plot(where, lower, color=CLASS_COLORS[0], marker=marker, label="lower bound (dual)")
         ax.fill_between(where, lower, upper, color="0.85", zorder=0, label="the optimum is in here")
         # The first lower bounds can be far off; the window shows where the two meet.
         reach = max(upper[0] - upper[-1], 0.02 * abs(upper[-1]), 1e-300)

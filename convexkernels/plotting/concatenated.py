@@ -152,7 +152,7 @@ class ErrorMapDisplay:
 
 
 class GridTransformationDisplay:
-    """Where inner maps send a grid of the plane, coloured by the values of the truth, as in Figure 11.
+    """Where inner maps send a grid of the plane, colored by the values of the truth, as in Figure 11.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from convexkernels.cells.cover import TreeCover, VoronoiCover
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["CoverDisplay"]
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class CoverDisplay:
-    """Balls around centres, cells, and the cells that meet a set [MS16 (7), Figure 1, Figure 2, Figure 3, Figure 4].
+    """Balls around centers, cells, and the cells that meet a set [MS16 (7), Figure 1, Figure 2, Figure 3, Figure 4].
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class CoverDisplay:
         Values of the two features.
     cells : ndarray of shape (n_points, n_points)
         The cell of every point of the grid, the second feature along the rows.
-    centres : ndarray of shape (n_cells, 2)
+    centers : ndarray of shape (n_cells, 2)
     radius : float or None
         Of the balls.
     X : ndarray of shape (m, 2)
@@ -47,7 +47,7 @@ class CoverDisplay:
         xs: Array,
         ys: Array,
         cells: NDArray[np.intp],
-        centres: Array,
+        centers: Array,
         radius: float | None,
         X: Array,
         region: NDArray[np.bool_] | None = None,
@@ -56,7 +56,7 @@ class CoverDisplay:
         self.xs = xs
         self.ys = ys
         self.cells = cells
-        self.centres = centres
+        self.centers = centers
         self.radius = radius
         self.X = X
         self.region = region
@@ -89,7 +89,7 @@ class CoverDisplay:
             Points of the grid along each feature.
         """
         points = check_points(X)
-        if not isinstance(cover, VoronoiCover | TreeCover) or points.shape[1] != 2 or cover.centres.shape[1] != 2:
+        if not isinstance(cover, VoronoiCover | TreeCover) or points.shape[1] != 2 or cover.centers.shape[1] != 2:
             raise InvalidInputError(
                 f"a picture needs Voronoi cells of the plane, got {cover!r} and points with {points.shape[1]} features."
             )
@@ -99,13 +99,13 @@ class CoverDisplay:
         xs, ys = (np.linspace(low[k] - reach[k], high[k] + reach[k], n_points) for k in range(2))
         grid = np.column_stack([part.ravel() for part in np.meshgrid(xs, ys)])
         inside = None if region is None else np.asarray(region(grid), dtype=bool).reshape(n_points, n_points)
-        centres = cover.leaf_centres() if isinstance(cover, TreeCover) else cover.centres
+        centers = cover.leaf_centers() if isinstance(cover, TreeCover) else cover.centers
         cells = cover.cells(grid).reshape(n_points, n_points)
         tube = check_number("tube", tube, low=0.0)
-        return cls(xs, ys, cells, centres, getattr(cover, "radius", None), points, inside, tube)
+        return cls(xs, ys, cells, centers, getattr(cover, "radius", None), points, inside, tube)
 
     def plot(self, ax: Any = None, *, balls: bool = True) -> Self:
-        """Draw cells, centres, balls, points and the region.
+        """Draw cells, centers, balls, points and the region.
 
         Parameters
         ----------
@@ -124,11 +124,11 @@ class CoverDisplay:
         if balls and self.radius:
             from matplotlib.patches import Circle
 
-            for centre in self.centres:
+            for center in self.centers:
                 self.ax_.add_patch(
-                    Circle(centre, self.radius, fill=False, color="0.35", linewidth=0.7, linestyle="--", zorder=3)
+                    Circle(center, self.radius, fill=False, color="0.35", linewidth=0.7, linestyle="--", zorder=3)
                 )
-        self.ax_.plot(*self.centres.T, "o", color="black", markersize=4.5, zorder=5)
+        self.ax_.plot(*self.centers.T, "o", color="black", markersize=4.5, zorder=5)
         if self.region is not None:
             self._plot_region(self.region)
         self.ax_.set(xlabel="x1", ylabel="x2", xlim=(self.xs[0], self.xs[-1]), ylim=(self.ys[0], self.ys[-1]))
@@ -136,10 +136,10 @@ class CoverDisplay:
         return self
 
     def _plot_cells(self) -> None:
-        met = np.unique(self.cells[self.region]) if self.region is not None else np.arange(len(self.centres))
+        met = np.unique(self.cells[self.region]) if self.region is not None else np.arange(len(self.centers))
         shade = np.isin(self.cells, met)
-        self.ax_.contourf(self.xs, self.ys, shade, levels=[0.5, 1.5], colors=[CLASS_COLOURS[5]], alpha=0.25)
-        for j in range(len(self.centres)):
+        self.ax_.contourf(self.xs, self.ys, shade, levels=[0.5, 1.5], colors=[CLASS_COLORS[5]], alpha=0.25)
+        for j in range(len(self.centers)):
             inside = self.cells == j
             if inside.any() and not inside.all():
                 self.ax_.contour(self.xs, self.ys, inside, levels=[0.5], colors="black", linewidths=0.9)
@@ -147,12 +147,12 @@ class CoverDisplay:
     def _plot_region(self, region: NDArray[np.bool_]) -> None:
         if not region.any():
             return
-        self.ax_.contourf(self.xs, self.ys, region, levels=[0.5, 1.5], colors=[CLASS_COLOURS[1]], alpha=0.45)
+        self.ax_.contourf(self.xs, self.ys, region, levels=[0.5, 1.5], colors=[CLASS_COLORS[1]], alpha=0.45)
         if self.tube > 0.0:
             from scipy.ndimage import distance_transform_edt
 
             steps = (self.ys[1] - self.ys[0], self.xs[1] - self.xs[0])
             distance = distance_transform_edt(~region, sampling=steps)
             self.ax_.contour(
-                self.xs, self.ys, distance, levels=[self.tube], colors=[CLASS_COLOURS[1]], linestyles="dashed"
+                self.xs, self.ys, distance, levels=[self.tube], colors=[CLASS_COLORS[1]], linestyles="dashed"
             )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_points, check_whole_number
 
 __all__ = ["DecisionSurfaceDisplay"]
@@ -150,7 +150,7 @@ class DecisionSurfaceDisplay:
                 *self.X[rows].T,
                 s=22,
                 marker="os^Dv"[k % 5],
-                color=CLASS_COLOURS[k % len(CLASS_COLOURS)],
+                color=CLASS_COLORS[k % len(CLASS_COLORS)],
                 edgecolor="white",
                 linewidth=0.6,
                 label=f"{label:g}" if isinstance(label, float) else str(label),
@@ -183,8 +183,8 @@ class DecisionSurfaceDisplay:
     def _plot_winners(self) -> None:
         winner = self.values.argmax(axis=2)
         for k in range(self.values.shape[2]):
-            colour = CLASS_COLOURS[k % len(CLASS_COLOURS)]
-            self.ax_.contourf(self.xs, self.ys, winner == k, levels=[0.5, 1.5], colors=[colour], alpha=0.25)
+            color = CLASS_COLORS[k % len(CLASS_COLORS)]
+            self.ax_.contourf(self.xs, self.ys, winner == k, levels=[0.5, 1.5], colors=[color], alpha=0.25)
             self.ax_.contour(self.xs, self.ys, winner == k, levels=[0.5], colors="black", linewidths=0.9)
 
     def _plot_lines(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_whole_number
 
 __all__ = ["FeatureRelevanceDisplay", "KernelTreeDisplay", "RiskHistoryDisplay"]
@@ -58,7 +58,7 @@ class KernelTreeDisplay:
         across, height = self._positions(tree)
         at_features = np.linspace(0.0, 1.0, n) if n > 1 else np.array([0.5])
         for i, place in enumerate(tree.places):
-            colour = CLASS_COLOURS[tree.leaves.index(i) % len(CLASS_COLOURS)] if place.is_leaf else "black"
+            color = CLASS_COLORS[tree.leaves.index(i) % len(CLASS_COLORS)] if place.is_leaf else "black"
             layer = np.concatenate([weights[p.weights] for j, p in enumerate(tree.places) if height[j] == height[i]])
             ends = (
                 [(at_features[feature], 0) for feature in place.features]
@@ -70,14 +70,14 @@ class KernelTreeDisplay:
                 self.ax_.plot(
                     [x, across[i]],
                     [y, height[i]],
-                    color=colour,
+                    color=color,
                     linewidth=WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * share,
                     alpha=0.25 + 0.75 * share,
                     solid_capstyle="round",
                     zorder=1,
                 )
-            self.ax_.plot(across[i], height[i], "o", color=colour, markersize=9, zorder=2)
-        self.ax_.plot(at_features, np.zeros(n), "s", color="grey", markersize=5, zorder=2)
+            self.ax_.plot(across[i], height[i], "o", color=color, markersize=9, zorder=2)
+        self.ax_.plot(at_features, np.zeros(n), "s", color="gray", markersize=5, zorder=2)
         self.ax_.set_xticks(at_features, self.feature_names, rotation=90 if n > 8 else 0)
         labels = ["features", *(f"layer {k}" for k in range(1, tree.depth)), "kernel"]
         self.ax_.set_yticks(range(tree.depth + 1), labels)
@@ -132,7 +132,7 @@ class FeatureRelevanceDisplay:
         most = check_whole_number("most", most, low=1)
         order = np.argsort(-self.relevance, kind="stable")[:most]
         self.ax_ = new_axes(ax, size=(6.0, 0.28 * len(order) + 1.2))
-        self.ax_.barh(np.arange(len(order)), 100.0 * self.relevance[order], color=CLASS_COLOURS[0])
+        self.ax_.barh(np.arange(len(order)), 100.0 * self.relevance[order], color=CLASS_COLORS[0])
         self.ax_.set_yticks(np.arange(len(order)), [self.feature_names[j] for j in order])
         self.ax_.invert_yaxis()
         self.ax_.set_xlabel("share of what stretching a feature does to the kernel, %")
@@ -175,10 +175,10 @@ class RiskHistoryDisplay:
         """
         self.ax_ = new_axes(ax)
         names = {"D1": "D1, trained on", "D2": "D2, weights moved by", "D3": "D3, weights chosen by"}
-        for colour, (name, values) in zip(
-            CLASS_COLOURS, ((k, v) for k, v in self.risks.items() if k != "seconds"), strict=False
+        for color, (name, values) in zip(
+            CLASS_COLORS, ((k, v) for k, v in self.risks.items() if k != "seconds"), strict=False
         ):
-            self.ax_.plot(self.risks["seconds"], values, color=colour, label=names.get(name, name), linewidth=1.2)
+            self.ax_.plot(self.risks["seconds"], values, color=color, label=names.get(name, name), linewidth=1.2)
         if "D3" in self.risks:
             best = int(np.argmin(self.risks["D3"]))
             point = (self.risks["seconds"][best], self.risks["D3"][best])

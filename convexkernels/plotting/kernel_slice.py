@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_points, check_whole_number
 
 __all__ = ["KernelSliceDisplay"]
@@ -30,7 +30,7 @@ class KernelSliceDisplay:
     slices : mapping of str to ndarray
         Name of a kernel and its values on the grid, of shape (n_points,) or, for two features, (n_points, n_points)
         with the second feature along the rows.
-    centre : ndarray of shape (1,) or (2,)
+    center : ndarray of shape (1,) or (2,)
         The features of x0 that vary.
     names : list of str
         Names of the features that vary.
@@ -44,11 +44,11 @@ class KernelSliceDisplay:
     """
 
     def __init__(
-        self, axes: list[Array], slices: Mapping[str, Array], centre: Array, names: list[str], normalized: bool = False
+        self, axes: list[Array], slices: Mapping[str, Array], center: Array, names: list[str], normalized: bool = False
     ) -> None:
         self.axes = axes
         self.slices = slices
-        self.centre = centre
+        self.center = center
         self.names = names
         self.normalized = normalized
 
@@ -145,7 +145,7 @@ class KernelSliceDisplay:
                 *self.axes, *self.slices.values(), cmap="viridis", shading="nearest", rasterized=True
             )
             self.figure_.colorbar(image, ax=self.ax_, label=value)
-            self.ax_.plot(*self.centre, "x", color="white", markersize=9, markeredgewidth=2)
+            self.ax_.plot(*self.center, "x", color="white", markersize=9, markeredgewidth=2)
             self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
         return self
 
@@ -156,13 +156,13 @@ class KernelSliceDisplay:
                 self.axes[0],
                 values,
                 styles[i % len(styles)],
-                color=CLASS_COLOURS[i % len(CLASS_COLOURS)],
+                color=CLASS_COLORS[i % len(CLASS_COLORS)],
                 linewidth=1.8,
                 label=name,
             )
-        self.ax_.axvline(self.centre[0], color="0.6", linewidth=0.8, zorder=0)
+        self.ax_.axvline(self.center[0], color="0.6", linewidth=0.8, zorder=0)
         self.ax_.annotate(
-            f" x0 = {self.centre[0]:.4g}", (self.centre[0], 0.02), xycoords=("data", "axes fraction"), color="0.35"
+            f" x0 = {self.center[0]:.4g}", (self.center[0], 0.02), xycoords=("data", "axes fraction"), color="0.35"
         )
         self.ax_.set(xlabel=self.names[0], ylabel=value)
         self.ax_.margins(x=0)

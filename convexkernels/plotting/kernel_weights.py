@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 
 __all__ = ["KernelMatricesDisplay", "KernelWeightsDisplay", "RegularizationPathDisplay"]
 
@@ -53,7 +53,7 @@ class KernelWeightsDisplay:
             shown.append((f"{len(ranked) - len(shown)} others", rest))
         ax = new_axes(ax, size=(6.0, 1.2 + 0.28 * len(shown)))
         places = np.arange(len(shown))[::-1]
-        ax.barh(places, [weight for _, weight in shown], color=CLASS_COLOURS[0])
+        ax.barh(places, [weight for _, weight in shown], color=CLASS_COLORS[0])
         ax.set_yticks(places, [name if len(name) < 45 else name[:42] + "..." for name, _ in shown], fontsize=8)
         ax.set_xlabel("weight")
         ax.spines[["top", "right"]].set_visible(False)
@@ -73,7 +73,7 @@ class RegularizationPathDisplay:
     label : str
         Name of the price.
     largest : int
-        Kernels that get a colour and a name: those that ever weigh most.
+        Kernels that get a color and a name: those that ever weigh most.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class RegularizationPathDisplay:
         for k in range(self.weights.shape[1]):
             if k not in named and self.weights[:, k].max() > 1e-4:
                 ax.plot(self.prices, self.weights[:, k], color="0.85", lw=0.8)
-        for colour, k in zip(CLASS_COLOURS, named, strict=False):
-            ax.plot(self.prices, self.weights[:, k], color=colour, marker="o", ms=3, label=self.names[k])
+        for color, k in zip(CLASS_COLORS, named, strict=False):
+            ax.plot(self.prices, self.weights[:, k], color=color, marker="o", ms=3, label=self.names[k])
         ax.set(xscale="log", xlabel=self.label, ylabel="weight", ylim=(-0.02, None))
         ax.legend(frameon=False, fontsize=8)
         ax.spines[["top", "right"]].set_visible(False)

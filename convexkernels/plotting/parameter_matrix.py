@@ -22,7 +22,7 @@ MOST_LABELS = 40
 
 
 class ParameterMatrixDisplay:
-    """The matrix P of a tessellated or generalized polynomial kernel, its rows labelled by their monomials.
+    """The matrix P of a tessellated or generalized polynomial kernel, its rows labeled by their monomials.
 
     For a tessellated kernel P has four blocks: the monomials ``Z(z, x)`` where ``z >= x``, and where not.
 
@@ -85,7 +85,7 @@ class ParameterMatrixDisplay:
         return cls.from_solution(estimator.solution_, names=[str(names[k]) for k in estimator.scaling_.columns])
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw P with a colour scale that is symmetric around 0.
+        """Draw P with a color scale that is symmetric around 0.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.plotting.canvas import CLASS_COLOURS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
@@ -76,7 +76,7 @@ class SpectralDensityDisplay:
         return cls.from_kernels({"before": estimator.initial_kernel_, "after": estimator.kernel_}, **options)
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw one panel per kernel, on one colour scale.
+        """Draw one panel per kernel, on one color scale.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class LearningCurvesDisplay:
         self.axes_ = np.ravel(new_axes(axes, size=(6.4, 5.6), rows=2))
         self.figure_ = self.axes_[0].figure
         for i, (name, history) in enumerate(self.curves.items()):
-            style = {"color": CLASS_COLOURS[i % len(CLASS_COLOURS)], "label": name, "linewidth": 1.6}
+            style = {"color": CLASS_COLORS[i % len(CLASS_COLORS)], "label": name, "linewidth": 1.6}
             where = [epoch.epoch for epoch in history]
             self.axes_[0].plot(where, [epoch.validation for epoch in history], **style)
             self.axes_[1].semilogy(where, [epoch.objective for epoch in history], **style)
@@ -165,11 +165,11 @@ class NonStationarityDisplay:
 
     Parameters
     ----------
-    slices : mapping of str to ndarray of shape (n_centres, n_points)
+    slices : mapping of str to ndarray of shape (n_centers, n_points)
         Title and values.
     steps : ndarray of shape (n_points,)
         The differences t along one feature.
-    centres : ndarray of shape (n_centres,)
+    centers : ndarray of shape (n_centers,)
         That feature of the x0.
     name : str
         Name of the feature.
@@ -180,17 +180,17 @@ class NonStationarityDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, slices: Mapping[str, Array], steps: Array, centres: Array, name: str = "x1") -> None:
+    def __init__(self, slices: Mapping[str, Array], steps: Array, centers: Array, name: str = "x1") -> None:
         self.slices = slices
         self.steps = steps
-        self.centres = centres
+        self.centers = centers
         self.name = name
 
     @classmethod
     def from_kernels(
         cls,
         kernels: Mapping[str, Any],
-        centres: Any,
+        centers: Any,
         *,
         reach: float,
         feature: int = 0,
@@ -202,14 +202,14 @@ class NonStationarityDisplay:
         Parameters
         ----------
         kernels : mapping of str to Kernel
-        centres : array-like of shape (n_centres, n_features)
+        centers : array-like of shape (n_centers, n_features)
             The points x0.
         reach : float, > 0
             Largest difference.
         feature : int
             The feature that varies.
         """
-        points = check_points(centres, name="centres")
+        points = check_points(centers, name="centers")
         reach = check_number("reach", reach, low=0.0, open_low=True)
         if not 0 <= feature < points.shape[1]:
             raise InvalidInputError(f"feature must be in [0, {points.shape[1]}), got {feature!r}.")
@@ -234,9 +234,9 @@ class NonStationarityDisplay:
         self.axes_ = _panels(len(self.slices), axes, sharey=True)
         self.figure_ = self.axes_[0].figure
         for ax, (title, rows) in zip(self.axes_, self.slices.items(), strict=True):
-            for i, (centre, values) in enumerate(zip(self.centres, rows, strict=True)):
-                colour = CLASS_COLOURS[i % len(CLASS_COLOURS)]
-                ax.plot(self.steps, values, color=colour, linewidth=1.6, label=f"{self.name} = {centre:.2g}")
+            for i, (center, values) in enumerate(zip(self.centers, rows, strict=True)):
+                color = CLASS_COLORS[i % len(CLASS_COLORS)]
+                ax.plot(self.steps, values, color=color, linewidth=1.6, label=f"{self.name} = {center:.2g}")
             ax.set(title=title, xlabel=f"t, along {self.name}")
             ax.margins(x=0)
             ax.locator_params(axis="x", nbins=5)

@@ -42,7 +42,7 @@ class Evaluation(Fit):
 
 
 class KernelLearning:
-    """``minimise over theta in Theta  J(theta) = scale sum_k max over alpha_k  c(alpha_k) - 1/2 w_k' K(theta) w_k``.
+    """``minimize over theta in Theta  J(theta) = scale sum_k max over alpha_k  c(alpha_k) - 1/2 w_k' K(theta) w_k``.
 
     The sum runs over the machines that share the kernel: one for a vector of labels or targets, one
     per column for a matrix (one-vs-rest classes, several outputs).
@@ -160,7 +160,7 @@ class KernelLearning:
             ``time.monotonic()`` after which inexact machines are returned.
         """
         K = self.gram_set.gram(theta) if K is None else K
-        alpha = self.loss.maximise_all(K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
+        alpha = self.loss.maximize_all(K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
         return self.measure(theta, alpha, K)
 
     def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:

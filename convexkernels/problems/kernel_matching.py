@@ -48,7 +48,7 @@ class Match:
 
 
 class KernelMatching:
-    """``minimise over k in the cone of a family  |K - target|``, K the Gram matrix of k on given points.
+    """``minimize over k in the cone of a family  |K - target|``, K the Gram matrix of k on given points.
 
     The cone of a family is all of its kernels and their positive multiples: P >= 0, or weights >= 0, without a bound.
 

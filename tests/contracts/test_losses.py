@@ -43,9 +43,9 @@ def test_any_feasible_alpha_is_below_any_function(case, rng):
     assert max(duals) <= min(primals)
 
 
-def test_maximise_closes_the_gap_and_matches_the_conic_program(case):
+def test_maximize_closes_the_gap_and_matches_the_conic_program(case):
     loss, K, y, weights = case
-    alpha = loss.maximise(K, y, weights, tol=1e-9)
+    alpha = loss.maximize(K, y, weights, tol=1e-9)
     dual, primal = values(loss, K, y, weights, alpha)
     assert primal - dual >= -1e-12 * abs(primal)
     assert primal - dual <= 2e-9 * abs(primal)
@@ -63,7 +63,7 @@ def test_feasible_repairs_once_and_leaves_feasible_points_alone(case, rng):
     np.testing.assert_array_equal(loss.coefficients(loss.dual_variable(w, y), y), w)
     if loss.intercept:
         assert abs(w.sum()) <= 1e-12 * np.abs(w).sum()
-    optimum = loss.maximise(K, y, weights, tol=1e-8)
+    optimum = loss.maximize(K, y, weights, tol=1e-8)
     np.testing.assert_allclose(loss.feasible(optimum, y, weights), optimum, rtol=1e-9, atol=1e-12)
 
 
@@ -103,8 +103,8 @@ def test_weights_count_like_repeated_rows(case, rng):
     loss, K, y, _ = case
     times = rng.integers(1, 4, M)
     rows = np.repeat(np.arange(M), times)
-    whole = loss.maximise(K[np.ix_(rows, rows)], y[rows], np.ones(rows.size), tol=1e-9)
-    brief = loss.maximise(K, y, times.astype(float), tol=1e-9)
+    whole = loss.maximize(K[np.ix_(rows, rows)], y[rows], np.ones(rows.size), tol=1e-9)
+    brief = loss.maximize(K, y, times.astype(float), tol=1e-9)
     once = values(loss, K, y, times.astype(float), brief)[1]
     assert values(loss, K[np.ix_(rows, rows)], y[rows], np.ones(rows.size), whole)[1] == pytest.approx(once, rel=1e-7)
 
@@ -113,9 +113,9 @@ def test_rows_of_weight_zero_are_as_good_as_absent(case):
     loss, K, y, weights = case
     weights[::3] = 0.0
     kept = weights > 0
-    alpha = loss.maximise(K, y, weights, tol=1e-9)
+    alpha = loss.maximize(K, y, weights, tol=1e-9)
     assert not alpha[~kept].any()
-    fewer = loss.maximise(K[np.ix_(kept, kept)], y[kept], weights[kept], tol=1e-9)
+    fewer = loss.maximize(K[np.ix_(kept, kept)], y[kept], weights[kept], tol=1e-9)
     whole = values(loss, K, y, weights, alpha)[1]
     assert values(loss, K[np.ix_(kept, kept)], y[kept], weights[kept], fewer)[1] == pytest.approx(whole, rel=1e-7)
 
@@ -123,10 +123,10 @@ def test_rows_of_weight_zero_are_as_good_as_absent(case):
 @pytest.mark.parametrize("start", ["optimum", "garbage"])
 def test_warm_start_reaches_the_same_optimum(case, start, rng):
     loss, K, y, weights = case
-    cold = loss.maximise(K, y, weights, tol=1e-9)
+    cold = loss.maximize(K, y, weights, tol=1e-9)
     begin = cold if start == "optimum" else 5.0 * rng.standard_normal(M)
     before = begin.copy()
-    warm = loss.maximise(K, y, weights, start=begin, tol=1e-9)
+    warm = loss.maximize(K, y, weights, start=begin, tol=1e-9)
     np.testing.assert_array_equal(begin, before)
     dual, primal = values(loss, K, y, weights, warm)
     assert primal - dual <= 2e-9 * abs(primal)
@@ -136,9 +136,9 @@ def test_warm_start_reaches_the_same_optimum(case, start, rng):
 def test_several_machines_are_those_of_one_at_a_time(case):
     loss, K, y, weights = case
     Y = np.array([y, -y, y[::-1]])
-    together = loss.maximise_all(K, Y, weights, tol=1e-10)
+    together = loss.maximize_all(K, Y, weights, tol=1e-10)
     for row, alpha in zip(Y, together, strict=True):
-        alone = loss.maximise(K, row, weights, tol=1e-10)
+        alone = loss.maximize(K, row, weights, tol=1e-10)
         assert values(loss, K, row, weights, alpha)[0] == pytest.approx(
             values(loss, K, row, weights, alone)[0], rel=1e-9
         )
@@ -151,10 +151,10 @@ def test_singular_and_single_precision_matrices(case, rng):
     if loss.needs_definite:
         assert fit(loss, K, y[None, :], weights).upper == np.inf
         return
-    alpha = loss.maximise(K, y, weights, tol=1e-7)
+    alpha = loss.maximize(K, y, weights, tol=1e-7)
     dual, primal = values(loss, K, y, weights, alpha)
     assert primal - dual <= 2e-7 * abs(primal)
-    rounded = loss.maximise(K.astype(np.float32), y, weights, tol=1e-6)
+    rounded = loss.maximize(K.astype(np.float32), y, weights, tol=1e-6)
     dual, primal = values(loss, K, y, weights, rounded)
     assert primal - dual <= 1e-4 * abs(primal)
 
@@ -162,9 +162,9 @@ def test_singular_and_single_precision_matrices(case, rng):
 def test_scaling_of_target_and_matrix(case):
     """K -> s K and the price of errors -> price / s leave the function alone (the loss table says which price)."""
     loss, K, y, weights = case
-    alpha = loss.maximise(K, y, weights, tol=1e-10)
+    alpha = loss.maximize(K, y, weights, tol=1e-10)
     other = loss.at(5.0 * loss.lam)
-    scaled = other.maximise(5.0 * K, y, weights, tol=1e-10)
+    scaled = other.maximize(5.0 * K, y, weights, tol=1e-10)
     np.testing.assert_allclose(
         5.0 * K @ other.coefficients(scaled, y), K @ loss.coefficients(alpha, y), atol=1e-4 * np.abs(y).max()
     )

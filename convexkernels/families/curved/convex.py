@@ -75,7 +75,7 @@ class ConvexGramSet(CurvedGramSet):
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         if len(self.shape) == 1:
             return np.ones(self.shape) if k == 0 else np.abs(rng.standard_normal(self.shape))
-        # A random matrix of full column rank is as central as can be without favouring rows.
+        # A random matrix of full column rank is as central as can be without favoring rows.
         return rng.standard_normal(self.shape).ravel()
 
     def at(self, z: Array, dtype: Any = np.float64) -> ConvexAt | None:

@@ -55,7 +55,7 @@ def _mosek_refusal() -> str | None:
         with mosek.Env() as env:
             env.checkoutlicense(mosek.feature.pton)
     except mosek.Error as error:
-        return f"no licence: {error}".rstrip(" :")
+        return f"no license: {error}".rstrip(" :")
     return None
 
 

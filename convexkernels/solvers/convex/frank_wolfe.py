@@ -25,10 +25,10 @@ class _Memory:
 
 
 class FrankWolfe(OuterSolver):
-    """Steps towards the vertex of Theta that the linearised problem chooses.
+    """Steps towards the vertex of Theta that the linearized problem chooses.
 
     Colbert, Talitckii and Peet (2020, 2023) alternate an SVM and a singular value decomposition in this way.
-    Here the step length minimises J on the segment: J is convex with slope ``-scale / 2 w'(K_vertex - K) w``,
+    Here the step length minimizes J on the segment: J is convex with slope ``-scale / 2 w'(K_vertex - K) w``,
     whose sign change is bracketed. The tail of the method is slow (sublinear where the optimum is no vertex):
     it serves as a cross-check of the default solver. Where Gram matrices of the family are singular, J has kinks
     and the method can stall at one.

@@ -19,7 +19,7 @@ __all__ = ["LARGEST_SYSTEM", "InteriorPoint"]
 
 Array = NDArray[np.float64]
 
-# Rows of all machines together: one factorisation of a matrix of this size takes seconds.
+# Rows of all machines together: one factorization of a matrix of this size takes seconds.
 LARGEST_SYSTEM = 4000
 # Numbers in the derivative of the Gram matrices, 8 bytes each.
 LARGEST_DERIVATIVE = 20_000_000
@@ -94,7 +94,7 @@ def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Arr
     w = np.bincount(program.point, program.sign * x, minlength=len(program.lin)).astype(np.float64, copy=False)
     if program.free.any():
         w = (
-            problem.coefficients(problem.loss.maximise_all(K, problem.Y, problem.weights))[program.machine, program.row]
+            problem.coefficients(problem.loss.maximize_all(K, problem.Y, problem.weights))[program.machine, program.row]
             / program.size
         )
     D = adjoint(problem, program, cone, w)

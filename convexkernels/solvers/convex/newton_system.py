@@ -62,7 +62,7 @@ class Direction:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The Newton system at a state, factorised: ``M dw + B db - q ds = right``, ``B'dw``, ``q'dw - h/2 ds`` given."""
+    """The Newton system at a state, factorized: ``M dw + B db - q ds = right``, ``B'dw``, ``q'dw - h/2 ds`` given."""
 
     program: Program
     cone: Cone
@@ -80,7 +80,7 @@ class System:
 
     @classmethod
     def build(cls, program: Program, cone: Cone, scaling: Scaling, state: State) -> System | None:
-        """None when the matrix cannot be factorised."""
+        """None when the matrix cannot be factorized."""
         D = state.z / state.x + state.t / state.slack
         E = np.bincount(program.point, 1.0 / D, minlength=len(program.lin)).astype(np.float64, copy=False)
         M = np.zeros((len(program.lin), len(program.lin)))

@@ -57,10 +57,10 @@ class QuasiNewtonModel:
         return lambda d: (sigma * d.ravel() - N.T @ (inverse @ (N @ d.ravel()))).reshape(d.shape)
 
 
-def minimise_model(
+def minimize_model(
     theta: Array, gradient: Array, product: Callable[[Array], Array], sigma: float, project: Callable[[Array], Array]
 ) -> Array:
-    """Point of Theta that (nearly) minimises the quadratic model around `theta`.
+    """Point of Theta that (nearly) minimizes the quadratic model around `theta`.
 
     Spectral projected gradient with exact steps along projected directions; it never leaves Theta and
     every step decreases the model, so the result is a descent direction wherever it stops.
@@ -107,7 +107,7 @@ class _HandedOver:
 class SpectralGradient(OuterSolver):
     """Projected gradient steps scaled by a limited-memory quasi-Newton matrix.
 
-    J is differentiable with gradient ``-scale / 2 A*(w w')`` (Danskin). Each step minimises a quadratic model
+    J is differentiable with gradient ``-scale / 2 A*(w w')`` (Danskin). Each step minimizes a quadratic model
     of J over Theta by spectral projected gradient [BMR00], as in
     [SBFM09]: projections onto Theta are cheap, values of J are not. With ``memory=0``
     the model is a multiple of the identity and the method is spectral projected gradient itself. Machines are
@@ -183,7 +183,7 @@ class SpectralGradient(OuterSolver):
             return self._move_inside(problem, iterate, tol, deadline)
         model, project = memory.model, self._projection(problem, iterate)
         product = self._product(problem, iterate)
-        direction = minimise_model(theta, memory.gradient, product, model.sigma, project) - theta
+        direction = minimize_model(theta, memory.gradient, product, model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
         found = self._search(problem, iterate, direction, slope, deadline) if slope < 0.0 else None
         if found is None:
@@ -214,14 +214,14 @@ class SpectralGradient(OuterSolver):
         return slow
 
     def _projection(self, problem: Any, iterate: Iterate) -> Callable[[Array], Array]:
-        """Projection onto ``(1 - e) Theta + e centre``; e is 0, or follows the gap once there is need."""
+        """Projection onto ``(1 - e) Theta + e center``; e is 0, or follows the gap once there is need."""
         memory: _Memory = iterate.memory
         project = problem.gram_set.project
         if not memory.interior:
             return project
         memory.interior = e = min(memory.interior, 0.3 * _relative_gap(iterate))
-        centre = problem.gram_set.initial()
-        return lambda theta: (1.0 - e) * project((theta - e * centre) / (1.0 - e)) + e * centre
+        center = problem.gram_set.initial()
+        return lambda theta: (1.0 - e) * project((theta - e * center) / (1.0 - e)) + e * center
 
     def _move_inside(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """Keep a distance from the boundary of Theta from here on.

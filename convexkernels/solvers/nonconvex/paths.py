@@ -78,7 +78,7 @@ def select_weights(
     n_jobs: int | None = None,
     deadline: float = np.inf,
 ) -> Selection:
-    """Cross-validate every pair of a grid, each descent starting from those of its neighbours.
+    """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
     The paper says "smallest function value", which always is that of the smallest pair; what decides here are losses on
     rows that were not learned from.

@@ -1,4 +1,4 @@
-"""Candidates centred on the points they are learned from: made together, and the same as one by one."""
+"""Candidates centered on the points they are learned from: made together, and the same as one by one."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from convexkernels.kernels.normalized import Centered
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_matrices_centred_in_the_stack_are_those_of_the_centred_kernels(dtype):
+def test_matrices_centered_in_the_stack_are_those_of_the_centered_kernels(dtype):
     rng = np.random.default_rng(0)
     X = rng.random((25, 3))
     random = ck.random_tessellated_kernels(3, 6, 1, box=ck.UnitBox(0.5), rng=0)
