@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from convexkernels import ConvexKernelsWarning, DualityGap, InvalidInputError, LeastSquares, OuterLearning, Status
 from convexkernels.criteria import TrainingValue
 from convexkernels.families.curved import SpectralMaps
-from convexkernels.spectral.adam import Adam
+from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.backend import Backend
 from convexkernels.spectral.cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
 from convexkernels.spectral.features import SpectralMap
@@ -256,10 +256,11 @@ def test_a_weight_is_a_repetition(rng):
 # ---- training
 
 
-def test_fused_adam_is_adam(rng):
-    block, gradients = rng.normal(size=(70, 130)), rng.normal(size=(5, 70, 130))
+@pytest.mark.parametrize("size", [7, 130])
+def test_adam_is_adam_in_one_pass_and_in_several(rng, size):
+    block, gradients = rng.normal(size=(70, size)), rng.normal(size=(5, 70, size))
     mean, square, expected = 0.0, 0.0, block.copy()
-    adam = Adam(block, BACKEND)
+    adam = Adam(block)
     for t, g in enumerate(gradients, start=1):
         mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g * g
         expected -= 0.01 * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from convexkernels import InvalidInputError, SpectralKernelClassifier, SpectralKernelRegressor
-from convexkernels.spectral.adam import Adam
+from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.backend import Backend, backend_for, to_numpy
 from convexkernels.spectral.features import SpectralMap
 from convexkernels.spectral.inner import solve_inner
@@ -84,7 +84,7 @@ def test_adam_and_thresholding_are_the_same(rng):
         blocks = []
         for backend in (HERE, THERE):
             moving = backend.array(block.copy())
-            adam = Adam(moving, backend, common=common)
+            adam = Adam(moving, common=common)
             for _ in range(3):
                 adam.step(moving, backend.array(gradient), 0.01)
             blocks.append(to_numpy(moving))

@@ -14,7 +14,7 @@ import numpy as np
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
-from convexkernels.spectral.adam import Adam
+from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.backend import to_numpy
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint, size_of
 from convexkernels.spectral.penalties import FrobeniusNorm
@@ -129,12 +129,12 @@ class SpectralTraining:
         # A proximal step belongs to a step length common to all of W; the smooth penalty is a part of the gradient.
         self._is_smooth = isinstance(self.problem.penalty, FrobeniusNorm)
         self._moments = {
-            "W": Adam(self.point.W, backend, common=not self._is_smooth),
-            "c": Adam(self.point.intercept, backend),
+            "W": Adam(self.point.W, common=not self._is_smooth),
+            "c": Adam(self.point.intercept),
         }
         self._size = size_of(self.point.map.omega, backend)
         if self.problem.learned:
-            self._moments["omega"] = Adam(self.point.map.omega, backend)
+            self._moments["omega"] = Adam(self.point.map.omega)
         self._began = time.monotonic()
         self.n_steps = 0
         self._without_better = 0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.validation import check_whole_number
 
 __all__ = ["Stochastic"]
@@ -24,9 +25,8 @@ Array = NDArray[np.float64]
 
 # Rows of a step: a third of all, within these bounds.
 SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
-# Adam: memory of the gradient and of its squared entries, and the size below which an entry counts as small. Gradients
-# are those of the logarithm of the objective.
-MOMENTUM, SCALE_MEMORY, SMALL = 0.9, 0.98, 1e-3
+# Memory of squared gradients, and the size below which an entry counts as small: of the logarithm of the objective.
+SQUARES_MEMORY, SMALL = 0.98, 1e-3
 # Step in log w; it falls linearly to 0 over the second half of the search.
 STEP = 0.1
 # Where float32 breaks down, lam is raised by this factor.
@@ -37,8 +37,7 @@ RETREAT = 3.0
 class _State:
     rng: np.random.Generator
     order: NDArray[np.intp]
-    mean: Array
-    square: Array
+    adam: Adam
     began: float
     position: int = 0
     taken: int = 0
@@ -79,7 +78,8 @@ class Stochastic(OuterSolver):
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         rng = np.random.default_rng(self.random_state)
         theta = problem.start(rng) if self.initial is None else problem.check(self.initial)
-        state = _State(rng, rng.permutation(problem.m), np.zeros_like(theta), np.zeros_like(theta), time.monotonic())
+        adam = Adam(theta, decay_of_squares=SQUARES_MEMORY, tiny=SMALL)
+        state = _State(rng, rng.permutation(problem.m), adam, time.monotonic())
         return Iterate(theta, None, np.inf, memory=state)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
@@ -93,11 +93,7 @@ class Stochastic(OuterSolver):
             point[-1] += np.log(RETREAT)
             return Iterate(point, None, iterate.upper, memory=state, share=share)
         slope = there.gradient() / max(there.value, 1e-300)
-        state.mean = MOMENTUM * state.mean + (1.0 - MOMENTUM) * slope
-        state.square = SCALE_MEMORY * state.square + (1.0 - SCALE_MEMORY) * slope**2
-        corrected = state.mean / (1.0 - MOMENTUM**state.taken)
-        scaled = corrected / (np.sqrt(state.square / (1.0 - SCALE_MEMORY**state.taken)) + SMALL)
-        point = point - STEP * min(1.0, 2.0 * (1.0 - share)) * scaled
+        state.adam.step(point, slope, STEP * min(1.0, 2.0 * (1.0 - share)))
         return Iterate(point, None, there.value, memory=state, share=share)
 
     def _evaluate(self, problem: Any, state: _State, point: Array) -> Any:

@@ -1,4 +1,4 @@
-"""Adam on blocks of parameters, in one pass over memory on the processor."""
+"""Adam on blocks of parameters; for numpy's arrays in one pass over memory."""
 
 from __future__ import annotations
 
@@ -8,62 +8,63 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from convexkernels.spectral.backend import Backend
-
 __all__ = ["Adam"]
 
-DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-8
 BLOCK = 8192
 
 
 class Adam:
-    """The moments of one block of parameters.
+    """The moments of one block of parameters: an array of numpy or a tensor, with gradients of the same kind.
 
     Parameters
     ----------
     like : array
         The block.
-    backend : Backend
     common : bool
         One second moment for the whole block instead of one per entry. A step is then a multiple of the averaged
         gradient, so that a proximal step after it with the same multiple has the minimizers of the penalized
         objective as fixed points. With one per entry it would have others.
+    decay, decay_of_squares : float
+        Memory of the gradient and of its squared entries.
+    tiny : float
+        Size below which an entry of the gradient counts as small.
     """
 
-    def __init__(self, like: Any, backend: Backend, *, common: bool = False) -> None:
-        self.backend = backend
-        self.common = common
+    def __init__(
+        self,
+        like: Any,
+        *,
+        common: bool = False,
+        decay: float = 0.9,
+        decay_of_squares: float = 0.999,
+        tiny: float = 1e-8,
+    ) -> None:
+        self.common, self.decay, self.decay_of_squares, self.tiny = common, decay, decay_of_squares, tiny
         self.n_steps = 0
-        self.mean = backend.zeros(tuple(like.shape))
-        self.square: Any = 0.0 if common else backend.zeros(tuple(like.shape))
+        self.mean = 0.0 * like
+        self.square: Any = 0.0 if common else 0.0 * like
 
     def step(self, block: Any, gradient: Any, rate: float) -> float:
         """Move `block` in place; return the multiple of the averaged gradient it was moved by (0 unless common)."""
         self.n_steps += 1
-        rate = rate / (1.0 - DECAY**self.n_steps)
-        correction = 1.0 / (1.0 - DECAY_OF_SQUARES**self.n_steps)
-        if self.common:
-            return self._common_step(block, gradient, rate, correction)
-        if self.backend.is_numpy:
+        rate = rate / (1.0 - self.decay**self.n_steps)
+        correction = 1.0 / (1.0 - self.decay_of_squares**self.n_steps)
+        if isinstance(block, np.ndarray) and not self.common:
             # Plain numbers of the block's own type: a float64 among them would make the loop twice as slow.
-            numbers = np.array([rate, correction, DECAY, DECAY_OF_SQUARES, TINY, 1.0], dtype=block.dtype)
+            parts = [rate, correction, self.decay, self.decay_of_squares, self.tiny, 1.0]
+            numbers = np.array(parts, dtype=block.dtype)
             gradient = np.ascontiguousarray(gradient).reshape(-1)
             _fused(block.reshape(-1), self.mean.reshape(-1), self.square.reshape(-1), gradient, numbers)
             return 0.0
-        self.mean.mul_(DECAY).add_(gradient, alpha=1.0 - DECAY)
-        self.square.mul_(DECAY_OF_SQUARES).addcmul_(gradient, gradient, value=1.0 - DECAY_OF_SQUARES)
-        block.addcdiv_(self.mean, (self.square * correction).sqrt_().add_(TINY), value=-rate)
-        return 0.0
-
-    def _common_step(self, block: Any, gradient: Any, rate: float, correction: float) -> float:
-        xp = self.backend.xp
-        self.mean *= DECAY
-        self.mean += (1.0 - DECAY) * gradient
-        size = float(xp.sum(gradient * gradient)) / max(1, int(np.prod(gradient.shape)))
-        self.square = DECAY_OF_SQUARES * self.square + (1.0 - DECAY_OF_SQUARES) * size
-        multiple = rate / (float(np.sqrt(self.square * correction)) + TINY)
-        block -= multiple * self.mean
-        return multiple
+        self.mean *= self.decay
+        self.mean += (1.0 - self.decay) * gradient
+        squares = gradient * gradient
+        if self.common:
+            squares = float(squares.sum()) / max(1, int(np.prod(gradient.shape)))
+        self.square = self.decay_of_squares * self.square + (1.0 - self.decay_of_squares) * squares
+        divisor = (self.square * correction) ** 0.5 + self.tiny
+        block -= (rate / divisor) * self.mean
+        return float(rate / divisor) if self.common else 0.0
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
