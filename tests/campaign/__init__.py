@@ -1,0 +1,1 @@
+"""Random and hostile problems against every solver and extended precision: ``python -m tests.campaign --problems N``."""
