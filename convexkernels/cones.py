@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from convexkernels.arrays import Array
 from convexkernels.linalg import longest_step
 
 __all__ = ["Cone", "Orthant", "Scaling", "SemidefiniteCone", "is_definite"]
-
-Array = NDArray[np.float64]
 
 
 class Cone(ABC):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Labels
 from convexkernels.tables import load_table
 from convexkernels.validation import check_number, check_points, check_whole_number
 
@@ -25,9 +25,6 @@ __all__ = [
     "make_two_moons",
     "step",
 ]
-
-Array = NDArray[np.float64]
-Labels = NDArray[Any]
 
 
 def make_two_moons(

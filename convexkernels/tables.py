@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 
 __all__ = ["load_table"]
@@ -25,7 +26,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 def load_table(
     path: str | os.PathLike[str], target: str, *, drop: Sequence[str] = ()
-) -> tuple[NDArray[np.float64], NDArray[Any], list[str]]:
+) -> tuple[Array, NDArray[Any], list[str]]:
     """Read a CSV file with a header line into features and a target.
 
     Parameters
@@ -100,7 +101,7 @@ class _Reading:
                 examples.append(cell)
         return float("nan")
 
-    def table(self, path: Path) -> NDArray[np.float64]:
+    def table(self, path: Path) -> Array:
         if self.text:
             found = "; ".join(f"{name!r} (for example {', '.join(map(repr, v))})" for name, v in self.text.items())
             raise InvalidInputError(

@@ -6,8 +6,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 
 __all__ = [
@@ -78,7 +78,7 @@ def check_range(what: str, log_largest: float, dtype: Any, *, remedy: str) -> No
         )
 
 
-def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> NDArray[np.float64]:
+def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> Array:
     """Return points as a C-contiguous float64 array of shape (m, n), or refuse them by name.
 
     Refused: not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
@@ -123,7 +123,7 @@ def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> N
     return points
 
 
-def check_labels_finite(y: Any, m: int, *, name: str = "y") -> NDArray[np.float64]:
+def check_labels_finite(y: Any, m: int, *, name: str = "y") -> Array:
     """Return `y` as float64 with `m` rows, shape (m,) or (m, outputs), or refuse it by name."""
     try:
         values = np.ascontiguousarray(y, dtype=np.float64)

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "convexkernels"
 
 # Lowest first; a part imports parts of its own line or of lines above it in this list.
 LAYERS = [
-    {"exceptions", "validation", "linalg", "cones", "threads", "tables", "datasets", "catalog"},
+    {"arrays", "exceptions", "validation", "linalg", "cones", "threads", "tables", "datasets", "catalog"},
     {"certificate", "solution", "clock", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},

@@ -11,14 +11,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from convexkernels.arrays import Array
 
 if TYPE_CHECKING:
     from convexkernels.bases.monomials import MonomialBasis
 
 __all__ = ["box_integrals", "interval_ratios", "ratio_coefficients", "symbolic_blocks", "symbolic_entry"]
-
-Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=16)

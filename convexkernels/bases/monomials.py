@@ -8,15 +8,12 @@ from itertools import combinations_with_replacement, product
 from math import comb, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import MemoryLimitError
 from convexkernels.validation import available_memory, check_whole_number
 
 __all__ = ["MonomialBasis", "count_monomials", "expansion", "exponents", "monomial_basis", "monomials"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 def exponents(n: int, degree: int) -> Index:

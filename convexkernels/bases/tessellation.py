@@ -17,14 +17,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.bases.integrals import box_integrals, ratio_coefficients
 from convexkernels.bases.monomials import MonomialBasis, monomials
 
 __all__ = ["Blocks", "BoxPoints", "Tessellation"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +43,7 @@ class BoxPoints:
     psi: Array
     reach: Array
 
-    def take(self, index: NDArray[np.int64]) -> BoxPoints:
+    def take(self, index: Index) -> BoxPoints:
         """Return the points at `index`."""
         return BoxPoints(*(np.ascontiguousarray(part[:, index]) for part in (self.columns, self.psi, self.reach)))
 
@@ -263,7 +261,7 @@ class Tessellation:
         whole = self.whole[sums_of] * pairs[index[:, None], index[None, :]]
         return np.block([[g, from_x - g], [from_x.T - g, g - from_x - from_x.T + whole]])
 
-    def derivative(self, w: Array, x: BoxPoints, rows: NDArray[np.int64], *, modulo_constants: bool = False) -> Array:
+    def derivative(self, w: Array, x: BoxPoints, rows: Index, *, modulo_constants: bool = False) -> Array:
         """Derivative of ``(K(P) w)_rows`` in P, shape (n_rows, 2q, 2q): ``<out[r], dP> = (K(dP) w)_r``, symmetric in P.
 
         With `modulo_constants`, up to a constant common to all rows.
@@ -294,14 +292,14 @@ class Tessellation:
         top = np.concatenate([g, half], axis=2)
         return np.concatenate([top, np.concatenate([np.swapaxes(half, 1, 2), last], axis=2)], axis=1)
 
-    def _pair_adjoint(self, w: Array, x: BoxPoints, volumes: Array | None, support: NDArray[np.int64]) -> Array:
+    def _pair_adjoint(self, w: Array, x: BoxPoints, volumes: Array | None, support: Index) -> Array:
         """``sum_kl w_k w_l x_k^delta_i x_l^delta_j T(max(x_k, x_l), b, gamma_i + gamma_j + 1)``, shape (q, q)."""
         basis = self.basis
         part = None if volumes is None else (volumes, support)
         table = (x.psi * w) @ self._pair_sums(w, x, x, part)
         return _symmetric(table[basis.x_index[:, None], self._tables[-1][basis.sum_index] + basis.x_index[None, :]])
 
-    def _pair_sums(self, w: Array, x: BoxPoints, y: BoxPoints, known: tuple[Array, NDArray[np.int64]] | None) -> Array:
+    def _pair_sums(self, w: Array, x: BoxPoints, y: BoxPoints, known: tuple[Array, Index] | None) -> Array:
         """``out[i, offset[s] + e] = sum_j w_j y_j^delta_e T(max(x_i, y_j), b, s + 1)``; `known`: volumes for x = y."""
         n_delta = self.basis.width[0]
         weighted = y.psi * w

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.bases.integrals import box_integrals
 from convexkernels.bases.tessellation import Blocks, BoxPoints, Tessellation
 
 __all__ = ["tessellated_stack"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Pairs of points per matrix product: their features stay in cache.
 PAIRS = 4096

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
+
+from convexkernels.arrays import Array, Index
 
 __all__ = ["pair_volumes", "shifted_adjoint", "shifted_gram"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 BLOCK = 256
 FAST = {"contract", "reassoc", "nsz"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cones import SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, FamilyStatement, GramSet
@@ -15,8 +15,6 @@ from convexkernels.linalg import leading_eigenpair, project_simplex
 from convexkernels.validation import check_memory, check_number, check_whole_number
 
 __all__ = ["AllKernelMatrices", "AllKernelMatricesGramSet", "optimal_kernel_matrix"]
-
-Array = NDArray[np.float64]
 
 
 class AllKernelMatrices(Family):
@@ -75,7 +73,7 @@ class AllKernelMatricesGramSet(GramSet):
     def adjoint(self, W: Array) -> Array:
         return W.T @ W
 
-    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+    def derivative(self, w: Array, rows: Index) -> Array:
         half = np.zeros((rows.size, self.m, self.m))
         half[np.arange(rows.size), rows] = 0.5 * w
         return half + np.swapaxes(half, 1, 2)

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cones import Cone
 from convexkernels.kernels.base import Kernel
 
 __all__ = ["Columns", "Crossing", "Family", "FamilyStatement", "GramSet"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +134,7 @@ class GramSet(ABC):
     def statement(self) -> FamilyStatement:
         """The set in CVXPY."""
 
-    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
+    def derivative(self, w: Array, rows: Index) -> Array | None:
         """``out`` with ``<out[r], dtheta> = (K(dtheta) w)_rows[r]``, shape (n_rows, *theta.shape), or None: too costly.
 
         Like `gram` it may leave out what is common to all rows.
@@ -165,7 +163,7 @@ class GramSet(ABC):
         """
         return None
 
-    def restrict(self, index: NDArray[np.intp]) -> Crossing:
+    def restrict(self, index: Index) -> Crossing:
         """What `cross` needs when only the points at `index` matter, as a smaller object where there is one."""
         return Columns(self, index)
 
@@ -186,7 +184,7 @@ class Columns:
     """Some of the points of a `GramSet`, for evaluation only."""
 
     gram_set: GramSet
-    index: NDArray[np.intp]
+    index: Index
 
     def cross(self, theta: Array, Z: Any) -> Array:
         """Columns of ``gram_set.cross(theta, Z)``."""

@@ -6,14 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
 
 __all__ = ["Box", "BoxRule", "UnitBox"]
-
-Array = NDArray[np.float64]
 
 
 class BoxRule(ABC):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing
 from convexkernels.families.precomputed import Precomputed, row_numbers
@@ -19,8 +19,6 @@ from convexkernels.linalg import smallest_eigenvalue
 from convexkernels.validation import check_points
 
 __all__ = ["CandidateList", "check_matrices", "combination", "transform_rows"]
-
-Array = NDArray[np.float64]
 
 
 class CandidateList:
@@ -74,7 +72,7 @@ class CandidateList:
                 _check_definite(kernel(points), name)
         return points, kernels, [name for name, _, _ in self.entries]
 
-    def crossing(self, kernels: Sequence[Kernel], scales: Array, X: Array, index: NDArray[np.intp]) -> Crossing:
+    def crossing(self, kernels: Sequence[Kernel], scales: Array, X: Array, index: Index) -> Crossing:
         """Evaluation of combinations of the kernels against the points at `index`."""
         stacked = self.matrices is not None
         return Combination(kernels, scales, np.ascontiguousarray(X[index]), index if stacked else None)
@@ -96,7 +94,7 @@ class Combination:
     kernels: Sequence[Kernel]
     scales: Array
     points: Array
-    index: NDArray[np.intp] | None
+    index: Index | None
 
     def cross(self, theta: Array, Z: Any) -> Array:
         """Matrix between new points and the fixed ones, shape (n_new, n_points).

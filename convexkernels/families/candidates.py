@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
@@ -21,7 +21,6 @@ from convexkernels.validation import check_range
 
 __all__ = ["CandidateGramSet", "Candidates"]
 
-Array = NDArray[np.float64]
 
 NORMALIZATIONS = ("trace", "mean", "cosine", "none")
 
@@ -201,7 +200,7 @@ class CandidateGramSet(GramSet):
     def pullback(self, M: Array) -> Array:
         return self.stack.pullback(M)
 
-    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+    def derivative(self, w: Array, rows: Index) -> Array:
         return self.stack.apply(w, rows)
 
     def project(self, theta: Array) -> Array:
@@ -222,7 +221,7 @@ class CandidateGramSet(GramSet):
     def cross(self, theta: Array, Z: Any) -> Array:
         return self.restrict(np.arange(self.m)).cross(theta, Z)
 
-    def restrict(self, index: NDArray[np.intp]) -> Crossing:
+    def restrict(self, index: Index) -> Crossing:
         return self.family.candidates.crossing(self.kernels, self.scales, self.X, index)
 
     def statement(self) -> FamilyStatement:

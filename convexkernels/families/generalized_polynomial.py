@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.bases import expansion, monomial_basis, monomials
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
@@ -17,7 +17,6 @@ from convexkernels.validation import check_memory, check_points, check_range, ch
 
 __all__ = ["GeneralizedPolynomial", "GeneralizedPolynomialGramSet"]
 
-Array = NDArray[np.float64]
 
 # Monomials whose size, or that of their parts, is this multiple of what they differ by are recombined.
 FAR = 1e3
@@ -79,7 +78,7 @@ class _Coordinates:
     scale: Array
     G: Array | None
     U: Array | None
-    powers: NDArray[np.int64]
+    powers: Index
 
     @classmethod
     def of(cls, X: Array, degree: int) -> _Coordinates:
@@ -139,7 +138,7 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
             return theta.copy()
         return super().project(theta)
 
-    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+    def derivative(self, w: Array, rows: Index) -> Array:
         half = np.multiply.outer(self.varying[:, rows].T, self.varying @ w)
         return 0.5 * (half + np.swapaxes(half, 1, 2))
 

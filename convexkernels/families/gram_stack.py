@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.bases import monomial_basis
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.bases.tessellation_stack import tessellated_stack
@@ -22,8 +22,6 @@ from convexkernels.validation import available_memory, check_memory, check_numbe
 
 __all__ = ["GramStack", "PackedStack", "StreamedStack", "make_stack"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Tessellated kernels that share a tessellation are computed together from this number on.
 SHARED_FROM = 4

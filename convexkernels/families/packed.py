@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit, prange
-from numpy.typing import NDArray
+
+from convexkernels.arrays import Array, Index
 
 __all__ = ["apply_packed", "combine_packed", "pack_symmetric", "weigh_packed"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 FAST = {"contract", "reassoc", "nsz"}
 BLOCK = 64

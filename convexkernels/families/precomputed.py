@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 
 __all__ = ["Precomputed", "row_numbers"]
-
-Array = NDArray[np.float64]
 
 
 def row_numbers(m: int) -> Array:
@@ -38,7 +36,7 @@ class Precomputed(Kernel):
         self.matrix = matrix
         self.column = column
 
-    def _rows(self, X: Array) -> NDArray[np.intp]:
+    def _rows(self, X: Array) -> Index:
         numbers = X[:, self.column]
         rows = numbers.astype(np.intp)
         bad = (rows != numbers) | (rows < 0) | (rows >= len(self.matrix))

@@ -11,14 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
+from convexkernels.arrays import Array
 from convexkernels.cones import Cone, Scaling, SemidefiniteCone, is_definite
 
 __all__ = ["SemidefiniteSlice", "SliceCone"]
 
-Array = NDArray[np.float64]
 
 # Combinations whose matrix is smaller than this, relative to their weights, are left out of the span: rounding.
 SMALLEST_DIRECTION = 3e-7

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList
@@ -16,8 +16,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
 __all__ = ["SignedSum", "Span", "SpanGramSet"]
-
-Array = NDArray[np.float64]
 
 
 class Span(Family):
@@ -156,7 +154,7 @@ class SpanGramSet(GramSet):
     def cone(self) -> SliceCone:
         return SliceCone(self.slice)
 
-    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array:
+    def derivative(self, w: Array, rows: Index) -> Array:
         return np.array([K[np.ix_(rows, np.arange(self.m))] @ w for K in self.matrices]).T
 
     def support(self, D: Array) -> tuple[float, Array]:
@@ -168,7 +166,7 @@ class SpanGramSet(GramSet):
     def cross(self, theta: Array, Z: Any) -> Array:
         return self.restrict(np.arange(self.m)).cross(theta, Z)
 
-    def restrict(self, index: NDArray[np.intp]) -> Crossing:
+    def restrict(self, index: Index) -> Crossing:
         return self.family.candidates.crossing(self.kernels, np.ones(len(self.kernels)), self.X, index)
 
     def statement(self) -> FamilyStatement:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.cones import SemidefiniteCone
 from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.linalg import leading_eigenpair, project_spectraplex
 
 __all__ = ["SpectraplexGramSet"]
-
-Array = NDArray[np.float64]
 
 
 class SpectraplexGramSet(GramSet):

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.bases import monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.families.base import Family
@@ -18,7 +18,6 @@ from convexkernels.validation import check_memory, check_points, check_range, ch
 
 __all__ = ["Tessellated", "TessellatedGramSet"]
 
-Array = NDArray[np.float64]
 
 # Entries of the derivative of K w in P that are worth forming (about 160 MB).
 LARGEST_DERIVATIVE = 20_000_000
@@ -117,7 +116,7 @@ class TessellatedGramSet(SpectraplexGramSet):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
-    def restrict(self, index: NDArray[np.intp]) -> TessellatedGramSet:
+    def restrict(self, index: Index) -> TessellatedGramSet:
         return TessellatedGramSet(self.family, self.tessellation, self.X[index], self.modulo_constants, self.dtype)
 
     def gram(self, theta: Array, out: Array | None = None) -> Array:
@@ -137,7 +136,7 @@ class TessellatedGramSet(SpectraplexGramSet):
         volumes, modulo_constants = self.volumes, self.modulo_constants
         return self.tessellation.pullback(M, self.points, modulo_constants=modulo_constants, volumes=volumes)
 
-    def derivative(self, w: Array, rows: NDArray[np.intp]) -> Array | None:
+    def derivative(self, w: Array, rows: Index) -> Array | None:
         if rows.size * self.size**2 > LARGEST_DERIVATIVE:
             return None
         return self.tessellation.derivative(w, self.points, rows, modulo_constants=self.modulo_constants)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Constant, Kernel, Product, Scaled, Sum
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-def _example_matrix(size: int) -> NDArray[np.float64]:
+def _example_matrix(size: int) -> Array:
     """A PSD matrix of rank about size / 2 that is not diagonal."""
     grid = np.arange(size)
     half = np.cos(np.outer(grid, np.arange(1, size // 2 + 2)))

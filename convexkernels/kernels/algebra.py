@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 
 __all__ = ["OnColumns", "WeightedSum"]
-
-Array = NDArray[np.float64]
 
 
 class WeightedSum(Kernel):

@@ -6,15 +6,13 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.validation import check_number, check_points
 
 __all__ = ["Constant", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
-
-Array = NDArray[np.float64]
 
 
 class Kernel(ABC, BaseEstimator):
@@ -30,7 +28,7 @@ class Kernel(ABC, BaseEstimator):
     the kernel is evaluated, as scikit-learn asks of estimators.
     """
 
-    def __call__(self, X: Any, Y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, Y: Any = None) -> Array:
         """Evaluate the kernel on all pairs of points [BGR19 (4)].
 
         Parameters
@@ -55,11 +53,11 @@ class Kernel(ABC, BaseEstimator):
         Y = check_points(Y, name="Y", n_features=X.shape[1])
         return self._gram(X, Y)
 
-    def diag(self, X: Any) -> NDArray[np.float64]:
+    def diag(self, X: Any) -> Array:
         """Return ``k(x, x)`` for every row of `X`, shape (n_samples,), without forming the matrix."""
         return self._diag(check_points(X))
 
-    def pullback(self, X: Any, Y: Any, M: Any) -> NDArray[np.float64]:
+    def pullback(self, X: Any, Y: Any, M: Any) -> Array:
         """Gradient of ``sum_ij M_ij k(x_i, y_j)`` with respect to the rows of `X`.
 
         Parameters
@@ -84,14 +82,14 @@ class Kernel(ABC, BaseEstimator):
         return self._pullback(X, Y, np.asarray(M, dtype=np.float64))
 
     @abstractmethod
-    def _gram(self, X: NDArray[np.float64], Y: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _gram(self, X: Array, Y: Array) -> Array:
         """Kernel matrix of two validated tables, as a new array the caller may overwrite."""
 
-    def _diag(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _diag(self, X: Array) -> Array:
         """Diagonal, one point at a time; subclasses do better."""
         return np.array([self._gram(x[None, :], x[None, :])[0, 0] for x in X])
 
-    def _pullback(self, X: NDArray[np.float64], Y: NDArray[np.float64], M: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         raise NotDifferentiableError(
             f"{self!r} has no derivative with respect to its points; use a smooth kernel, "
             "for example Gaussian, Polynomial or Matern with order >= 2."

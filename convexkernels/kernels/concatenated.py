@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_points
 
 __all__ = ["Concatenated", "KernelMap"]
-
-Array = NDArray[np.float64]
 
 
 class KernelMap(BaseEstimator):
@@ -48,7 +45,7 @@ class KernelMap(BaseEstimator):
             )
         return centers, coefficients
 
-    def __call__(self, X: Any) -> NDArray[np.float64]:
+    def __call__(self, X: Any) -> Array:
         """Evaluate the function, shape (n_samples, width)."""
         centers, coefficients = self.checked()
         return self.kernel(X, centers) @ coefficients
@@ -78,7 +75,7 @@ class Concatenated(Kernel):
         self.outer = outer
         self.maps = maps
 
-    def images(self, X: Any) -> NDArray[np.float64]:
+    def images(self, X: Any) -> Array:
         """Return the inner images g(x) of the rows of `X`, shape (n_samples, width of f_2)."""
         return self._images(check_points(X))[-1]
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
+
+from convexkernels.arrays import Array, Index, Mask
 
 __all__ = ["center_of", "has_lost_digits", "nearest_rows", "radial_pullback", "squared_distances"]
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Entries of a block of distances; a few of these are alive at a time.
 BLOCK = 2**21
@@ -123,7 +122,7 @@ def radial_pullback(X: Array, Y: Array, B: Array) -> Array:
     return 2.0 * (B.sum(axis=1)[:, None] * (X - center) - B @ (Y - center))
 
 
-def nearest_rows(X: Array, Y: Array) -> tuple[NDArray[np.intp], Array]:
+def nearest_rows(X: Array, Y: Array) -> tuple[Index, Array]:
     """Index of the row of `Y` nearest to each row of `X`, ties to the smallest, and the squared distance to it.
 
     Blocks of distances by GEMM; where rounding leaves more than one row, differences decide. The answer for a row
@@ -152,7 +151,7 @@ def nearest_rows(X: Array, Y: Array) -> tuple[NDArray[np.intp], Array]:
     return nearest, np.einsum("ij,ij->i", offset, offset)
 
 
-def _settle(X: Array, Y: Array, close: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _settle(X: Array, Y: Array, close: Mask) -> Index:
     """The nearest of the rows of `Y` that `close` marks, from sums of squared differences."""
     D = np.full(close.shape, np.inf)
     _form_anew(D, X, Y, *np.nonzero(close))

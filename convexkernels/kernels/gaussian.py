@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
 __all__ = ["NEGLIGIBLE", "Gaussian"]
 
-Array = NDArray[np.float64]
 
 # exp(-40) is below the rounding of 1, the largest value.
 NEGLIGIBLE = 40.0

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import nearest_rows
 from convexkernels.validation import check_points
 
 __all__ = ["Localized"]
-
-Array = NDArray[np.float64]
 
 
 class Localized(Kernel):

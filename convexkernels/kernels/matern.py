@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln, kve
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
@@ -14,7 +14,6 @@ from convexkernels.validation import check_number
 
 __all__ = ["Matern", "MaternProfile", "refuse_kinks"]
 
-Array = NDArray[np.float64]
 
 # Beyond this distance every Matern kernel is 0, and polynomials in the distance do not overflow below it.
 FARTHEST = 1e5

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_points
 
 __all__ = ["Centered", "Normalized"]
-
-Array = NDArray[np.float64]
 
 
 class Normalized(Kernel):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["Linear", "Polynomial"]
 
-Array = NDArray[np.float64]
 
 # Sums of many values of e to this power, and their squares, are still far from the largest float.
 LARGEST_EXPONENT = 345.0

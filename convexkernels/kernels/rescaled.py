@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import LARGEST_MAGNITUDE
 
 __all__ = ["Rescaled", "rescale"]
-
-Array = NDArray[np.float64]
 
 
 def rescale(X: Array, offset: Array, scale: Array) -> Array:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.matern import FARTHEST, MaternProfile, refuse_kinks
 from convexkernels.validation import check_number
 
 __all__ = ["TensorMatern"]
-
-Array = NDArray[np.float64]
 
 
 class TensorMatern(Kernel):

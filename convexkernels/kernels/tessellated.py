@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.bases import count_monomials, monomial_basis, monomials
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.exceptions import InvalidInputError
@@ -15,8 +15,6 @@ from convexkernels.kernels.rescaled import rescale
 from convexkernels.validation import check_whole_number
 
 __all__ = ["GeneralizedPolynomialKernel", "TessellatedKernel", "check_parameter_matrix"]
-
-Array = NDArray[np.float64]
 
 
 def check_parameter_matrix(P: Any, size: int, what: str) -> Array:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["ErrorMapDisplay", "GridTransformationDisplay", "SurfaceDisplay", "plane_grid"]
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 

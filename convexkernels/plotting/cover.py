@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.cells.cover import TreeCover, VoronoiCover
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["CoverDisplay"]
-
-Array = NDArray[np.float64]
 
 
 class CoverDisplay:
@@ -46,11 +44,11 @@ class CoverDisplay:
         self,
         xs: Array,
         ys: Array,
-        cells: NDArray[np.intp],
+        cells: Index,
         centers: Array,
         radius: float | None,
         X: Array,
-        region: NDArray[np.bool_] | None = None,
+        region: Mask | None = None,
         tube: float = 0.0,
     ) -> None:
         self.xs = xs
@@ -144,7 +142,7 @@ class CoverDisplay:
             if inside.any() and not inside.all():
                 self.ax_.contour(self.xs, self.ys, inside, levels=[0.5], colors="black", linewidths=0.9)
 
-    def _plot_region(self, region: NDArray[np.bool_]) -> None:
+    def _plot_region(self, region: Mask) -> None:
         if not region.any():
             return
         self.ax_.contourf(self.xs, self.ys, region, levels=[0.5, 1.5], colors=[CLASS_COLORS[1]], alpha=0.45)

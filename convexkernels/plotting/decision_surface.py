@@ -7,13 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_points, check_whole_number
 
 __all__ = ["DecisionSurfaceDisplay"]
 
-Array = NDArray[np.float64]
 
 # More lines than this would hide the surface they divide.
 MOST_LINES = 150

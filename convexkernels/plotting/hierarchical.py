@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
@@ -16,7 +16,6 @@ from convexkernels.validation import check_whole_number
 
 __all__ = ["FeatureRelevanceDisplay", "KernelTreeDisplay", "RiskHistoryDisplay"]
 
-Array = NDArray[np.float64]
 
 # Thinnest and thickest lines of a tree, in points.
 WIDTHS = (0.15, 4.0)
@@ -89,7 +88,7 @@ class KernelTreeDisplay:
         return self
 
     @staticmethod
-    def _positions(tree: Any) -> tuple[Array, NDArray[np.intp]]:
+    def _positions(tree: Any) -> tuple[Array, Index]:
         """Leaves side by side, parents above the middle of their children."""
         across, height = np.zeros(len(tree.places)), np.zeros(len(tree.places), dtype=np.intp)
         leaves = tree.leaves

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 from convexkernels.validation import check_points, check_whole_number
 
 __all__ = ["KernelSliceDisplay"]
-
-Array = NDArray[np.float64]
 
 
 class KernelSliceDisplay:

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
 
 __all__ = ["KernelMatricesDisplay", "KernelWeightsDisplay", "RegularizationPathDisplay"]
-
-Array = NDArray[np.float64]
 
 
 class KernelWeightsDisplay:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.bases import MonomialBasis, count_monomials, monomial_basis
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
@@ -15,7 +15,6 @@ from convexkernels.plotting.canvas import new_axes
 
 __all__ = ["ParameterMatrixDisplay"]
 
-Array = NDArray[np.float64]
 
 # Rows with a label of their own; with more, labels are thinned out.
 MOST_LABELS = 40

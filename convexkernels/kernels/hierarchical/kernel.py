@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -16,7 +16,6 @@ from convexkernels.validation import check_number, check_points
 
 __all__ = ["HierarchicalGaussian"]
 
-Array = NDArray[np.float64]
 
 # Squares of larger weights, times squares of features, come close to the largest float.
 LARGEST_WEIGHT = 1e100
