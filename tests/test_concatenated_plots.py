@@ -43,9 +43,9 @@ def test_errors_are_relative_to_the_largest_value():
     display = ErrorMapDisplay.from_functions({"flat": flat, "exact": truth}, truth, points=[[0.0, 0.5]]).plot()
     assert np.allclose(display.errors["flat"], np.abs(truth(plane_grid())) / 4.0)
     assert np.array_equal(display.errors["exact"], np.zeros(101**2))
-    titles = [ax.get_title() for ax in display.axes_.ravel()]
+    titles = [ax.get_title() for ax in display.axes_]
     assert titles == ["flat", "exact"]
-    drawn = display.axes_[0, 0].collections[0]
+    drawn = display.axes_[0].collections[0]
     assert drawn.get_clim() == (0.0, 10.0)
     assert np.allclose(np.ravel(drawn.get_array()), 100 * display.errors["flat"])
 
@@ -63,9 +63,9 @@ def test_transformed_grid_is_the_image_of_the_grid():
     maps = {"turned": lambda X: X @ [[0.0, 1.0], [-1.0, 0.0]], "line": lambda X: X[:, :1]}
     display = GridTransformationDisplay.from_maps(maps, truth, grid=grid).plot()
     assert list(display.images) == ["grid", "turned", "line"]
-    assert np.allclose(display.axes_[0, 1].collections[0].get_offsets(), grid @ [[0.0, 1.0], [-1.0, 0.0]])
+    assert np.allclose(display.axes_[1].collections[0].get_offsets(), grid @ [[0.0, 1.0], [-1.0, 0.0]])
     assert np.allclose(display.images["line"], np.column_stack([grid[:, 0], np.zeros(25)]))
-    assert np.allclose(display.axes_[0, 0].collections[0].get_array(), truth(grid))
+    assert np.allclose(display.axes_[0].collections[0].get_array(), truth(grid))
 
 
 def test_refuses_what_cannot_be_drawn():

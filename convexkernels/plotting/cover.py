@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,14 @@ import numpy as np
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.cells.cover import TreeCover, VoronoiCover
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
-from convexkernels.validation import check_number, check_points, check_whole_number
+from convexkernels.plotting.canvas import CLASS_COLORS, Display, plane_around
+from convexkernels.validation import check_number, check_points
 
 __all__ = ["CoverDisplay"]
 
 
-class CoverDisplay:
+@dataclass(eq=False, repr=False)
+class CoverDisplay(Display):
     """Balls around centers, cells, and the cells that meet a set [MS16 (7), Figure 1, Figure 2, Figure 3, Figure 4].
 
     Parameters
@@ -33,32 +35,16 @@ class CoverDisplay:
         A set T of points of the grid.
     tube : float
         T is also drawn enlarged by so much.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
     """
 
-    def __init__(
-        self,
-        xs: Array,
-        ys: Array,
-        cells: Index,
-        centers: Array,
-        radius: float | None,
-        X: Array,
-        region: Mask | None = None,
-        tube: float = 0.0,
-    ) -> None:
-        self.xs = xs
-        self.ys = ys
-        self.cells = cells
-        self.centers = centers
-        self.radius = radius
-        self.X = X
-        self.region = region
-        self.tube = tube
+    xs: Array
+    ys: Array
+    cells: Index
+    centers: Array
+    radius: float | None
+    X: Array
+    region: Mask | None = None
+    tube: float = 0.0
 
     @classmethod
     def from_cover(
@@ -91,11 +77,7 @@ class CoverDisplay:
             raise InvalidInputError(
                 f"a picture needs Voronoi cells of the plane, got {cover!r} and points with {points.shape[1]} features."
             )
-        n_points = check_whole_number("n_points", n_points, low=2)
-        low, high = points.min(axis=0), points.max(axis=0)
-        reach = pad * np.where(high > low, high - low, 1.0)
-        xs, ys = (np.linspace(low[k] - reach[k], high[k] + reach[k], n_points) for k in range(2))
-        grid = np.column_stack([part.ravel() for part in np.meshgrid(xs, ys)])
+        xs, ys, grid = plane_around(points, pad, n_points)
         inside = None if region is None else np.asarray(region(grid), dtype=bool).reshape(n_points, n_points)
         centers = cover.leaf_centers() if isinstance(cover, TreeCover) else cover.centers
         cells = cover.cells(grid).reshape(n_points, n_points)
@@ -103,34 +85,20 @@ class CoverDisplay:
         return cls(xs, ys, cells, centers, getattr(cover, "radius", None), points, inside, tube)
 
     def plot(self, ax: Any = None, *, balls: bool = True) -> Self:
-        """Draw cells, centers, balls, points and the region.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-        balls : bool
-            Whether to draw the balls, where their radius is known.
-
-        Returns
-        -------
-        self, with `ax_` and `figure_`
-        """
-        self.ax_ = new_axes(ax, size=(5.6, 5.4))
-        self.figure_ = self.ax_.figure
+        """Draw cells, centers, points, the region and, where their radius is known and `balls` is true, the balls."""
+        self._draws_on(ax, size=(5.6, 5.4))
         self._plot_cells()
         self.ax_.plot(*self.X.T, ".", color="0.55", markersize=2.5, zorder=2)
         if balls and self.radius:
             from matplotlib.patches import Circle
 
+            style: Any = {"fill": False, "color": "0.35", "linewidth": 0.7, "linestyle": "--", "zorder": 3}
             for center in self.centers:
-                self.ax_.add_patch(
-                    Circle(center, self.radius, fill=False, color="0.35", linewidth=0.7, linestyle="--", zorder=3)
-                )
+                self.ax_.add_patch(Circle(center, self.radius, **style))
         self.ax_.plot(*self.centers.T, "o", color="black", markersize=4.5, zorder=5)
-        if self.region is not None:
+        if self.region is not None and self.region.any():
             self._plot_region(self.region)
-        self.ax_.set(xlabel="x1", ylabel="x2", xlim=(self.xs[0], self.xs[-1]), ylim=(self.ys[0], self.ys[-1]))
-        self.ax_.set_aspect("equal")
+        self.ax_.set(xlabel="x1", ylabel="x2", xlim=self.xs[[0, -1]], ylim=self.ys[[0, -1]], aspect="equal")
         return self
 
     def _plot_cells(self) -> None:
@@ -143,14 +111,10 @@ class CoverDisplay:
                 self.ax_.contour(self.xs, self.ys, inside, levels=[0.5], colors="black", linewidths=0.9)
 
     def _plot_region(self, region: Mask) -> None:
-        if not region.any():
-            return
         self.ax_.contourf(self.xs, self.ys, region, levels=[0.5, 1.5], colors=[CLASS_COLORS[1]], alpha=0.45)
         if self.tube > 0.0:
             from scipy.ndimage import distance_transform_edt
 
             steps = (self.ys[1] - self.ys[0], self.xs[1] - self.xs[0])
-            distance = distance_transform_edt(~region, sampling=steps)
-            self.ax_.contour(
-                self.xs, self.ys, distance, levels=[self.tube], colors=[CLASS_COLORS[1]], linestyles="dashed"
-            )
+            far = distance_transform_edt(~region, sampling=steps)
+            self.ax_.contour(self.xs, self.ys, far, levels=[self.tube], colors=CLASS_COLORS[1], linestyles="dashed")

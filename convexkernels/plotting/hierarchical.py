@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,20 +12,20 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
+from convexkernels.plotting.canvas import Display, color, draw_bars, legend
 from convexkernels.validation import check_whole_number
 
 __all__ = ["FeatureRelevanceDisplay", "KernelTreeDisplay", "RiskHistoryDisplay"]
-
 
 # Thinnest and thickest lines of a tree, in points.
 WIDTHS = (0.15, 4.0)
 
 
-class KernelTreeDisplay:
+@dataclass(eq=False, repr=False)
+class KernelTreeDisplay(Display):
     """A hierarchical Gaussian kernel as a tree, as in Figure 1: features below, the root above, weights as line widths.
 
-    Widths are proportional to the weights, relative to the largest of their layer.
+    Widths are proportional to the weights, relative to the largest of their layer; small weights fade.
 
     Parameters
     ----------
@@ -33,77 +34,62 @@ class KernelTreeDisplay:
         Of all columns.
     """
 
-    def __init__(self, kernel: HierarchicalGaussian, feature_names: Sequence[str]) -> None:
-        self.kernel = kernel
-        self.feature_names = feature_names
+    kernel: HierarchicalGaussian
+    feature_names: Sequence[str]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> KernelTreeDisplay:
+    def from_estimator(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> Self:
         """The tree of a fitted estimator; names are those of its table, or x0, x1, ..."""
         names = _names(estimator, feature_names)
         return cls(estimator.tree_, [names[column] for column in estimator.scaling_.columns])
 
-    def plot(self, ax: Any = None) -> KernelTreeDisplay:
-        """Draw the tree.
-
-        Returns
-        -------
-        self, with `ax_` and `figure_`
-        """
+    def plot(self, ax: Any = None) -> Self:
+        """Draw the tree."""
         n = len(self.feature_names)
-        tree = self.kernel.tree(n)
-        weights = self.kernel.flat_weights
-        self.ax_ = new_axes(ax, size=(max(6.0, 0.45 * max(n, len(tree.leaves)) + 1.0), 1.6 * tree.depth + 1.2))
-        across, height = self._positions(tree)
-        at_features = np.linspace(0.0, 1.0, n) if n > 1 else np.array([0.5])
+        tree, weights = self.kernel.tree(n), self.kernel.flat_weights
+        wide = max(6.0, 0.45 * max(n, len(tree.leaves)) + 1.0)
+        ax = self._draws_on(ax, size=(wide, 1.6 * tree.depth + 1.2))
+        across, height = _positions(tree)
+        at_features = (np.arange(n) + 0.5) / n
         for i, place in enumerate(tree.places):
-            color = CLASS_COLORS[tree.leaves.index(i) % len(CLASS_COLORS)] if place.is_leaf else "black"
+            line = color(tree.leaves.index(i)) if place.is_leaf else "black"
             layer = np.concatenate([weights[p.weights] for j, p in enumerate(tree.places) if height[j] == height[i]])
-            ends = (
-                [(at_features[feature], 0) for feature in place.features]
-                if place.is_leaf
-                else [(across[child], height[child]) for child in place.children]
-            )
-            for (x, y), weight in zip(ends, weights[place.weights], strict=True):
-                share = float(weight) / max(float(layer.max()), 1e-300)
-                self.ax_.plot(
-                    [x, across[i]],
-                    [y, height[i]],
-                    color=color,
-                    linewidth=WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * share,
-                    alpha=0.25 + 0.75 * share,
-                    solid_capstyle="round",
-                    zorder=1,
-                )
-            self.ax_.plot(across[i], height[i], "o", color=color, markersize=9, zorder=2)
-        self.ax_.plot(at_features, np.zeros(n), "s", color="gray", markersize=5, zorder=2)
-        self.ax_.set_xticks(at_features, self.feature_names, rotation=90 if n > 8 else 0)
-        labels = ["features", *(f"layer {k}" for k in range(1, tree.depth)), "kernel"]
-        self.ax_.set_yticks(range(tree.depth + 1), labels)
-        self.ax_.set(ylim=(-0.25, tree.depth + 0.25), title="widths: weights relative to the largest of their layer")
-        for side in ("top", "right", "bottom", "left"):
-            self.ax_.spines[side].set_visible(False)
-        self.ax_.tick_params(length=0)
-        self.figure_ = self.ax_.figure
+            shares = weights[place.weights] / max(float(layer.max()), 1e-300)
+            ends = at_features[list(place.features)] if place.is_leaf else across[list(place.children)]
+            below = np.zeros(len(ends)) if place.is_leaf else height[list(place.children)]
+            for x, y, share in zip(ends, below, shares.tolist(), strict=True):
+                width = WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * share
+                style = {"color": line, "linewidth": width, "alpha": 0.1 + 0.9 * share, "zorder": 1 + share / 2}
+                ax.plot([x, across[i]], [y, height[i]], solid_capstyle="round", **style)
+            ax.plot(across[i], height[i], "o", color=line, markersize=9, zorder=2)
+        ax.plot(at_features, np.zeros(n), "s", color="gray", markersize=5, zorder=2)
+        self._name_layers(ax, at_features, tree.depth)
         return self
 
-    @staticmethod
-    def _positions(tree: Any) -> tuple[Array, Index]:
-        """Leaves side by side, parents above the middle of their children."""
-        across, height = np.zeros(len(tree.places)), np.zeros(len(tree.places), dtype=np.intp)
-        leaves = tree.leaves
-        for i, place in enumerate(tree.places):
-            if place.is_leaf:
-                across[i] = (leaves.index(i) + 0.5) / len(leaves)
-                height[i] = 1
-            else:
-                across[i] = float(np.mean(across[list(place.children)]))
-                height[i] = 1 + max(height[child] for child in place.children)
-        return across, height
+    def _name_layers(self, ax: Any, at_features: Array, depth: int) -> None:
+        ax.set_xticks(at_features, self.feature_names, rotation=90 if len(at_features) > 8 else 0)
+        ax.set_yticks(range(depth + 1), ["features", *(f"layer {k}" for k in range(1, depth)), "kernel"])
+        ax.set(ylim=(-0.25, depth + 0.25), title="widths: weights relative to the largest of their layer")
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
 
 
-class FeatureRelevanceDisplay:
-    """How much a learned kernel answers to each feature, as bars, the strongest on top.
+def _positions(tree: Any) -> tuple[Array, Index]:
+    """Leaves side by side, parents above the middle of their children."""
+    across, height = np.zeros(len(tree.places)), np.ones(len(tree.places), dtype=np.intp)
+    leaves = tree.leaves
+    for i, place in enumerate(tree.places):
+        if place.is_leaf:
+            across[i] = (leaves.index(i) + 0.5) / len(leaves)
+        else:
+            children = list(place.children)
+            across[i], height[i] = float(np.mean(across[children])), 1 + height[children].max()
+    return across, height
+
+
+@dataclass(eq=False, repr=False)
+class FeatureRelevanceDisplay(Display):
+    """How much a learned kernel depends on each feature, as bars, the strongest on top.
 
     Parameters
     ----------
@@ -112,47 +98,37 @@ class FeatureRelevanceDisplay:
     feature_names : sequence of str
     """
 
-    def __init__(self, relevance: Array, feature_names: Sequence[str]) -> None:
-        self.relevance = relevance
-        self.feature_names = feature_names
+    relevance: Array
+    feature_names: Sequence[str]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> FeatureRelevanceDisplay:
+    def from_estimator(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> Self:
         """The relevance of a fitted estimator."""
         return cls(np.asarray(estimator.feature_relevance_), _names(estimator, feature_names))
 
-    def plot(self, ax: Any = None, *, most: int = 25) -> FeatureRelevanceDisplay:
-        """Draw the bars of the `most` strongest features.
-
-        Returns
-        -------
-        self, with `ax_` and `figure_`
-        """
-        most = check_whole_number("most", most, low=1)
-        order = np.argsort(-self.relevance, kind="stable")[:most]
-        self.ax_ = new_axes(ax, size=(6.0, 0.28 * len(order) + 1.2))
-        self.ax_.barh(np.arange(len(order)), 100.0 * self.relevance[order], color=CLASS_COLORS[0])
-        self.ax_.set_yticks(np.arange(len(order)), [self.feature_names[j] for j in order])
-        self.ax_.invert_yaxis()
-        self.ax_.set_xlabel("share of what stretching a feature does to the kernel, %")
-        self.figure_ = self.ax_.figure
+    def plot(self, ax: Any = None, *, most: int = 25) -> Self:
+        """Draw the bars of the `most` strongest features."""
+        order = np.argsort(-self.relevance, kind="stable")[: check_whole_number("most", most, low=1)]
+        ax = self._draws_on(ax, size=(6.0, 0.28 * len(order) + 1.2))
+        names = [self.feature_names[j] for j in order]
+        draw_bars(ax, names, 100.0 * self.relevance[order], "share of the kernel's change when a feature is scaled, %")
         return self
 
 
-class RiskHistoryDisplay:
+@dataclass(eq=False, repr=False)
+class RiskHistoryDisplay(Display):
     """Risks along a search: on D1, D2 and D3 for the published one, on rows held out for the other.
 
     Parameters
     ----------
-    risks : dict of str to ndarray
+    risks : mapping of str to ndarray
         With ``"seconds"``, all of one length.
     """
 
-    def __init__(self, risks: dict[str, Array]) -> None:
-        self.risks = risks
+    risks: Mapping[str, Array]
 
     @classmethod
-    def from_solution(cls, solution: Any) -> RiskHistoryDisplay:
+    def from_solution(cls, solution: Any) -> Self:
         """The history of a solution with hierarchical kernels."""
         problem = getattr(solution, "problem", None)
         if not isinstance(getattr(problem, "gram_set", None), TreesGramSet):
@@ -165,26 +141,18 @@ class RiskHistoryDisplay:
         seconds, values = (np.array([getattr(r, name) for r in seen]) for name in ("seconds", "upper"))
         return cls({"seconds": seconds, "held out": values})
 
-    def plot(self, ax: Any = None) -> RiskHistoryDisplay:
-        """Draw one line per part.
-
-        Returns
-        -------
-        self, with `ax_` and `figure_`
-        """
-        self.ax_ = new_axes(ax)
+    def plot(self, ax: Any = None) -> Self:
+        """Draw one line per part."""
+        ax = self._draws_on(ax, size=(7.0, 4.2))
         names = {"D1": "D1, trained on", "D2": "D2, weights moved by", "D3": "D3, weights chosen by"}
-        for color, (name, values) in zip(
-            CLASS_COLORS, ((k, v) for k, v in self.risks.items() if k != "seconds"), strict=False
-        ):
-            self.ax_.plot(self.risks["seconds"], values, color=color, label=names.get(name, name), linewidth=1.2)
+        seconds = self.risks["seconds"]
+        for k, name in enumerate(name for name in self.risks if name != "seconds"):
+            ax.plot(seconds, self.risks[name], color=color(k), label=names.get(name, name), linewidth=1.2)
         if "D3" in self.risks:
             best = int(np.argmin(self.risks["D3"]))
-            point = (self.risks["seconds"][best], self.risks["D3"][best])
-            self.ax_.plot(*point, "o", color="black", label="answer", markersize=5)
-        self.ax_.set(xlabel="seconds", ylabel="risk", yscale="log")
-        self.ax_.legend()
-        self.figure_ = self.ax_.figure
+            ax.plot(seconds[best], self.risks["D3"][best], "o", color="black", label="answer", markersize=5)
+        ax.set(xlabel="time / s", ylabel="risk", yscale="log")
+        legend(ax)
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend
 from convexkernels.validation import check_points, check_whole_number
 
 __all__ = ["KernelSliceDisplay"]
 
 
-class KernelSliceDisplay:
+@dataclass(eq=False, repr=False)
+class KernelSliceDisplay(Display):
     """How similar a point is to a fixed one: k(x0, .) along one feature, or over two.
 
     The other features stay as they are at x0. [CP20 Figure 1] shows four such slices.
@@ -34,21 +36,13 @@ class KernelSliceDisplay:
         Names of the features that vary.
     normalized : bool
         Whether the values were divided by the largest of each slice.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
     """
 
-    def __init__(
-        self, axes: list[Array], slices: Mapping[str, Array], center: Array, names: list[str], normalized: bool = False
-    ) -> None:
-        self.axes = axes
-        self.slices = slices
-        self.center = center
-        self.names = names
-        self.normalized = normalized
+    axes: list[Array]
+    slices: Mapping[str, Array]
+    center: Array
+    names: list[str]
+    normalized: bool = False
 
     @classmethod
     def from_kernel(
@@ -82,14 +76,7 @@ class KernelSliceDisplay:
         """
         kernels = kernel if isinstance(kernel, Mapping) else {"": kernel}
         point = check_points(np.atleast_2d(np.asarray(x0, dtype=np.float64)), name="x0")
-        varying = [features] if isinstance(features, int) else list(features)
-        if len(varying) not in (1, 2) or not all(0 <= f < point.shape[1] for f in varying):
-            raise InvalidInputError(
-                f"features must be one or two indices in [0, {point.shape[1]}), got {features!r}; x0 has "
-                f"{point.shape[1]} features."
-            )
-        if len(varying) == 2 and len(kernels) > 1:
-            raise InvalidInputError(f"{len(kernels)} kernels can only be drawn along one feature, got two features.")
+        varying = _checked_features(features, point.shape[1], len(kernels))
         check_whole_number("n_points", n_points, low=2)
         ranges = np.asarray(limits, dtype=np.float64).reshape(len(varying), 2)
         axes = [np.linspace(low, high, n_points) for low, high in ranges]
@@ -100,69 +87,55 @@ class KernelSliceDisplay:
         slices = {name: k(point, grid).reshape(mesh[0].shape) for name, k in kernels.items()}
         if normalize:
             slices = {name: values / max(np.abs(values).max(), 1e-300) for name, values in slices.items()}
-        labels = [f"x{f + 1}" if point.shape[1] > 1 else "x" for f in varying]
-        if names is not None:
-            labels = [str(names[f]) for f in varying]
-        return cls(axes, slices, point[0, varying], labels, normalize)
+        if names is None:
+            names = [f"x{f + 1}" for f in range(point.shape[1])] if point.shape[1] > 1 else ["x"]
+        return cls(axes, slices, point[0, varying], [str(names[f]) for f in varying], normalize)
 
     @classmethod
     def from_estimator(cls, estimator: Any, x0: Any, *, features: int | tuple[int, int] = 0, **options: Any) -> Self:
         """Evaluate the slice of ``estimator.kernel_`` over the range of the training table, by default."""
-        varying = [features] if isinstance(features, int) else list(features)
         scaling = estimator.scaling_
-        limits = [(scaling.offset[f], scaling.offset[f] + (scaling.scale[f] or 1.0)) for f in varying]
+        limits = [(scaling.offset[f], scaling.offset[f] + (scaling.scale[f] or 1.0)) for f in np.ravel(features)]
         given = {"limits": limits, "names": getattr(estimator, "feature_names_in_", None), **options}
         return cls.from_kernel(estimator.kernel_, x0, features=features, **given)
 
     @classmethod
     def from_solution(cls, solution: Any, x0: Any, *, features: int | tuple[int, int] = 0, **options: Any) -> Self:
         """Evaluate the slice of ``solution.kernel`` over the range of the points it was learned from, by default."""
-        varying = [features] if isinstance(features, int) else list(features)
         X = np.asarray(solution.problem.X, dtype=np.float64)
-        limits = [(X[:, f].min(), X[:, f].max()) for f in varying]
+        limits = [(X[:, f].min(), X[:, f].max()) for f in np.ravel(features)]
         return cls.from_kernel(solution.kernel, x0, features=features, **{"limits": limits, **options})
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw curves over one feature, or a map over two.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        self, with `ax_` and `figure_`
-        """
-        self.ax_ = new_axes(ax)
-        self.figure_ = self.ax_.figure
+        """Draw curves over one feature, or a map over two with x0 as a cross."""
+        ax = self._draws_on(ax)
         value = "k(x0, x)" + (", divided by its largest value" if self.normalized else "")
         if len(self.axes) == 1:
-            self._plot_curves(value)
-        else:
-            image = self.ax_.pcolormesh(
-                *self.axes, *self.slices.values(), cmap="viridis", shading="nearest", rasterized=True
-            )
-            self.figure_.colorbar(image, ax=self.ax_, label=value)
-            self.ax_.plot(*self.center, "x", color="white", markersize=9, markeredgewidth=2)
-            self.ax_.set(xlabel=self.names[0], ylabel=self.names[1])
+            self._plot_curves(ax, value)
+            return self
+        shown = self.slices.values()
+        image = ax.pcolormesh(*self.axes, *shown, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
+        self.figure_.colorbar(image, ax=ax, label=value)
+        ax.plot(*self.center, "x", color="white", markersize=9, markeredgewidth=2)
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], title="x0 is the cross")
         return self
 
-    def _plot_curves(self, value: str) -> None:
-        styles = ("-", "--", "-.", ":")
+    def _plot_curves(self, ax: Any, value: str) -> None:
         for i, (name, values) in enumerate(self.slices.items()):
-            self.ax_.plot(
-                self.axes[0],
-                values,
-                styles[i % len(styles)],
-                color=CLASS_COLORS[i % len(CLASS_COLORS)],
-                linewidth=1.8,
-                label=name,
-            )
-        self.ax_.axvline(self.center[0], color="0.6", linewidth=0.8, zorder=0)
-        self.ax_.annotate(
-            f" x0 = {self.center[0]:.4g}", (self.center[0], 0.02), xycoords=("data", "axes fraction"), color="0.35"
-        )
-        self.ax_.set(xlabel=self.names[0], ylabel=value)
-        self.ax_.margins(x=0)
+            ax.plot(self.axes[0], values, ("-", "--", "-.", ":")[i % 4], color=color(i), linewidth=1.8, label=name)
+        ax.axvline(self.center[0], color="0.6", linewidth=0.8, zorder=0)
+        ax.set(xlabel=self.names[0], ylabel=value, title=f"gray line: x0, {self.names[0]} = {self.center[0]:.4g}")
+        ax.margins(x=0)
         if len(self.slices) > 1:
-            self.ax_.legend(frameon=False)
+            legend(ax)
+
+
+def _checked_features(features: int | tuple[int, int], n: int, n_kernels: int) -> list[int]:
+    varying = [int(f) for f in np.ravel(features)]
+    if len(varying) not in (1, 2) or not all(0 <= f < n for f in varying):
+        raise InvalidInputError(
+            f"features must be one or two indices in [0, {n}), got {features!r}; x0 has {n} features."
+        )
+    if len(varying) == 2 and n_kernels > 1:
+        raise InvalidInputError(f"{n_kernels} kernels can only be drawn along one feature, got two features.")
+    return varying

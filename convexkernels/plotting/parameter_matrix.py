@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from convexkernels.bases import MonomialBasis, count_monomials, monomial_basis
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
-from convexkernels.plotting.canvas import new_axes
+from convexkernels.plotting.canvas import Display, signed_scale
 
 __all__ = ["ParameterMatrixDisplay"]
 
@@ -20,7 +21,8 @@ __all__ = ["ParameterMatrixDisplay"]
 MOST_LABELS = 40
 
 
-class ParameterMatrixDisplay:
+@dataclass(eq=False, repr=False)
+class ParameterMatrixDisplay(Display):
     """The matrix P of a tessellated or generalized polynomial kernel, its rows labeled by their monomials.
 
     For a tessellated kernel P has four blocks: the monomials ``Z(z, x)`` where ``z >= x``, and where not.
@@ -32,17 +34,11 @@ class ParameterMatrixDisplay:
         One per row.
     blocks : list of str
         Names of the equal parts the rows fall into.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
     """
 
-    def __init__(self, P: Array, labels: list[str], blocks: list[str]) -> None:
-        self.P = P
-        self.labels = labels
-        self.blocks = blocks
+    P: Array
+    labels: list[str]
+    blocks: list[str]
 
     @classmethod
     def from_kernel(cls, kernel: Kernel, *, names: list[str] | None = None) -> Self:
@@ -78,43 +74,25 @@ class ParameterMatrixDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """Take the matrix of a fitted estimator; monomials carry the names of the features it uses."""
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{k + 1}" for k in range(estimator.n_features_in_)]
+        names = getattr(estimator, "feature_names_in_", _numbered(estimator.n_features_in_))
         return cls.from_solution(estimator.solution_, names=[str(names[k]) for k in estimator.scaling_.columns])
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw P with a color scale that is symmetric around 0.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        self, with `ax_` and `figure_`
-        """
+        """Draw P with a color scale that is symmetric around 0."""
         size = self.P.shape[0]
         side = float(np.clip(2.6 + 0.24 * size, 4.2, 9.0))
-        self.ax_ = new_axes(ax, size=(side + 1.0, side))
-        self.figure_ = self.ax_.figure
-        largest = max(float(np.abs(self.P).max()), 1e-300)
-        image = self.ax_.imshow(self.P, cmap="RdBu_r", vmin=-largest, vmax=largest, interpolation="nearest")
-        self.figure_.colorbar(image, ax=self.ax_, label="entry of P", shrink=0.8)
-        step = int(np.ceil(size / MOST_LABELS))
-        shown = np.arange(0, size, step)
-        small = "small" if size <= 24 else "x-small"
-        labels = [self.labels[k] for k in shown]
-        self.ax_.set_xticks(shown, labels, rotation=90, fontsize=small)
-        self.ax_.set_yticks(shown, labels, fontsize=small)
+        ax = self._draws_on(ax, size=(side + 1.0, side))
+        image = ax.imshow(self.P, interpolation="nearest", **signed_scale(self.P))
+        self.figure_.colorbar(image, ax=ax, label="entry of P", shrink=0.8)
+        shown = np.arange(0, size, int(np.ceil(size / MOST_LABELS)))
+        labels, small = [self.labels[k] for k in shown], "small" if size <= 24 else "x-small"
+        ax.set_xticks(shown, labels, rotation=90, fontsize=small)
+        ax.set_yticks(shown, labels, fontsize=small)
         self._mark_blocks(size)
         values = np.linalg.eigvalsh(self.P)[::-1]
         rank = int((values > 1e-6 * max(values[0], 1e-300)).sum())
         shares = ", ".join(f"{max(v, 0.0) / max(values.sum(), 1e-300):.0%}" for v in values[: min(rank, 3)])
-        self.ax_.set_title(
-            f"trace {values.sum():.3g}, rank {rank}; leading eigenvalue{'s' if rank > 1 else ''} {shares}",
-            fontsize="medium",
-        )
+        ax.set_title(f"trace {values.sum():.3g}, rank {rank}; leading eigenvalue{'s' if rank > 1 else ''} {shares}")
         return self
 
     def _mark_blocks(self, size: int) -> None:
@@ -131,7 +109,7 @@ class ParameterMatrixDisplay:
 
 
 def _monomial_labels(basis: MonomialBasis, names: list[str] | None) -> list[str]:
-    names = [f"x{k + 1}" for k in range(basis.n)] if names is None else list(names)
+    names = _numbered(basis.n) if names is None else list(names)
     if len(names) != basis.n:
         raise InvalidInputError(f"names has {len(names)} entries, but the kernel has {basis.n} features.")
     labels = []
@@ -146,9 +124,13 @@ def _power(name: str, exponent: int) -> str:
     return name + ("" if exponent == 1 else "⁰¹²³⁴⁵⁶⁷⁸⁹"[exponent] if exponent < 10 else f"^{exponent}")
 
 
+def _numbered(n: int) -> list[str]:
+    return [f"x{k + 1}" for k in range(n)]
+
+
 def _default_names(q: int, degree: int) -> list[str]:
     """Names of the features of a basis of q monomials."""
     for n in range(1, q + 1):
         if count_monomials(n, degree, 0) == q:
-            return [f"x{k + 1}" for k in range(n)]
+            return _numbered(n)
     raise InvalidInputError(f"P has {q} rows, which is no number of monomials of degree {degree}.")
