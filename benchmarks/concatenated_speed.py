@@ -2,6 +2,7 @@
 
     python -m benchmarks.concatenated_speed              everything
     python -m benchmarks.concatenated_speed --only gradient differences
+    python -m benchmarks.concatenated_speed --only states --before PATH      against another checkout of the library
 
 Ratios are taken inside one run, between interleaved repetitions, because machines are shared.
 """
@@ -9,8 +10,13 @@ Ratios are taken inside one run, between interleaved repetitions, because machin
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
@@ -136,11 +142,70 @@ def thousand():
             )
 
 
-PARTS = {"restarts": restarts, "gradient": gradient, "differences": differences, "thousand": thousand}
+# 64 restarts at N = 100 by both estimators, in whatever checkout is imported: processor seconds and final value.
+ONE_DRAW = """
+import sys, time, warnings
+from convexkernels import ConcatenatedKernelInterpolator, ConcatenatedKernelRegressor
+from convexkernels.datasets import make_inverse_distance
+
+warnings.simplefilter("ignore")
+X, y = make_inverse_distance(100, random_state=int(sys.argv[1]))
+for n_restarts in (1, 64):  # the first loads what is loaded once
+    models = (
+        ConcatenatedKernelInterpolator(n_restarts=n_restarts, random_state=0),
+        ConcatenatedKernelRegressor(lam=1e-3, mu=1e-3, n_restarts=n_restarts, random_state=0),
+    )
+    for model in models:
+        began = time.process_time()
+        model.fit(X, y)
+        if n_restarts > 1:
+            print(time.process_time() - began, model.solution_.value)
+"""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+def states(before=None, draws=5):
+    """The search of this checkout and of another one, in turns, each draw in a process of its own with one thread."""
+    print("\n64 restarts, N = 100, one thread: processor seconds and final value (Int, Reg)")
+    for name, loss in (("Int", Interpolation()), ("Reg", LeastSquares(1e-3, intercept=False))):
+        stated = problem(PAIRS["Matern o Polynomial(1)"], loss, 100)
+        print(f"  {name}: gradient differs from central differences by {gradient_error(stated):.1e} of its length")
+    here = str(Path(__file__).resolve().parents[1])
+    total = {}
+    for draw in range(draws):
+        for place in (before, here) if before else (here,):
+            command = [sys.executable, "-c", ONE_DRAW, str(draw)]
+            environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": place}
+            with tempfile.TemporaryDirectory() as neutral:
+                out = subprocess.run(command, env=environment, cwd=neutral, check=True, capture_output=True, text=True)
+            found = np.array([line.split() for line in out.stdout.splitlines()], dtype=float)
+            total[place] = total.get(place, 0.0) + found[:, 0]
+            said = ", ".join(f"{seconds:.2f} s to {value:.12g}" for seconds, value in found)
+            print(f"  draw {draw}, {'this one' if place == here else 'before  '}: {said}", flush=True)
+    if before:
+        print("  processor time over that before: Int {:.2f}, Reg {:.2f}".format(*(total[here] / total[before])))
+
+
+def gradient_error(stated, step=1e-5):
+    """Largest difference of slopes along ten directions from central differences, over the length of the gradient."""
+    chart, u = random_start(stated, 0)
+    gradient, rng = stated.evaluate(chart, u).gradient(), np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(10):
+        v = rng.standard_normal(u.size)
+        v /= np.linalg.norm(v)
+        up, down = (stated.evaluate(chart, u + sign * step * v).value for sign in (1.0, -1.0))
+        worst = max(worst, abs((up - down) / (2.0 * step) - gradient @ v))
+    return worst / np.linalg.norm(gradient)
+
+
+PARTS = {"states": states, "restarts": restarts, "gradient": gradient, "differences": differences, "thousand": thousand}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--before", help="folder of another checkout, for 'states'")
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvexKernelsWarning)
-    for part in parser.parse_args().only:
-        PARTS[part]()
+    for part in arguments.only:
+        PARTS[part](*([arguments.before] if part == "states" else []))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 __all__ = [
     "leading_eigenpair",
@@ -15,6 +15,7 @@ __all__ = [
     "project_spectraplex",
     "shifted_cholesky",
     "smallest_eigenvalue",
+    "solve_bordered",
 ]
 
 Array = NDArray[np.float64]
@@ -86,3 +87,12 @@ def shifted_cholesky(A: Array, shift: float = 0.0, tries: int = 5) -> Any:
         else:
             return factor if np.isfinite(np.diagonal(factor[0])).all() else None
     return None
+
+
+def solve_bordered(factor: Any, right: Array, total: float, border: bool = True) -> tuple[Array, float]:
+    """Solve ``A x + b 1 = right``, ``sum x = total`` with a Cholesky factor of A; without the border b is 0."""
+    if not border:
+        return np.asarray(cho_solve(factor, right, check_finite=False)), 0.0
+    solved = cho_solve(factor, np.column_stack([right, np.ones(len(right))]), check_finite=False)
+    b = float((solved[:, 0].sum() - total) / solved[:, 1].sum())
+    return solved[:, 0] - b * solved[:, 1], b

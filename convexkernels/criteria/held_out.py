@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Bounds, Criterion, CriterionValue, clipped
 from convexkernels.criteria.folds import Rows, split_rows
-from convexkernels.linalg import shifted_cholesky
+from convexkernels.linalg import shifted_cholesky, solve_bordered
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit
 from convexkernels.validation import check_number, check_whole_number
@@ -176,8 +175,4 @@ def _bordered(block: Array, diagonal: Array, right: Array, g: Array, intercept: 
     factor = shifted_cholesky(A, JITTER * float(np.trace(A)) / len(A))
     if factor is None:  # numbers are not finite: no direction, and the search keeps what it has
         return np.zeros(len(A)), 0.0
-    solved = cho_solve(factor, np.column_stack([right, np.ones(len(A))]), check_finite=False)
-    if not intercept:
-        return solved[:, 0], 0.0
-    p_b = float((solved[:, 0].sum() - g.sum()) / solved[:, 1].sum())
-    return solved[:, 0] - p_b * solved[:, 1], p_b
+    return solve_bordered(factor, right, float(g.sum()), intercept)

@@ -75,23 +75,23 @@ class BoundTrainingValue(BoundCriterion):
         return fit(self.loss, self.regularized(K), self.Y, self.weights, tol=min(tol, self.tol))
 
     def __call__(self, K: Array, log_lam: float) -> TrainingValueAt:
-        found = fit(self.loss, self.regularized(K), self.Y, self.weights, start=self.last, tol=self.tol)
-        if np.isfinite(found.value):
-            self.last = found.alpha
-        return TrainingValueAt(self, found)
+        loss = self.loss
+        alpha, W, value = loss.optimum(self.regularized(K), self.Y, self.weights, start=self.last, tol=self.tol)
+        if np.isfinite(value):
+            self.last = alpha
+        return TrainingValueAt(self, W, value / loss.cost)
 
 
 class TrainingValueAt(CriterionValue):
     """V at one matrix."""
 
-    def __init__(self, bound: BoundTrainingValue, found: Fit) -> None:
-        self.bound, self.fit = bound, found
+    def __init__(self, bound: BoundTrainingValue, W: Array, value: float) -> None:
+        self.bound, self.W = bound, W
         # The dual value: with alpha held fixed its derivative is exactly the one of the envelope theorem.
-        value = found.value / bound.loss.cost
         self.value = value if np.isfinite(value) and value >= 0.0 else np.inf
 
     def slopes(self) -> tuple[Array, float]:
-        W = self.fit.W
+        W = self.W
         M = (-self.bound.loss.lam * W.T) @ W
         if self.bound.ridge > 0.0:
             M.flat[:: len(M) + 1] += self.bound.ridge * float(np.trace(M)) / len(M)

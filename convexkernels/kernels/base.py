@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,24 @@ class Kernel(ABC, BaseEstimator):
         X = check_points(X)
         Y = check_points(Y, name="Y", n_features=X.shape[1])
         return self._pullback(X, Y, np.asarray(M, dtype=np.float64))
+
+    def linearized(self, X: Any) -> tuple[Array, Callable[[Array], Array]]:
+        """The Gram matrix of one table and its derivative: for searches that move the points.
+
+        Returns
+        -------
+        K : ndarray of shape (n_samples, n_samples)
+            Exactly symmetric.
+        slope : callable
+            A symmetric M -> gradient of ``sum_ij M_ij k(x_i, x_j)`` in the rows of `X`, which move on both sides.
+        """
+        X = check_points(X)
+        K, slope = self._linearized(X)
+        return 0.5 * (K + K.T), slope
+
+    def _linearized(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """As `linearized`; where values and derivatives have parts in common, subclasses share them."""
+        return self._gram(X, X), lambda M: 2.0 * self._pullback(X, X, M)
 
     @abstractmethod
     def _gram(self, X: Array, Y: Array) -> Array:

@@ -118,8 +118,9 @@ def _form_anew(D: Array, X: Array, Y: Array, rows: Index, columns: Index) -> Non
 
 def radial_pullback(X: Array, Y: Array, B: Array) -> Array:
     """Gradient in X of ``sum_ij phi(|x_i - y_j|^2)`` given ``B_ij = phi'(|x_i - y_j|^2)``."""
-    center = Y.mean(axis=0)  # the difference of both terms keeps its digits around it
-    return 2.0 * (B.sum(axis=1)[:, None] * (X - center) - B @ (Y - center))
+    right = Y - Y.mean(axis=0)  # the difference of both terms keeps its digits around the center
+    left = right if X is Y else X - Y.mean(axis=0)
+    return 2.0 * (B.sum(axis=1)[:, None] * left - B @ right)
 
 
 def nearest_rows(X: Array, Y: Array) -> tuple[Index, Array]:

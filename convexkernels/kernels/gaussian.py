@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from convexkernels.arrays import Array
@@ -44,3 +46,7 @@ class Gaussian(Kernel):
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return radial_pullback(X, Y, -self._rate() * M * self._gram(X, Y))
+
+    def _linearized(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        K, rate = self._gram(X, X), self._rate()
+        return K, lambda M: radial_pullback(X, X, (-2.0 * rate) * M * K)

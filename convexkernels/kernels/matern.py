@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln, kve
@@ -128,29 +130,40 @@ class Matern(Kernel):
         return np.minimum(D, FARTHEST, out=D)
 
     def _gram(self, X: Array, Y: Array) -> Array:
+        profile, t, decay = self._parts(X, Y)
+        decay *= profile.value(t)
+        return decay
+
+    def _parts(self, X: Array, Y: Array) -> tuple[MaternProfile, Array, Array]:
+        """The profile, where it is evaluated, and the factor ``exp(-t)`` that it leaves out, over its value at 0."""
         profile, length, smoothing = self._checked()
         t = self._radius(X, Y, length, smoothing)
-        K = profile.value(t)
-        K /= profile.value(np.array(smoothing))
-        t -= smoothing
-        K *= np.exp(-t, out=t)
-        return K
+        decay = np.subtract(smoothing, t)
+        np.exp(decay, out=decay)
+        if smoothing > 0.0:
+            decay /= profile.value(np.array(smoothing))
+        return profile, t, decay
 
     def _diag(self, X: Array) -> Array:
         self._checked()
         return np.ones(X.shape[0])
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        profile, length, smoothing = self._checked()
-        refuse_kinks(self, self.order, smoothing)
-        t = self._radius(X, Y, length, smoothing)
+        profile, t, decay = self._parts(X, Y)
+        return self._slope(X, Y, profile, t, decay, M)
+
+    def _slope(self, X: Array, Y: Array, profile: MaternProfile, t: Array, decay: Array, M: Array) -> Array:
+        refuse_kinks(self, self.order, self.smoothing)
         slope = profile.slope(t)
         slope[t == 0.0] = 0.0  # equal points: the derivative is 0 although the slope may be infinite
-        slope /= profile.value(np.array(smoothing)) * length * length
-        t -= smoothing
-        slope *= np.exp(-t, out=t)
+        slope *= decay
         slope *= M
+        slope /= self.length * self.length
         return radial_pullback(X, Y, slope)
+
+    def _linearized(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        profile, t, decay = self._parts(X, X)
+        return profile.value(t) * decay, lambda M: 2.0 * self._slope(X, X, profile, t, decay, M)
 
 
 def refuse_kinks(kernel: Kernel, order: float, smoothing: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from convexkernels.validation import check_labels_finite, check_number
 # Regularization parameters between these, of data of ordinary size, give products that float64 can hold.
 SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-100, 1e100
 
-__all__ = ["BoxDual", "Loss", "LossStatement", "check_regularization", "label_rows", "target_rows"]
+__all__ = ["BoxDual", "Loss", "LossStatement", "WeightedLoss", "check_regularization", "product"]
 
 Array = NDArray[np.float64]
 
@@ -73,6 +74,8 @@ class Loss(ABC):
     scale : float
     cost : float
         Weight of the sum of losses in J: C where the loss has one, 1 otherwise.
+    of_labels : bool
+        Whether targets are the labels -1 and 1, and ``w = y alpha`` with alpha >= 0; otherwise alpha is w.
     has_parabola : bool
         Whether ``c(s alpha) = s linear - s^2 quadratic`` for 0 <= s <= 1, all multiples being feasible: a lower bound
         can then take the best multiple of any dual point.
@@ -85,9 +88,15 @@ class Loss(ABC):
     intercept: bool
     scale: float = 1.0
     cost: float = 1.0
+    of_labels: bool = False
     has_parabola: bool = True
     is_of_differences: bool = False
     needs_definite: bool = False
+
+    def __repr__(self) -> str:
+        settings = {name: getattr(self, name) for name in signature(type(self)).parameters}
+        shown = (f"{name}={value if isinstance(value, bool) else f'{value:g}'}" for name, value in settings.items())
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
     def lam(self) -> float:
@@ -122,36 +131,14 @@ class Loss(ABC):
         """Rows of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
         return np.arange(len(X))
 
-    @abstractmethod
     def targets(self, y: Any, m: int) -> Array:
         """Validate the targets and return one row per output, shape (n_outputs, m)."""
+        values = check_labels_finite(y, m)
+        if self.of_labels:
+            _check_two_labels(values)
+        return np.ascontiguousarray(np.atleast_2d(values.T))
 
-    @abstractmethod
-    def maximize(
-        self,
-        K: Array,
-        y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
-    ) -> Array:
-        """Return an alpha in A that is optimal up to the relative duality gap `tol`.
-
-        Parameters
-        ----------
-        K : ndarray of shape (m, m)
-            Symmetric PSD, float64 or float32; not modified.
-        y : ndarray of shape (m,)
-            One row of `targets`.
-        weights : ndarray of shape (m,)
-            Sample weights, >= 0.
-        start : ndarray of shape (m,), optional
-            Any alpha to start from, for example the optimum of a nearby matrix.
-        deadline : float, optional
-            Value of ``time.monotonic()`` after which the best alpha so far is returned.
-        """
+    # -- the dual program --------------------------------------------------------------------------
 
     def maximize_all(
         self,
@@ -163,27 +150,54 @@ class Loss(ABC):
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Array:
-        """Return the alphas of all machines that share K, shape (n_machines, m).
+        """Return alphas in A, one for each output, that are optimal up to the relative duality gap `tol`.
 
-        One machine at a time, unless a loss can share work between them. Arguments are those of `maximize`,
-        with one row per machine in `Y` and `start`.
+        Parameters
+        ----------
+        K : ndarray of shape (m, m)
+            Symmetric PSD, float64 or float32; not modified.
+        Y : ndarray of shape (n_outputs, m)
+            As from `targets`.
+        weights : ndarray of shape (m,)
+            Sample weights, >= 0.
+        start : ndarray of shape (n_outputs, m), optional
+            Any alphas to start from, for example the optima of a nearby matrix.
+        deadline : float, optional
+            Value of ``time.monotonic()`` after which the best alphas so far are returned.
         """
         rows: list[Any] = [None] * len(Y) if start is None else list(start)
-        return np.array(
-            [self.maximize(K, y, weights, start=a, tol=tol, deadline=deadline) for y, a in zip(Y, rows, strict=True)]
-        )
+        return np.array([self._maximum(K, y, weights, a, tol, deadline) for y, a in zip(Y, rows, strict=True)])
+
+    def maximize(self, K: Array, y: Array, weights: Array, *, start: Array | None = None, **settings: Any) -> Array:
+        """:meth:`maximize_all` for one output, with `y` and `start` of shape (m,)."""
+        return self.maximize_all(K, y[None], weights, start=None if start is None else start[None], **settings)[0]
+
+    def _maximum(
+        self, K: Array, y: Array, weights: Array, start: Array | None, tol: float, deadline: float | None
+    ) -> Array:
+        """The alpha of one output, where a loss cannot share work between them."""
+        raise NotImplementedError
+
+    def optimum(
+        self, K: Array, Y: Array, weights: Array, *, start: Array | None = None, tol: float = 1e-6
+    ) -> tuple[Array, Array, float]:
+        """Alphas, coefficients w and J(K) for a search, which asks for no certificate; arguments as `maximize_all`."""
+        alpha = self.maximize_all(K, Y, weights, start=start, tol=tol)
+        W = np.array([self.coefficients(a, y) for a, y in zip(alpha, Y, strict=True)])
+        constant = sum(self.dual_constant(a, y, weights) for a, y in zip(alpha, Y, strict=True))
+        return alpha, W, self.scale * (constant - 0.5 * sum(float(w @ product(K, w)) for w in W))
 
     @abstractmethod
     def feasible(self, alpha: Array, y: Array, weights: Array) -> Array:
         """A point of A near `alpha` (itself when it lies in A)."""
 
-    @abstractmethod
     def coefficients(self, alpha: Array, y: Array) -> Array:
         """The expansion coefficients w, shape (m,)."""
+        return y * alpha if self.of_labels else alpha
 
     def dual_variable(self, w: Array, y: Array) -> Array:
-        """The alpha with the given coefficients, inverse of `coefficients`; w itself unless a loss says otherwise."""
-        return w
+        """The alpha with the given coefficients, inverse of `coefficients`."""
+        return np.abs(w) if self.of_labels else w
 
     def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
         """Which coefficients answer smoothly to a small change of K, and the diagonal the loss adds to K on them.
@@ -226,6 +240,33 @@ class Loss(ABC):
     def statement(self, y: Array, weights: Array) -> LossStatement:
         """The dual of the inner maximization, in CVXPY."""
 
+    def _fitted(self, m: int) -> tuple[Any, Any, dict[str, Any]]:
+        """f, f + b and their variables by name, for a statement."""
+        import cvxpy as cp
+
+        f = cp.Variable(m, name="f")
+        if not self.intercept:
+            return f, f, {"f": f}
+        b = cp.Variable(name="b")
+        return f, f + b, {"f": f, "b": b}
+
+
+class WeightedLoss(Loss):
+    """A loss with C, the weight of the sum of losses in ``1/2 |f|^2 + C sum_i weights_i loss_i``."""
+
+    def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
+        self.C = check_regularization("C", C)
+        self.intercept = bool(intercept)
+
+    @property
+    def cost(self) -> float:  # type: ignore[override]
+        return self.C
+
+    def at(self, lam: float) -> Self:
+        other = copy(self)
+        other.C = 0.5 / check_regularization("lam", lam)
+        return other
+
 
 def check_regularization(name: str, value: Any) -> float:
     """A value of C or of lam, or a refusal by name."""
@@ -233,24 +274,25 @@ def check_regularization(name: str, value: Any) -> float:
     return check_number(name, value, low=SMALLEST_PARAMETER, high=LARGEST_PARAMETER)
 
 
-def target_rows(y: Any, m: int) -> Array:
-    """Finite numbers as targets: one row per machine, shape (n_machines, m)."""
-    values = check_labels_finite(y, m)
-    return np.ascontiguousarray(np.atleast_2d(values.T))
+def product(K: Array, w: Array) -> Array:
+    """``K w`` in float64, without a float64 copy of a float32 matrix."""
+    if K.dtype == np.float64:
+        return K @ w
+    f = np.empty(len(K))
+    for start in range(0, len(K), 1024):
+        f[start : start + 1024] = K[start : start + 1024].astype(np.float64) @ w
+    return f
 
 
-def label_rows(y: Any, m: int) -> Array:
-    """Labels -1 and +1, both in every output: one row per output, shape (n_outputs, m)."""
-    values = check_labels_finite(y, m)
-    rows = np.atleast_2d(values.T)
+def _check_two_labels(values: Array) -> None:
+    """Refuse anything but the labels -1 and +1, both in every output."""
     found = np.unique(values)
     if not np.isin(found, (-1.0, 1.0)).all():
         raise InvalidInputError(
             f"y must hold the labels -1 and +1 (one column per machine), found {found[:6].tolist()}; "
             "encode classes first, for example with numpy.where(y == positive, 1, -1)."
         )
-    for column, row in enumerate(rows):
+    for column, row in enumerate(np.atleast_2d(values.T)):
         if (row == row[0]).all():
             where = f"column {column} of y" if values.ndim == 2 else "y"
             raise InvalidInputError(f"{where} holds one class only ({row[0]:+.0f}); two classes are needed.")
-    return np.ascontiguousarray(rows)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.losses.base import LossStatement, check_regularization, target_rows
-from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
+from convexkernels.losses.base import BoxDual, LossStatement
+from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
 __all__ = ["EpsilonInsensitive"]
@@ -34,25 +34,12 @@ class EpsilonInsensitive(SupportVectorLoss):
     is_of_differences = True
 
     def __init__(self, C: float = 1.0, epsilon: float = 0.1, intercept: bool = True) -> None:
-        self.C = check_regularization("C", C)
+        super().__init__(C, intercept)
         self.epsilon = check_number("epsilon", epsilon, low=0.0)
-        self.intercept = bool(intercept)
-
-    def __repr__(self) -> str:
-        return f"EpsilonInsensitive(C={self.C:g}, epsilon={self.epsilon:g}, intercept={self.intercept})"
-
-    def targets(self, y: Any, m: int) -> Array:
-        return target_rows(y, m)
 
     def box_dual(self, y: Array, weights: Array) -> BoxDual:
         cost = self.C * weights
         return BoxDual(y, np.full_like(y, self.epsilon), -cost, cost)
-
-    def dual_variable(self, w: Array, y: Array) -> Array:
-        return w
-
-    def coefficients(self, alpha: Array, y: Array) -> Array:
-        return alpha
 
     def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
         excess = np.abs(F - Y) - self.epsilon
@@ -61,13 +48,8 @@ class EpsilonInsensitive(SupportVectorLoss):
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 
-        f = cp.Variable(y.size, name="f")
-        over = cp.Variable(y.size, nonneg=True, name="xi")
-        under = cp.Variable(y.size, nonneg=True, name="xi_star")
-        variables: dict[str, Any] = {"f": f, "xi": over, "xi_star": under}
-        residual = y - f
-        if self.intercept:
-            variables["b"] = cp.Variable(name="b")
-            residual = residual - variables["b"]
-        constraints = [residual <= self.epsilon + over, -residual <= self.epsilon + under]
+        f, fitted, variables = self._fitted(y.size)
+        over = variables["xi"] = cp.Variable(y.size, nonneg=True, name="xi")
+        under = variables["xi_star"] = cp.Variable(y.size, nonneg=True, name="xi_star")
+        constraints = [y - fitted <= self.epsilon + over, fitted - y <= self.epsilon + under]
         return LossStatement(f, self.C * (weights @ (over + under)), constraints, variables)

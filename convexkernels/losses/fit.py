@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.losses.base import Loss
+from convexkernels.losses.base import Loss, product
 
 __all__ = ["Fit", "fit", "measure"]
 
@@ -90,13 +90,3 @@ def measure(loss: Loss, K: Array, Y: Array, weights: Array, alpha: Array) -> Fit
         quadratics, upper = quadratics + quadratic, upper + value
     scale = loss.scale
     return Fit(alpha, W, b, multiples, scale * (constant - 0.5 * quadratics), scale * upper, scale * constant)
-
-
-def product(K: Array, w: Array) -> Array:
-    """``K w`` in float64, without a float64 copy of a float32 matrix."""
-    if K.dtype == np.float64:
-        return K @ w
-    f = np.empty(len(K))
-    for start in range(0, len(K), 1024):
-        f[start : start + 1024] = K[start : start + 1024].astype(np.float64) @ w
-    return f

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.losses.base import LossStatement, check_regularization, label_rows
-from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
+from convexkernels.losses.base import BoxDual, LossStatement
+from convexkernels.losses.support_vector import SupportVectorLoss
 
 __all__ = ["Hinge"]
 
@@ -29,25 +29,11 @@ class Hinge(SupportVectorLoss):
         Whether b is fitted. Without it the equality ``y'alpha = 0`` falls away (``gamma = 0`` in the paper).
     """
 
-    def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
-        self.C = check_regularization("C", C)
-        self.intercept = bool(intercept)
-
-    def __repr__(self) -> str:
-        return f"Hinge(C={self.C:g}, intercept={self.intercept})"
-
-    def targets(self, y: Any, m: int) -> Array:
-        return label_rows(y, m)
+    of_labels = True
 
     def box_dual(self, y: Array, weights: Array) -> BoxDual:
         cost = self.C * weights
         return BoxDual(y, np.zeros_like(y), np.where(y > 0, 0.0, -cost), np.where(y > 0, cost, 0.0))
-
-    def dual_variable(self, w: Array, y: Array) -> Array:
-        return np.abs(w)
-
-    def coefficients(self, alpha: Array, y: Array) -> Array:
-        return y * alpha
 
     def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
         slack = 1.0 - Y * F

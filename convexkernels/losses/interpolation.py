@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.losses.base import BoxDual, Loss, LossStatement, target_rows
+from convexkernels.losses.base import LossStatement
+from convexkernels.losses.factorized import FactorizedLoss
 from convexkernels.validation import check_number
 
 __all__ = ["Interpolation"]
@@ -21,7 +22,7 @@ EXACT = 1e-7
 REFINEMENTS = 3
 
 
-class Interpolation(Loss):
+class Interpolation(FactorizedLoss):
     """``J(K) = y' K^-1 y = min over f of |f|^2`` with ``f(x_i) = y_i`` at the points of positive weight; alpha is w.
 
     Problem [BGR19 (Int)] for the outermost layer. There is no intercept, and the loss is 0 or infinite.
@@ -36,19 +37,12 @@ class Interpolation(Loss):
     intercept = False
     scale = 2.0
     needs_definite = True
-    is_of_differences = True
 
     def __init__(self, nugget: float = 1e-12) -> None:
         self.nugget = check_number("nugget", nugget, low=0.0)
 
-    def __repr__(self) -> str:
-        return f"Interpolation(nugget={self.nugget:g})"
-
     def at(self, lam: float) -> Self:
         return self  # whatever |f|^2 weighs, the function is the same
-
-    def targets(self, y: Any, m: int) -> Array:
-        return target_rows(y, m)
 
     def distinct_rows(self, X: Array, Y: Array) -> NDArray[np.intp]:
         """One row per distinct point; repeated points with different values are refused by name."""
@@ -71,64 +65,21 @@ class Interpolation(Loss):
         # The infinite penalty says nothing on points not learned from: squared errors, there and for slopes.
         return (F - Y) ** 2, 2.0 * (F - Y)
 
-    def maximize(
-        self,
-        K: Array,
-        y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
-    ) -> Array:
-        return self.maximize_all(K, y[None, :], weights)[0]
-
-    def maximize_all(
-        self,
-        K: Array,
-        Y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
-    ) -> Array:
-        """All outputs from one factorization; NaN where K is singular at working precision."""
-        counted = np.flatnonzero(weights > 0)
-        inner = K if counted.size == len(K) else K[np.ix_(counted, counted)]
-        inner = np.asarray(inner, dtype=np.float64)
-        shifted = np.array(inner.T, order="F")
-        shifted.flat[:: counted.size + 1] += self.nugget * float(np.trace(inner)) / max(counted.size, 1)
+    def _solved(self, K: Array, right: Array, weights: Array, refine: bool) -> Array:
+        """NaN where K is singular at working precision."""
+        K = np.asarray(K, dtype=np.float64)
+        shifted = np.array(K.T, order="F")
+        shifted.flat[:: len(K) + 1] += self.nugget * float(np.trace(K)) / max(len(K), 1)
         factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-        alpha = np.zeros_like(Y)
         if failed:
-            return np.full_like(Y, np.nan)
-        right = Y[:, counted].T
+            return np.full_like(right, np.nan)
         solved = dpotrs(factor, right, lower=1)[0]
-        for _ in range(REFINEMENTS):
-            left = right - inner @ solved
+        for _ in range(REFINEMENTS if refine else 0):
+            left = right - K @ solved
             if not np.abs(left).max(initial=0.0) > 1e-13 * np.abs(right).max(initial=0.0):
                 break
             solved = solved + dpotrs(factor, left, lower=1)[0]
-        alpha[:, counted] = solved.T
-        return alpha
-
-    def feasible(self, alpha: Array, y: Array, weights: Array) -> Array:
-        return np.where(weights > 0, alpha, 0.0)
-
-    def coefficients(self, alpha: Array, y: Array) -> Array:
-        return alpha
-
-    def box_dual(self, y: Array, weights: Array) -> BoxDual:
-        reach = np.where(weights > 0, np.inf, 0.0)
-        return BoxDual(y, np.zeros_like(y), -reach, reach)
-
-    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
-        counted = np.flatnonzero(weights > 0)
-        return counted, np.zeros(counted.size)
-
-    def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
-        return float(y @ alpha)
+        return np.asarray(solved)
 
     def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         missed = np.abs(y - f)[weights > 0].max(initial=0.0)

@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from convexkernels.losses.base import BoxDual, Loss, LossStatement, check_regularization, target_rows
+from convexkernels.losses.base import LossStatement, check_regularization
+from convexkernels.losses.factorized import FactorizedLoss
 
 __all__ = ["LeastSquares"]
 
 Array = NDArray[np.float64]
 
 
-class LeastSquares(Loss):
+class LeastSquares(FactorizedLoss):
     """``J(K) = lam y'(K + lam I)^-1 y = min over f, b of  sum_i weights_i (y_i - f(x_i) - b)^2 + lam |f|^2``.
 
     In the form of the contract, ``J(K) = 2 lam max over w of  y'w - lam/2 sum w_i^2 / weights_i - 1/2 w'Kw`` with
@@ -29,87 +30,32 @@ class LeastSquares(Loss):
         Whether b is fitted.
     """
 
-    is_of_differences = True
-
     def __init__(self, lam: float = 1.0, intercept: bool = True) -> None:
         self.scale = 2.0 * check_regularization("lam", lam)
         self.intercept = bool(intercept)
 
-    def __repr__(self) -> str:
-        return f"LeastSquares(lam={self.lam:g}, intercept={self.intercept})"
+    @property
+    def ridge(self) -> float:  # type: ignore[override]
+        return self.lam
 
     def at(self, lam: float) -> Self:
         return type(self)(lam, self.intercept)
-
-    def targets(self, y: Any, m: int) -> Array:
-        return target_rows(y, m)
 
     def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
         excess = F - Y
         return excess * excess, 2.0 * excess
 
-    def maximize(
-        self,
-        K: Array,
-        y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
-    ) -> Array:
-        return self.maximize_all(K, y[None, :], weights)[0]
-
-    def maximize_all(
-        self,
-        K: Array,
-        Y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
-    ) -> Array:
-        """All machines from one factorization of ``K + lam diag(1 / weights)``, O(m^3 + n_machines m^2)."""
-        counted = np.flatnonzero(weights > 0)
-        whole = counted.size == weights.size
+    def _solved(self, K: Array, right: Array, weights: Array, refine: bool) -> Array:
         # The transpose of a symmetric matrix is the same matrix in the order LAPACK wants: a plain copy.
-        shifted = np.array(K.T if whole else K[np.ix_(counted, counted)], dtype=np.float64, order="F")
-        shifted.flat[:: counted.size + 1] += self.lam / weights[counted]
-        right = Y[:, counted].T
-        if self.intercept:
-            right = np.column_stack([_centered(right, weights[counted]), np.ones(counted.size)])
-        solved = _solve(shifted, right)
-        if self.intercept:
-            ones, solved = solved[:, -1], solved[:, :-1]
-            solved = solved - np.outer(ones, solved.sum(axis=0) / ones.sum())
-            # Where K is far larger than lam, what rounding leaves of the sum is not small against it.
-            solved -= solved.mean(axis=0)
-        alpha = np.zeros_like(Y)
-        alpha[:, counted] = solved.T
-        return alpha
-
-    def feasible(self, alpha: Array, y: Array, weights: Array) -> Array:
-        w = np.where(weights > 0, alpha, 0.0)
-        if self.intercept:
-            w = w - w.sum() / weights.sum() * weights
-        return w
-
-    def coefficients(self, alpha: Array, y: Array) -> Array:
-        return alpha
-
-    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
-        counted = np.flatnonzero(weights > 0)
-        return counted, self.lam / weights[counted]
-
-    def box_dual(self, y: Array, weights: Array) -> BoxDual:
-        counted = weights > 0
-        reach = np.where(counted, np.inf, 0.0)
-        return BoxDual(y, np.zeros_like(y), -reach, reach, self.lam / np.where(counted, weights, 1.0))
-
-    def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
-        counted = weights > 0
-        return float(y @ alpha - 0.5 * self.lam * (alpha[counted] ** 2 / weights[counted]).sum())
+        shifted = np.array(K.T, dtype=np.float64, order="F")
+        shifted.flat[:: len(K) + 1] += self.lam / weights
+        if not self.intercept:
+            return _solve(shifted, right)
+        solved = _solve(shifted, np.column_stack([_centered(right, weights), np.ones(len(K))]))
+        ones, solved = solved[:, -1], solved[:, :-1]
+        solved = solved - np.outer(ones, solved.sum(axis=0) / ones.sum())
+        # Where K is far larger than lam, what rounding leaves of the sum is not small against it.
+        return solved - solved.mean(axis=0)
 
     def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         residual = y - f
@@ -119,15 +65,10 @@ class LeastSquares(Loss):
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 
-        f = cp.Variable(y.size, name="f")
+        f, fitted, variables = self._fitted(y.size)
         # The cost is a variable of its own, because a matrix inequality needs affine entries.
-        cost = cp.Variable(name="squares")
-        variables: dict[str, Any] = {"f": f, "squares": cost}
-        residual = y - f
-        if self.intercept:
-            variables["b"] = cp.Variable(name="b")
-            residual = residual - variables["b"]
-        squares = cp.sum_squares(cp.multiply(np.sqrt(weights), residual))
+        cost = variables["squares"] = cp.Variable(name="squares")
+        squares = cp.sum_squares(cp.multiply(np.sqrt(weights), y - fitted))
         return LossStatement(f, cost, [squares <= self.scale * cost], variables)
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from copy import copy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 from scipy.special import entr, expit, logit
 
-from convexkernels.linalg import shifted_cholesky
-from convexkernels.losses.base import Loss, LossStatement, check_regularization, label_rows
+from convexkernels.linalg import shifted_cholesky, solve_bordered
+from convexkernels.losses.base import LossStatement, WeightedLoss
 
 __all__ = ["Logistic"]
 
@@ -23,7 +21,7 @@ MARGIN = 1e-14
 LARGEST_INTERCEPT = 60.0
 
 
-class Logistic(Loss):
+class Logistic(WeightedLoss):
     """``J(K) = max of sum_i C_i H(alpha_i / C_i) - 1/2 w'Kw``, ``0 <= alpha_i <= C_i = C weights_i``, ``w = y alpha``.
 
     H(u) = -u log u - (1 - u) log(1 - u) is the entropy; with an intercept ``sum w = 0``. Its primal is
@@ -38,39 +36,14 @@ class Logistic(Loss):
     """
 
     has_parabola = False
-
-    def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
-        self.C = check_regularization("C", C)
-        self.intercept = bool(intercept)
-
-    def __repr__(self) -> str:
-        return f"Logistic(C={self.C:g}, intercept={self.intercept})"
-
-    @property
-    def cost(self) -> float:  # type: ignore[override]
-        return self.C
-
-    def at(self, lam: float) -> Self:
-        other = copy(self)
-        other.C = 0.5 / check_regularization("lam", lam)
-        return other
-
-    def targets(self, y: Any, m: int) -> Array:
-        return label_rows(y, m)
+    of_labels = True
 
     def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
         margin = Y * F
         return np.logaddexp(0.0, -margin), -Y * expit(-margin)
 
-    def maximize(
-        self,
-        K: Array,
-        y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
+    def _maximum(
+        self, K: Array, y: Array, weights: Array, start: Array | None, tol: float, deadline: float | None
     ) -> Array:
         """Newton's method on the dual; the entropy keeps alpha inside its box. O(m^3) for each of some ten steps."""
         counted, alpha = np.flatnonzero(weights > 0), np.zeros(len(K))
@@ -103,10 +76,7 @@ class Logistic(Loss):
         factor = shifted_cholesky(shifted, 0.0)
         if factor is None:
             return None
-        direction = cho_solve(factor, slope, check_finite=False)
-        if self.intercept:
-            ones = cho_solve(factor, np.ones_like(slope), check_finite=False)
-            direction -= ones * (direction.sum() / ones.sum())
+        direction, _ = solve_bordered(factor, slope, 0.0, self.intercept)
         change = y * direction / cap
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(change > 0, (1.0 - u) / change, np.where(change < 0, -u / change, np.inf))
@@ -127,12 +97,6 @@ class Logistic(Loss):
         least = min(up, down)
         return alpha * np.where(y > 0, least / max(up, 1e-300), least / max(down, 1e-300))
 
-    def coefficients(self, alpha: Array, y: Array) -> Array:
-        return y * alpha
-
-    def dual_variable(self, w: Array, y: Array) -> Array:
-        return np.abs(w)
-
     def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
         counted = np.flatnonzero(weights > 0)
         cap = self.C * weights[counted]
@@ -151,12 +115,8 @@ class Logistic(Loss):
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 
-        f, cost = cp.Variable(y.size, name="f"), cp.Variable(name="losses")
-        variables: dict[str, Any] = {"f": f, "losses": cost}
-        fitted = f
-        if self.intercept:
-            variables["b"] = cp.Variable(name="b")
-            fitted = f + variables["b"]
+        f, fitted, variables = self._fitted(y.size)
+        cost = variables["losses"] = cp.Variable(name="losses")
         # The cost is a variable of its own, because a matrix inequality needs affine entries.
         losses = self.C * (weights @ cp.logistic(cp.multiply(-y, fitted)))
         return LossStatement(f, cost, [losses <= cost], variables)

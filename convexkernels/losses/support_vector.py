@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from copy import copy
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
-from convexkernels.linalg import shifted_cholesky
-from convexkernels.losses.base import BoxDual, Loss, check_regularization
+from convexkernels.linalg import shifted_cholesky, solve_bordered
+from convexkernels.losses.base import BoxDual, WeightedLoss
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
 
@@ -44,37 +41,15 @@ def best_intercept(residual: Array, dual: BoxDual) -> float:
     return float(0.5 * (points[first] + points[last]))
 
 
-class SupportVectorLoss(Loss):
-    """A loss whose dual has box constraints; subclasses say which box and how alpha relates to w."""
-
-    C: float
-
-    @property
-    def cost(self) -> float:  # type: ignore[override]
-        return self.C
-
-    def at(self, lam: float) -> Self:
-        other = copy(self)
-        other.C = 0.5 / check_regularization("lam", lam)
-        return other
+class SupportVectorLoss(WeightedLoss):
+    """A loss whose dual has box constraints; subclasses say which box."""
 
     @abstractmethod
     def box_dual(self, y: Array, weights: Array) -> BoxDual:
         """The dual program of one machine."""
 
-    @abstractmethod
-    def dual_variable(self, w: Array, y: Array) -> Array:
-        """The alpha of given coefficients; inverse of `coefficients`."""
-
-    def maximize(
-        self,
-        K: Array,
-        y: Array,
-        weights: Array,
-        *,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
+    def _maximum(
+        self, K: Array, y: Array, weights: Array, start: Array | None, tol: float, deadline: float | None
     ) -> Array:
         dual = self.box_dual(y, weights)
         w = self.coefficients(self.feasible(np.zeros_like(y) if start is None else start, y, weights), y)
@@ -224,10 +199,7 @@ def _newton_direction(block: Array, slope: Array, intercept: bool) -> Array | No
     factor = shifted_cholesky(block, 1e-13 * float(np.trace(block)) / len(slope), tries=4)
     if factor is None:
         return None
-    direction = cho_solve(factor, slope, check_finite=False)
-    if intercept:
-        ones = cho_solve(factor, np.ones_like(slope), check_finite=False)
-        direction -= ones * (direction.sum() / ones.sum())
+    direction, _ = solve_bordered(factor, slope, 0.0, intercept)
     return direction if np.isfinite(direction).all() else None
 
 

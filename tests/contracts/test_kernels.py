@@ -169,6 +169,17 @@ def test_pullback_has_taylor_slope_two(example, n, rng):
         assert fine <= rounding or order > 1.8, (remainders, rounding)
 
 
+def test_linearized_is_the_matrix_and_twice_the_pullback(example, n, rng):
+    kernel, X = example(n), rng.uniform(size=(9, n))
+    M = rng.standard_normal((9, 9))
+    M += M.T
+    K, slope = kernel.linearized(X)
+    np.testing.assert_array_equal(K, K.T)
+    close(K, kernel(X))
+    with suppress(NotDifferentiableError):
+        close(slope(M), 2.0 * kernel.pullback(X, X, M))
+
+
 def test_pullback_agrees_with_extrapolated_differences(example, n, rng):
     kernel = example(n)
     skip_without_derivative(kernel, n)

@@ -144,6 +144,17 @@ def test_several_machines_are_those_of_one_at_a_time(case):
         )
 
 
+def test_the_optimum_of_a_search_is_that_of_a_fit(case):
+    loss, K, y, weights = case
+    weights[::4] = 0.0
+    Y = np.array([y, -y])
+    found = fit(loss, K, Y, weights, tol=1e-11)
+    _, W, value = loss.optimum(K, Y, weights, tol=1e-11)
+    assert value == pytest.approx(found.value, rel=1e-9)
+    np.testing.assert_allclose(K @ W.T, K @ found.W.T, atol=1e-4)
+    assert not W[:, ::4].any()
+
+
 def test_singular_and_single_precision_matrices(case, rng):
     loss, _, y, weights = case
     A = rng.standard_normal((M, 3))

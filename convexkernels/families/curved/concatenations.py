@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -190,15 +190,19 @@ class DeepGram(CurvedGram):
         return squared_distances(self.images, self.images)
 
     def gram(self, *, lower: bool = False) -> Array:
-        return self.family.layers[0](self.images)
+        return self._outer[0].copy()
+
+    @cached_property
+    def _outer(self) -> tuple[Array, Callable[[Array], Array]]:
+        """K_1 on the images, and its derivative in them."""
+        return self.family.layers[0].linearized(self.images)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         if lower:
             M = np.tril(M) + np.tril(M, -1).T
-        Z = self.images
-        # Both arguments of K_1 move with the images, hence twice the pullback.
-        sensitivity = self.family.layers[0].pullback(Z, Z, 2.0 * M)
+        sensitivity = self._outer[1](M)
         if self.family.repulsion > 0.0:
+            Z = self.images
             sensitivity += self.family.repulsion * radial_pullback(Z, Z, _repulsion_slope(self._distances))
         return self.stack.adjoint(self.coordinates, self.passes, sensitivity, self.family.mu)
 

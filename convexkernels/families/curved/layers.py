@@ -61,10 +61,11 @@ class Coordinates:
 
 @dataclass
 class Pass:
-    """One layer at one point: input images, K, K W, u, W u and output before the weights."""
+    """One layer at one point: the derivative of K in its input images (of all but the innermost layer), K W, u, W u and
+    the output before the weights.
+    """  # noqa: D205
 
-    points: Array
-    gram: Array
+    slope: Callable[[Array], Array] | None
     basis_gram: Array
     u: Array
     c: Array
@@ -147,20 +148,16 @@ class LayerStack:
     def forward(self, coordinates: Coordinates, u: Array) -> list[Pass]:
         """Evaluate the layers, innermost first; the images g(X) are the last output times its scale."""
         passes: list[Pass] = []
-        points = self.X
-        parts = coordinates.split(u)
+        points, parts = self.X, coordinates.split(u)
         for layer in reversed(range(self.depth)):
             basis, part = coordinates.bases[layer], parts[layer]
             if layer == self.depth - 1:
-                gram, basis_gram = self.innermost_gram, self.innermost_basis_gram
+                passes.append(Pass(None, self.innermost_basis_gram, part, part, self.innermost_basis_gram @ part))
             else:
-                gram = self.kernels[layer](points)
+                gram, slope = self.kernels[layer].linearized(points)
                 basis_gram = gram @ basis
-            output = basis_gram @ part
-            passes.append(
-                Pass(points, gram, basis_gram, part, basis @ part if layer < self.depth - 1 else part, output)
-            )
-            points = output * self.scales[layer]
+                passes.append(Pass(slope, basis_gram, part, basis @ part, basis_gram @ part))
+            points = passes[-1].output * self.scales[layer]
         return passes
 
     def images(self, passes: list[Pass]) -> Array:
@@ -180,15 +177,14 @@ class LayerStack:
         parts: list[Array] = []
         for layer, p in enumerate(reversed(passes)):
             weighted = sensitivity * self.scales[layer]
-            if layer == self.depth - 1:
+            if p.slope is None:
                 parts.append(p.basis_gram.T @ weighted + 2.0 * mu[layer] * p.u)
                 break
             basis = coordinates.bases[layer]
             parts.append(p.basis_gram.T @ weighted + 2.0 * mu[layer] * (basis.T @ p.output))
             # The layer's own Gram matrix depends on the images inside it, on both of its sides.
             gram_sensitivity = (weighted + mu[layer] * p.c) @ p.c.T
-            gram_sensitivity += gram_sensitivity.T.copy()
-            sensitivity = self.kernels[layer].pullback(p.points, p.points, gram_sensitivity)
+            sensitivity = p.slope(0.5 * (gram_sensitivity + gram_sensitivity.T))
         return np.concatenate([part.ravel() for part in parts])
 
     def maps(self, coefficients: Sequence[Array]) -> list[KernelMap]:

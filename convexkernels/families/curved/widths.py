@@ -77,14 +77,13 @@ class WidthsAt(CurvedGram):
 
     def __init__(self, gram_set: WidthsGramSet, z: Array, dtype: Any) -> None:
         self.family, self.points, self.dtype = gram_set.family, gram_set.X * np.exp(z), dtype
+        self.K, self.slope = self.family.kernel.linearized(self.points)
 
     def gram(self, *, lower: bool = False) -> Array:
-        return self.family.kernel(self.points).astype(self.dtype, copy=False)
+        return self.K.astype(self.dtype)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         if lower:
             M = np.tril(M) + np.tril(M, -1).T
-        # Both arguments of the kernel move with the points, hence twice the derivative in the first.
-        slope = self.family.kernel.pullback(self.points, self.points, 2.0 * M.astype(np.float64))
-        per_feature = np.einsum("ij,ij->j", slope, self.points)
+        per_feature = np.einsum("ij,ij->j", self.slope(M.astype(np.float64)), self.points)
         return per_feature if self.family.per_feature else per_feature.sum(keepdims=True)
