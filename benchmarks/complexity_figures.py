@@ -107,6 +107,7 @@ def main(argv=None):
     parser.add_argument("--mkl-points", type=int, default=800, help="most points of Figure 4 (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR")
     options = parser.parse_args(argv)
+    ck.warm_up()
     options.sizes = [50, 100] if options.quick else [50, 100, 200, 400, 800, 1600]
     if options.quick:
         options.conic_points = 20

@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from convexkernels import ConcatenatedKernelRegressor, ConvexKernelsWarning, Matern, Polynomial
+from convexkernels import ConcatenatedKernelRegressor, ConvexKernelsWarning, Matern, Polynomial, warm_up
 from convexkernels.datasets import load_table
 from convexkernels.solvers.nonconvex.paths import PAPER_GRID
 
@@ -38,6 +38,7 @@ def main(argv=None):
     parser.add_argument("--deep", action="store_true", help="deep kernel learning beside it")
     parser.add_argument("names", nargs="*", default=["abalone", "ccpp", "cpusmall"])
     options = parser.parse_args(argv)
+    warm_up()
     warnings.simplefilter("ignore", ConvexKernelsWarning)
     heads = ["one layer", "two layers", "deep", "lam", "mu", "one [s]", "two [s]", "deep [s]"]
     print(f"{'table':<10} {'draw':>4} " + " ".join(f"{head:>10}" for head in heads) + "  (R^2)")

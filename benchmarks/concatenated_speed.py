@@ -33,6 +33,7 @@ from convexkernels import (
     Polynomial,
     TensorMatern,
     TrainingValue,
+    warm_up,
 )
 from convexkernels.datasets import make_inverse_distance
 from convexkernels.solvers.nonconvex.bfgs import Limits, descend
@@ -207,5 +208,6 @@ if __name__ == "__main__":
     parser.add_argument("--before", help="folder of another checkout, for 'states'")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvexKernelsWarning)
+    warm_up()
     for part in arguments.only:
         PARTS[part](*([arguments.before] if part == "states" else []))

@@ -31,7 +31,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVR
 
-from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch
+from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch, warm_up
 from convexkernels.datasets import load_table
 
 # set -> rows to learn from and to test on (Table 2), and the columns SVM, HKL, Ours, RF and DNN of Table 1.
@@ -181,6 +181,7 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
     parser.add_argument("--searches", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="300 rows to learn from and to test on")
     options = parser.parse_args(argv)
+    warm_up()
     warnings.simplefilter("ignore", ConvexKernelsWarning)
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "hierarchical_accuracy.jsonl"

@@ -20,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.hierarchical_accuracy import PAPER, load
-from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch
+from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch, warm_up
 from convexkernels.families.curved.trees import make_tree
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.solvers.nonconvex.annealing import FixedFunction
@@ -133,6 +133,7 @@ def main(argv=None):
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--quick", action="store_true", help="small sizes")
     options = parser.parse_args(argv)
+    warm_up()
     warnings.simplefilter("ignore", ConvexKernelsWarning)
     for part in options.only:
         if part in ("run", "searches") and options.data is None:

@@ -111,6 +111,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, metavar="DIR")
     options = parser.parse_args(argv)
+    ck.warm_up()
     warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
     X = np.random.default_rng(0).random((40, 2))
     for loss, y in ((ck.Hinge(1.0), np.where(X[:, 0] > 0.5, 1, -1)), (ck.LeastSquares(1.0), X[:, 1])):

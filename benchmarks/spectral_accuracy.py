@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.spectral_rivals import read, score, split, stored
-from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor
+from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor, warm_up
 from models.automated_spectral import PAPER, REGRESSION, SETTINGS, lists
 
 
@@ -101,6 +101,7 @@ def main(argv=None):
     parser.add_argument("--table", action="store_true", help="only print the table of what is stored")
     parser.add_argument("--quick", action="store_true", help="segment alone, one split, 200 features, 3 epochs")
     options = parser.parse_args(argv)
+    warm_up()
     if options.quick:
         options.sets, options.splits, options.features, options.epochs = ["segment"], 1, 200, 3
     if options.defaults:

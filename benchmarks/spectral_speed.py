@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.spectral_rivals import read
-from convexkernels import LeastSquares, OuterLearning, SpectralKernelClassifier, SpectralMaps
+from convexkernels import LeastSquares, OuterLearning, SpectralKernelClassifier, SpectralMaps, warm_up
 from convexkernels.criteria import TrainingValue
 from convexkernels.spectral.backend import Backend
 from convexkernels.spectral.features import SpectralMap
@@ -87,14 +87,12 @@ CONTENDERS = {
 
 def time_steps(name, batch, n_steps, threads, folder):
     """Median wall time and mean processor time of a step, in seconds; to be called in a process of its own."""
-    import numba
-
     if "numpy" not in name:
         import torch
 
         torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    with threadpool_limits(threads):
+    warm_up()
+    with threadpool_limits(threads), threads_for(1, alone=threads > 1, enough=1):
         step = CONTENDERS[name](np.load(folder / "X.npy"), np.load(folder / "Y.npy"), batch)
         step(0)
         step(1)

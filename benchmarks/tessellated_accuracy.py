@@ -113,6 +113,7 @@ def main(argv=None):
     parser.add_argument("--intercept", action="store_true", help="with an intercept (gamma free)")
     parser.add_argument("--max-time", type=float, default=2.0, help="seconds for one fit of the search (%(default)s)")
     options = parser.parse_args(argv)
+    ck.warm_up()
     print(f"accuracy in percent, mean +- standard deviation over {options.splits} splits")
     print(
         f"{'table':<11} {'[TK], paper':>14} {'learned kernel':>17} {'Gaussian':>16} {'s / split':>9} {'worst gap':>9}  "

@@ -167,6 +167,7 @@ def main(argv=None):
     parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *CASES], default=[])
     parser.add_argument("--data", default="data", help="folder of the tables")
     arguments = parser.parse_args(argv)
+    ck.warm_up()
     X, y = moons(40)
     for family in (NO_Z, FULL):  # compile, or load what was compiled before
         for intercept in (True, False):

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from joblib.externals.loky import get_reusable_executor
 
-from convexkernels import Cells, VoronoiSVC
+from convexkernels import Cells, VoronoiSVC, warm_up
 
 PEER = """
 import sys, time, sysconfig
@@ -120,6 +120,7 @@ def main(argv=None):
     parser.add_argument("--overlap", type=float, default=0.1)
     parser.add_argument("--cell-size", type=int, default=2000)
     options = parser.parse_args(argv)
+    warm_up()
     for seed in options.seeds:
         X, y = load(options.table, seed)
         T, t = X[-50_000:], y[-50_000:]

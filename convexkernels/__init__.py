@@ -98,6 +98,7 @@ _HOME = {
     "tree_cover": "cells",
     "voronoi_cover": "cells",
     # vocabulary
+    "warm_up": "compiled",
     "Outcome": "checking",
     "Verdict": "checking",
     "check_gradient": "checking",

@@ -1,4 +1,4 @@
-"""The command line: ``convexkernels learn | demo | solvers``."""
+"""The command line: ``convexkernels learn | demo | warm-up | solvers``."""
 
 from __future__ import annotations
 
@@ -73,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", metavar="DIR", type=Path, default=Path("figures"), help="folder of the figure (figures)")
     demo.add_argument("--quick", action="store_true", help="fewer rows and candidates")
     demo.set_defaults(run=_demo)
+    warm_up = commands.add_parser("warm-up", help="compile the numerical code now instead of before the first fit")
+    warm_up.set_defaults(run=_warm_up)
     solvers = commands.add_parser("solvers", help="say which convex solvers are installed and licensed")
     solvers.set_defaults(run=_solvers)
     return parser
@@ -238,7 +240,7 @@ def _draw(learned: Learned, split: Split, names: list[str], path: Path) -> None:
     print(f"\nwrote {path}")
 
 
-# --- demo and solvers -------------------------------------------------------------------------
+# --- demo, warm-up and solvers -------------------------------------------------------------------------
 
 
 def _demo(arguments: argparse.Namespace) -> None:
@@ -266,6 +268,13 @@ def _free_name(path: Path) -> Path:
     while free.exists():
         free, number = path.with_stem(f"{path.stem}-{number}"), number + 1
     return free
+
+
+def _warm_up(arguments: argparse.Namespace) -> None:
+    from convexkernels.compiled import warm_up
+
+    warm_up(print)
+    print("compiled code is ready")
 
 
 def _solvers(arguments: argparse.Namespace) -> None:

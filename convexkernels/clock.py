@@ -22,7 +22,7 @@ EVERY = 5.0
 
 
 class Clock:
-    """Seconds since the start, against a limit for the whole work.
+    """Seconds since the start, against a limit for the whole work; it starts when compiled code is ready.
 
     Parameters
     ----------
@@ -35,11 +35,15 @@ class Clock:
     """
 
     def __init__(self, max_time: float | None = None, progress: bool | Silent = False, checkpoint: Any = None) -> None:
+        # Loading a compiler takes longer than most of what uses clocks.
+        from convexkernels.compiled import make_ready
+
+        self.show = as_progress(progress)
+        make_ready(self.show.note)
         self.began = time.monotonic()
         self.max_time = np.inf
         if max_time is not None:
             self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
-        self.show = as_progress(progress)
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
         self._spoke = self.began
 

@@ -1,22 +1,26 @@
-"""How many threads a computation is worth."""
+"""How many threads a computation is worth, and work in parts."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from itertools import pairwise
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["MULTITHREADED_SIZE", "threads_for"]
+__all__ = ["MULTITHREADED_SIZE", "in_parts", "n_threads", "threads_for"]
 
 # Below this many rows the threads of BLAS and of compiled loops wait for each other longer than they work: on two
 # cores, 80 to 1,000 rows took 4 to 7 times the processor time of one thread, and more wall time even on idle cores.
 MULTITHREADED_SIZE = 1500
+# Parts of a loop for each thread, so that a thread that is held up does not hold up the others.
+PARTS = 4
 
 
 @contextmanager
@@ -35,17 +39,43 @@ def threads_for(size: int, alone: bool = True, *, enough: int = MULTITHREADED_SI
     if alone and size >= enough:
         yield
         return
-    compiled = sys.modules.get("numba")
-    before = compiled.get_num_threads() if compiled is not None else 0  # a setting of the calling thread
-    if compiled is not None:
-        compiled.set_num_threads(1)
+    _CALLER.limits += 1
     _BLAS.enter()
     try:
         yield
     finally:
         _BLAS.leave()
-        if compiled is not None:
-            compiled.set_num_threads(before)
+        _CALLER.limits -= 1
+
+
+def n_threads() -> int:
+    """Threads that compiled loops of the calling thread may use: NUMBA_NUM_THREADS, or the processors there are."""
+    return 1 if _CALLER.limits else _processors()
+
+
+def in_parts(loop: Callable[..., Any], size: int, *arguments: Any, least: int = 1) -> None:
+    """Call ``loop(first, last, *arguments)`` for ranges that cover 0 to `size`, of `least` entries or more.
+
+    The loop must not hold the lock of the interpreter to gain from it. Threads are the library's own: those of a
+    compiler's runtime survive no fork, or bear only one caller at a time.
+    """
+    count = min(n_threads(), size // least)
+    if count <= 1:
+        loop(0, size, *arguments)
+        return
+    parts = min(PARTS * count, size // least)
+    ends = [size * part // parts for part in range(parts + 1)]
+    # The caller works as well: with its own share done it waits for the last part only.
+    waiting = [_pool().submit(loop, first, last, *arguments) for first, last in pairwise(ends[1:])]
+    loop(0, ends[1], *arguments)
+    for part in waiting:
+        part.result()
+
+
+class _Caller(local):
+    """How many limits to one thread a thread is under by its own wish."""
+
+    limits = 0
 
 
 class _SingleThreadedBlas:
@@ -77,4 +107,30 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def _processors() -> int:
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, int(given)) if given.isdigit() else usable
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_processors(), thread_name_prefix="convexkernels")
+
+
+_CALLER = _Caller()
 _BLAS = _SingleThreadedBlas()
+
+
+def _forget_parent() -> None:
+    """A forked child has one thread: what others held or limited is nobody's there."""
+    _pool.cache_clear()
+    _BLAS.lock = Lock()
+    if _BLAS.callers and not _CALLER.limits:
+        _BLAS.limit.restore_original_limits()
+    _BLAS.callers = _CALLER.limits
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)

@@ -32,7 +32,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor
+from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor, warm_up
 from convexkernels.datasets import load_table, make_friedman1
 from convexkernels.plotting import LearningCurvesDisplay, SpectralDensityDisplay
 from convexkernels.spectral.selection import choose_width
@@ -160,6 +160,7 @@ def main(argv=None):
     parser.add_argument("--device", help="of PyTorch, for example cuda; numpy when not given")
     parser.add_argument("--quick", action="store_true", help="two tables that need no files, one split, 150 features")
     options = parser.parse_args(argv)
+    warm_up()
     if options.quick:
         options.splits, options.features, options.epochs, options.batch_size, options.defaults = 1, 150, 5, 64, True
     names = options.sets or (["digits", "friedman"] if options.data is None else list(PAPER))

@@ -43,6 +43,7 @@ from convexkernels import (
     Polynomial,
     TensorMatern,
     TrainingValue,
+    warm_up,
 )
 from convexkernels.datasets import inverse_distance, step
 from convexkernels.kernels import Kernel
@@ -234,6 +235,7 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     )
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
     options = parser.parse_args(argv)
+    warm_up()
     size = Size(options.draws, 100, options.restarts, PAPER_GRID[:: options.grid_step], 5, options.choice, options.jobs)
     if options.quick:
         size = Size(1, 40, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)

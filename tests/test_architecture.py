@@ -17,7 +17,7 @@ PACKAGE = ROOT / "convexkernels"
 
 # Lowest first; a part imports parts of its own line or of lines above it in this list.
 LAYERS = [
-    {"arrays", "exceptions", "validation", "linalg", "cones", "threads", "tables", "datasets", "catalog"},
+    {"arrays", "exceptions", "validation", "linalg", "cones", "threads", "compiled", "tables", "datasets", "catalog"},
     {"certificate", "solution", "clock", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},
@@ -40,7 +40,7 @@ KNOWN_TO = {
     "cvxpy": {"families", "losses", "problems", "solvers"},
     "mosek": {"solvers"},
     "sympy": {"bases"},
-    "numba": {"bases", "kernels", "families", "losses", "solvers", "cells", "spectral"},
+    "numba": {"compiled"},
     "sklearn": {"kernels", "datasets", "solvers", "cells", "spectral", "estimators", "plotting", "learning"},
     "matplotlib": {"plotting", "picture"},
     "dask": {"cells"},

@@ -1,11 +1,16 @@
-"""Small matrices are worked on by one thread, and what was set before comes back."""
+"""Small matrices are worked on by one thread, what was set before comes back, and forks and threads learn, too."""
 
-import numba
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
 import numpy as np
 import scipy.linalg  # noqa: F401  its BLAS has a pool of its own
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from convexkernels.threads import MULTITHREADED_SIZE, threads_for
+import convexkernels as ck
+from convexkernels import threads
+from convexkernels.threads import MULTITHREADED_SIZE, in_parts, n_threads, threads_for
 
 
 def blas_threads():
@@ -15,11 +20,11 @@ def blas_threads():
 def test_small_matrices_get_one_thread_and_large_ones_keep_theirs():
     np.eye(2) @ np.eye(2)
     with threadpool_limits(2):
-        before = blas_threads(), numba.get_num_threads()
+        before = blas_threads(), n_threads()
         with threads_for(MULTITHREADED_SIZE - 1):
             assert blas_threads() == {1}
-            assert numba.get_num_threads() == 1
-        assert (blas_threads(), numba.get_num_threads()) == before
+            assert n_threads() == 1
+        assert (blas_threads(), n_threads()) == before
         with threads_for(MULTITHREADED_SIZE):
             assert blas_threads() == before[0]
         with threads_for(MULTITHREADED_SIZE, alone=False):
@@ -51,3 +56,51 @@ def test_an_error_inside_lifts_the_limit_too():
         except RuntimeError:
             pass
         assert blas_threads() == before
+
+
+def test_parts_cover_the_range_once(monkeypatch):
+    monkeypatch.setattr(threads, "_processors", lambda: 3)
+
+    def add(first, last, out):
+        out[first:last] += 1
+
+    for size in (0, 1, 2, 7, 100):
+        out = np.zeros(size)
+        in_parts(add, size, out)
+        assert (out == 1).all()
+    with threads_for(10):
+        in_parts(lambda first, last: out.__setitem__(slice(first, last), last), 100)
+    assert (out == 100).all()
+    in_parts(lambda first, last: out.__setitem__(slice(first, last), last - first), 100, least=40)
+    assert set(out) == {50.0}
+
+
+def learn(seed=0):
+    """Certified values of problems whose loops are compiled: volumes, packed triangles, both ascents."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((60, 3)), np.where(np.arange(60) % 3 > 0, 1.0, -1.0)
+    families = [ck.Tessellated(1), ck.Candidates([ck.Gaussian(1.0), ck.Linear()])]
+    losses = [ck.Hinge(1.0), ck.Hinge(1.0, intercept=False)]
+    return [ck.KernelLearning(f, loss, X, y).solve().value for f in families for loss in losses]
+
+
+def several_threads(monkeypatch):
+    """Let every loop be divided, as it is on large tables."""
+    monkeypatch.setattr(threads, "_processors", lambda: 2)
+    monkeypatch.setattr("convexkernels.solvers.threads_for", lambda size: threads_for(MULTITHREADED_SIZE))
+
+
+def test_a_fork_after_a_fit_can_fit(monkeypatch):
+    several_threads(monkeypatch)
+    expected = learn()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(learn, [0, 0, 0]).get(timeout=120) == [expected] * 3
+    found = joblib.Parallel(n_jobs=2, backend="multiprocessing")(joblib.delayed(learn)(0) for _ in range(2))
+    assert found == [expected] * 2
+
+
+def test_threads_can_fit_at_the_same_time(monkeypatch):
+    several_threads(monkeypatch)
+    expected = [learn(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(learn, range(4))) == expected

@@ -1,13 +1,12 @@
-"""The box integrals of [CP20 Corollary 13], derived symbolically and compiled to tables.
+"""The box integrals of [CP20 Corollary 13], as tables, and derived symbolically.
 
 ``T(u, b, zeta) = prod_l (b_l^zeta_l - u_l^zeta_l) / zeta_l`` is the integral of ``z^(zeta - 1)`` over the box
 [u, b]. Every coordinate contributes ``integral_u^b z^k dz = (b - u) r_k(u, b)`` with a polynomial ``r_k`` that
-does not cancel where b is close to u; sympy derives its coefficients once per degree.
+does not cancel where b is close to u.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,27 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["box_integrals", "interval_ratios", "ratio_coefficients", "symbolic_blocks", "symbolic_entry"]
 
 
-@lru_cache(maxsize=16)
 def ratio_coefficients(max_power: int) -> Array:
     """Coefficients of ``r_k(u, b) = (integral_u^b z^k dz) / (b - u)`` for k = 0..max_power.
 
     Returns
     -------
     ndarray of shape (max_power + 1, max_power + 1)
-        Entry [k, i] multiplies ``b^(k - i) u^i``.
+        Entry [k, i] multiplies ``b^(k - i) u^i``; it is ``1 / (k + 1)`` for i <= k.
     """
-    table = np.zeros((max_power + 1, max_power + 1))
-    table[0, 0] = 1.0
-    if max_power > 0:  # sympy takes a moment to import, and r_0 = 1 needs none of it
-        import sympy
-
-        z, u, b = sympy.symbols("z u b")
-        for k in range(1, max_power + 1):
-            ratio = sympy.cancel(sympy.integrate(z**k, (z, u, b)) / (b - u))
-            for (i, _), value in sympy.Poly(ratio, u, b).terms():
-                table[k, i] = float(value)
-    table.setflags(write=False)
-    return table
+    return np.tril(np.repeat(1.0 / np.arange(1.0, max_power + 2.0)[:, None], max_power + 1, axis=1))
 
 
 def interval_ratios(U: Array, b: Array, max_power: int) -> Array:

@@ -21,6 +21,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.bases.integrals import box_integrals, ratio_coefficients
 from convexkernels.bases.monomials import MonomialBasis, monomials
+from convexkernels.threads import in_parts
 
 __all__ = ["Blocks", "BoxPoints", "Tessellation"]
 
@@ -107,7 +108,7 @@ class Tessellation:
 
         if out is None:
             out = np.empty((x.columns.shape[1], y.columns.shape[1]))
-        pair_volumes(x.columns, y.columns, self.upper, out)
+        in_parts(pair_volumes, len(out), x.columns, y.columns, self.upper, out)
         return out
 
     def gram(
@@ -146,7 +147,7 @@ class Tessellation:
             from convexkernels.bases.tiles import shifted_gram
 
             arguments = (x.columns, y.columns, *self._tables, coefficients, y.psi, out)
-            shifted_gram(*arguments)
+            in_parts(shifted_gram, len(out), *arguments)
         if volumes is None:
             volumes = self.volumes(x, y)
         out *= volumes
@@ -247,7 +248,7 @@ class Tessellation:
             from convexkernels.bases.tiles import shifted_adjoint
 
             arguments = (x.columns, x.columns, self.upper, *self._tables, M, x.psi, sums)
-            shifted_adjoint(*arguments)
+            in_parts(shifted_adjoint, len(sums), *arguments)
         sums[:, :n_delta] = (M * (self.volumes(x, x) if volumes is None else volumes)) @ x.psi.T
         g = _symmetric((x.psi @ sums)[index[:, None], self._tables[-1][sums_of] + index[None, :]])
         right = x.psi @ M
@@ -308,7 +309,7 @@ class Tessellation:
             from convexkernels.bases.tiles import shifted_adjoint
 
             arguments = (x.columns, y.columns, self.upper, *self._tables, w[None, :], y.psi, sums)
-            shifted_adjoint(*arguments)
+            in_parts(shifted_adjoint, len(sums), *arguments)
         for start in range(0, len(sums), 1024):
             stop = min(len(sums), start + 1024)
             if known is None:

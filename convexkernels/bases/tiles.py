@@ -1,32 +1,33 @@
 """Compiled loops over pairs of points: the part of a tessellated kernel that couples them through max(x, y).
 
 Every loop runs over blocks of consecutive points, so that the inner statements are long vector
-operations and the working set stays in cache. Compiled code is cached on disk between processes.
+operations and the working set stays in cache. Rows ``first`` to ``last`` are worked on by one call.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from convexkernels.arrays import Array, Index
+from convexkernels.compiled import EXACT_FAST, INTEGERS, MATRIX, MATRIX32, VECTOR, compiled
 
 __all__ = ["pair_volumes", "shifted_adjoint", "shifted_gram"]
 
 
 BLOCK = 256
-FAST = {"contract", "reassoc", "nsz"}
+_HORNER = ",".join(["f8[:,:,::1]", *[INTEGERS] * 5])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
-def pair_volumes(X: Array, Y: Array, b: Array, out: Array) -> None:  # pragma: no cover - compiled
+@compiled(*(f"(i8,i8,{MATRIX},{MATRIX},{VECTOR},{out})" for out in (MATRIX, MATRIX32)), fastmath=EXACT_FAST)
+def pair_volumes(
+    first: int, last: int, X: Array, Y: Array, b: Array, out: Array
+) -> None:  # pragma: no cover - compiled
     """``out[i, j] = prod_l (b_l - max(X[l, i], Y[l, j]))``: the volume of the box both points reach.
 
     Shapes: X (n, m), Y (n, k), b (n,), out (m, k) of any float type.
     """
-    n, m = X.shape
-    k = Y.shape[1]
-    for i in prange(m):
+    n, k = X.shape[0], Y.shape[1]
+    for i in range(first, last):
         for j in range(k):
             out[i, j] = b[0] - max(X[0, i], Y[0, j])
         for v in range(1, n):
@@ -36,7 +37,7 @@ def pair_volumes(X: Array, Y: Array, b: Array, out: Array) -> None:  # pragma: n
 
 
 # The helpers below take whole rows: with one-dimensional arguments the loops become vector code.
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=EXACT_FAST)
 def _ratio(x: float, y: Array, horner: Array, k: int, out: Array) -> None:  # pragma: no cover - compiled
     """``out = r_k(max(x, y), b)`` by Horner's rule."""
     out[:] = horner[k]
@@ -46,25 +47,25 @@ def _ratio(x: float, y: Array, horner: Array, k: int, out: Array) -> None:  # pr
             out[j] = out[j] * max(x, y[j]) + c
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=EXACT_FAST)
 def _multiply(a: Array, b: Array, out: Array) -> None:  # pragma: no cover - compiled
     for j in range(out.shape[0]):
         out[j] = a[j] * b[j]
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=EXACT_FAST)
 def _add_product(a: Array, b: Array, out: Array) -> None:  # pragma: no cover - compiled
     for j in range(out.shape[0]):
         out[j] += a[j] * b[j]
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=EXACT_FAST)
 def _add_multiple(c: float, a: Array, out: Array) -> None:  # pragma: no cover - compiled
     for j in range(out.shape[0]):
         out[j] += c * a[j]
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=EXACT_FAST)
 def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
     total = 0.0
     for j in range(a.shape[0]):
@@ -72,7 +73,7 @@ def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
     return total
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=EXACT_FAST)
 def _block_factors(
     x: Array, Y: Array, start: int, stop: int, horner: Array, parent: Index, variable: Index, power: Index,
     ratios: Array, factors: Array,
@@ -87,22 +88,22 @@ def _block_factors(
         _multiply(factors[parent[s], :size], ratios[variable[s], power[s], :size], factors[s, :size])
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@compiled(
+    *(f"(i8,i8,{MATRIX},{MATRIX},{_HORNER},{MATRIX},{MATRIX},{out})" for out in (MATRIX, MATRIX32)),
+    fastmath=EXACT_FAST,
+)
 def shifted_gram(
-    X: Array, Y: Array, horner: Array, parent: Index, variable: Index, power: Index, width: Index,
-    offset: Index, coefficients: Array, psi: Array, out: Array,
+    first: int, last: int, X: Array, Y: Array, horner: Array, parent: Index, variable: Index, power: Index,
+    width: Index, offset: Index, coefficients: Array, psi: Array, out: Array,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """Add the terms with z in the monomials, all but the volume factor, to ``out``.
 
     ``out[i, j] += sum_{s >= 1} R_s(max(x_i, y_j)) sum_e coefficients[i, offset[s] + e] psi[e, j]``.
     """
-    m, k = X.shape[1], Y.shape[1]
-    n, n_sums, top = X.shape[0], parent.shape[0], horner.shape[1]
-    for i in prange(m):
-        ratios = np.empty((n, top, BLOCK))
-        factors = np.empty((n_sums, BLOCK))
-        inner = np.empty(BLOCK)
-        total = np.empty(BLOCK)
+    k, n, n_sums, top = Y.shape[1], X.shape[0], parent.shape[0], horner.shape[1]
+    ratios, factors = np.empty((n, top, BLOCK)), np.empty((n_sums, BLOCK))
+    inner, total = np.empty(BLOCK), np.empty(BLOCK)
+    for i in range(first, last):
         x = X[:, i].copy()
         for start in range(0, k, BLOCK):
             stop = min(k, start + BLOCK)
@@ -120,18 +121,15 @@ def shifted_gram(
                 out[i, start + j] += total[j]
 
 
-@njit(parallel=True, cache=True, fastmath=FAST)
+@compiled(f"(i8,i8,{MATRIX},{MATRIX},{VECTOR},{_HORNER},{MATRIX},{MATRIX},{MATRIX})", fastmath=EXACT_FAST)
 def shifted_adjoint(
-    X: Array, Y: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index, width: Index,
-    offset: Index, w: Array, psi: Array, out: Array,
+    first: int, last: int, X: Array, Y: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index,
+    width: Index, offset: Index, w: Array, psi: Array, out: Array,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     """``out[i, offset[s] + e] = sum_j w_ij T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1; one w may serve all."""
-    m, k = X.shape[1], Y.shape[1]
-    n, n_sums, top = X.shape[0], parent.shape[0], horner.shape[1]
-    for i in prange(m):
-        ratios = np.empty((n, top, BLOCK))
-        factors = np.empty((n_sums, BLOCK))
-        weight = np.empty(BLOCK)
+    k, n, n_sums, top = Y.shape[1], X.shape[0], parent.shape[0], horner.shape[1]
+    ratios, factors, weight = np.empty((n, top, BLOCK)), np.empty((n_sums, BLOCK)), np.empty(BLOCK)
+    for i in range(first, last):
         x = X[:, i].copy()
         own = w[i].copy() if w.shape[0] > 1 else w[0].copy()
         out[i, :] = 0.0

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from convexkernels.compiled import MATRIX, compiled
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_points, check_whole_number
 
@@ -104,7 +104,7 @@ def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
     return Traversal(*_split(points, size, first))
 
 
-@njit(cache=True)
+@compiled(f"({MATRIX},f8,i8,i8)")
 def _traverse(
     X: Array, radius: float, limit: int, start: int
 ) -> tuple[Rows, Array, Rows, Array]:  # pragma: no cover - compiled
@@ -126,7 +126,7 @@ def _traverse(
     return centers[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
 
 
-@njit(cache=True)
+@compiled()
 def _add_center(
     X: Array, chosen: int, count: int, centers: Rows, between: Array, owner: Rows, square: Array
 ) -> None:  # pragma: no cover - compiled
@@ -149,7 +149,7 @@ def _add_center(
                 owner[i] = count
 
 
-@njit(cache=True)
+@compiled(f"({MATRIX},i8,i8)")
 def _split(X: Array, size: int, start: int) -> tuple[Rows, Array, Rows, Array]:  # pragma: no cover - compiled
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)

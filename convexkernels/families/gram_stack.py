@@ -18,6 +18,7 @@ from convexkernels.kernels.distances import squared_distances
 from convexkernels.kernels.gaussian import NEGLIGIBLE, Gaussian
 from convexkernels.kernels.normalized import Centered
 from convexkernels.kernels.tessellated import TessellatedKernel
+from convexkernels.threads import in_parts
 from convexkernels.validation import available_memory, check_memory, check_number
 
 __all__ = ["GramStack", "PackedStack", "StreamedStack", "make_stack"]
@@ -83,10 +84,11 @@ class PackedStack(GramStack):
         self.scales = np.ones(self.l)
 
     def combine(self, weights: Array, out: Array) -> Array:
-        from convexkernels.families.packed import combine_packed
+        from convexkernels.families.packed import BLOCK, combine_packed, mirror
 
         active = np.flatnonzero(weights)
-        combine_packed(self.values, active, weights[active] * self.scales[active], out)
+        in_parts(combine_packed, self.m, self.values, active, weights[active] * self.scales[active], out)
+        in_parts(mirror, -(-self.m // BLOCK), out)
         return out
 
     def weigh(self, W: Array) -> Array:
@@ -95,14 +97,14 @@ class PackedStack(GramStack):
         rows = np.flatnonzero(W.any(axis=0))
         support = W[:, rows]
         result = np.empty(self.l)
-        weigh_packed(self.values, rows, support.T @ support, result)
+        in_parts(weigh_packed, self.l, self.values, rows, support.T @ support, result)
         return self.scales * result
 
     def pullback(self, M: Array) -> Array:
         from convexkernels.families.packed import weigh_packed
 
         result = np.empty(self.l)
-        weigh_packed(self.values, np.arange(self.m), M, result)
+        in_parts(weigh_packed, self.l, self.values, np.arange(self.m), M, result)
         return self.scales * result
 
     def apply(self, w: Array, rows: Index) -> Array:
@@ -110,7 +112,7 @@ class PackedStack(GramStack):
 
         used = np.union1d(np.flatnonzero(w), rows)
         images = np.empty((self.l, used.size))
-        apply_packed(self.values, used, w[used], images)
+        in_parts(apply_packed, self.l, self.values, used, w[used], images)
         return (self.scales[:, None] * images[:, np.searchsorted(used, rows)]).T
 
     def diagonals(self) -> Array:

@@ -7,22 +7,27 @@ stored type.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from convexkernels.arrays import Array, Index
+from convexkernels.compiled import EXACT_FAST, INTEGERS, MATRIX, MATRIX32, VECTOR, VECTOR32, compiled
 
-__all__ = ["apply_packed", "combine_packed", "pack_symmetric", "weigh_packed"]
+__all__ = ["apply_packed", "combine_packed", "mirror", "pack_symmetric", "weigh_packed"]
 
 
-FAST = {"contract", "reassoc", "nsz"}
 BLOCK = 64
+_STACKS = (MATRIX, MATRIX32)
 
 
-@njit(cache=True, parallel=True, fastmath=FAST)
-def combine_packed(values: Array, active: Index, weights: Array, out: Array) -> None:  # pragma: no cover - compiled
-    """``out = sum_a weights[a] values[active[a]]`` as a full matrix; O(number of active matrices m^2 / 2)."""
+@compiled(
+    *(f"(i8,i8,{stack},{INTEGERS},{VECTOR},{stack})" for stack in _STACKS),
+    fastmath=EXACT_FAST,
+)
+def combine_packed(
+    start: int, stop: int, values: Array, active: Index, weights: Array, out: Array
+) -> None:  # pragma: no cover - compiled
+    """The lower triangle of ``sum_a weights[a] values[active[a]]``; O(number of active matrices m^2 / 2)."""
     m = out.shape[0]
-    for p in prange(m):
+    for p in range(start, stop):
         i = p // 2 if p % 2 == 0 else m - 1 - p // 2  # long and short rows alternate, so that threads share evenly
         first = i * (i + 1) // 2
         row = np.zeros(i + 1)
@@ -33,7 +38,13 @@ def combine_packed(values: Array, active: Index, weights: Array, out: Array) -> 
                 row[j] += weight * source[j]
         for j in range(i + 1):
             out[i, j] = row[j]
-    for block in prange((m + BLOCK - 1) // BLOCK):
+
+
+@compiled(*(f"(i8,i8,{out})" for out in _STACKS))
+def mirror(start: int, stop: int, out: Array) -> None:  # pragma: no cover - compiled
+    """Write the lower triangle to the upper one, in ``ceil(m / BLOCK)`` blocks of rows."""
+    m = out.shape[0]
+    for block in range(start, stop):
         top = block * BLOCK
         bottom = min(m, top + BLOCK)
         for left in range(0, bottom, BLOCK):
@@ -42,11 +53,13 @@ def combine_packed(values: Array, active: Index, weights: Array, out: Array) -> 
                     out[j, i] = out[i, j]
 
 
-@njit(cache=True, parallel=True, fastmath=FAST)
-def weigh_packed(values: Array, rows: Index, pairs: Array, out: Array) -> None:  # pragma: no cover - compiled
+@compiled(*(f"(i8,i8,{stack},{INTEGERS},{MATRIX},{VECTOR})" for stack in _STACKS), fastmath=EXACT_FAST)
+def weigh_packed(
+    start: int, stop: int, values: Array, rows: Index, pairs: Array, out: Array
+) -> None:  # pragma: no cover - compiled
     """``out[k] = sum_ij pairs[i, j] K_k[rows[i], rows[j]]`` for symmetric `pairs` and ascending `rows`."""
     n = rows.shape[0]
-    for k in prange(values.shape[0]):
+    for k in range(start, stop):
         matrix = values[k]
         total = 0.0
         for i in range(n):
@@ -58,11 +71,13 @@ def weigh_packed(values: Array, rows: Index, pairs: Array, out: Array) -> None: 
         out[k] = total
 
 
-@njit(cache=True, parallel=True, fastmath=FAST)
-def apply_packed(values: Array, rows: Index, w: Array, out: Array) -> None:  # pragma: no cover - compiled
+@compiled(*(f"(i8,i8,{stack},{INTEGERS},{VECTOR},{MATRIX})" for stack in _STACKS), fastmath=EXACT_FAST)
+def apply_packed(
+    start: int, stop: int, values: Array, rows: Index, w: Array, out: Array
+) -> None:  # pragma: no cover - compiled
     """``out[k, i] = sum_j K_k[rows[i], rows[j]] w[j]`` for ascending `rows`."""
     n = rows.shape[0]
-    for k in prange(values.shape[0]):
+    for k in range(start, stop):
         matrix = values[k]
         image = np.zeros(n)
         for i in range(n):
@@ -77,7 +92,7 @@ def apply_packed(values: Array, rows: Index, w: Array, out: Array) -> None:  # p
             out[k, i] = image[i]
 
 
-@njit(cache=True)
+@compiled(*(f"({MATRIX},f8,{out})" for out in (VECTOR, VECTOR32)))
 def pack_symmetric(K: Array, scale: float, out: Array) -> None:  # pragma: no cover - compiled
     """Write ``scale (K + K') / 2`` in packed form."""
     position = 0

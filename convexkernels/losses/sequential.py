@@ -12,8 +12,9 @@ changes there.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from convexkernels.compiled import EXACT_FAST, MATRIX, MATRIX32, VECTOR, compiled
 
 __all__ = ["ascend_free", "ascend_pairs", "box_dual_gap"]
 
@@ -24,9 +25,10 @@ FAST = {"contract", "reassoc", "nsz", "nnan", "arcp"}
 BLOCKED = 1e150
 # Stands for the diagonal of a row that is 0; products of two of it are not 0.
 SMALLEST = 1e-150
+_MACHINES = tuple(f"({K},{','.join([VECTOR] * 7)},f8,i8)" for K in (MATRIX, MATRIX32))
 
 
-@njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(f"({','.join([VECTOR] * 6)},f8)", fastmath=EXACT_FAST)
 def box_dual_gap(
     lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, b: float
 ) -> tuple[float, float]:  # pragma: no cover - compiled
@@ -42,7 +44,7 @@ def box_dual_gap(
     return 0.5 * quadratic + loss, dual - 0.5 * quadratic
 
 
-@njit(cache=True)
+@compiled()
 def _set_slopes(
     k: int, w: Array, eps: Array, lo: Array, hi: Array, up: Array, down: Array
 ) -> None:  # pragma: no cover - compiled
@@ -52,7 +54,7 @@ def _set_slopes(
 
 
 # The passes below have no branches, so that they become vector code; indices are found by a second scan.
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _extremes(g: Array, up: Array, down: Array) -> tuple[float, float]:  # pragma: no cover - compiled
     top, bottom = -BLOCKED, BLOCKED
     for k in range(g.shape[0]):
@@ -61,13 +63,13 @@ def _extremes(g: Array, up: Array, down: Array) -> tuple[float, float]:  # pragm
     return top, bottom
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _subtract(g: Array, s: float, row: Array, t: float, other: Array) -> None:  # pragma: no cover - compiled
     for k in range(g.shape[0]):
         g[k] -= s * row[k] + t * other[k]
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _pair_gains(
     top: float, own: float, g: Array, down: Array, diagonal: Array, row: Array, gains: Array
 ) -> float:  # pragma: no cover - compiled
@@ -81,7 +83,7 @@ def _pair_gains(
     return best
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _single_gains(
     g: Array, up: Array, down: Array, diagonal: Array, gains: Array
 ) -> float:  # pragma: no cover - compiled
@@ -94,7 +96,7 @@ def _single_gains(
     return best
 
 
-@njit(cache=True, fastmath=FAST)
+@compiled(fastmath=FAST)
 def _joint_gains(
     slope_i: float, own: float, g: Array, up: Array, down: Array, diagonal: Array, row: Array, gains: Array
 ) -> float:  # pragma: no cover - compiled
@@ -110,7 +112,7 @@ def _joint_gains(
     return best
 
 
-@njit(cache=True)
+@compiled()
 def _find(values: Array, value: float) -> int:  # pragma: no cover - compiled
     for k in range(values.shape[0]):
         if values[k] == value:
@@ -118,7 +120,7 @@ def _find(values: Array, value: float) -> int:  # pragma: no cover - compiled
     return int(np.argmax(values))
 
 
-@njit(cache=True)
+@compiled()
 def _find_sum(g: Array, shift: Array, value: float) -> int:  # pragma: no cover - compiled
     best, at = -np.inf, -1
     for k in range(g.shape[0]):
@@ -130,7 +132,7 @@ def _find_sum(g: Array, shift: Array, value: float) -> int:  # pragma: no cover 
     return at
 
 
-@njit(cache=True)
+@compiled(*_MACHINES)
 def ascend_pairs(
     K: Array, diagonal: Array, lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, tol: float,
     max_iter: int,
@@ -184,7 +186,7 @@ def ascend_pairs(
     return max_iter, gap
 
 
-@njit(cache=True)
+@compiled(*_MACHINES)
 def ascend_free(
     K: Array, diagonal: Array, lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, tol: float,
     max_iter: int,
@@ -235,7 +237,7 @@ def ascend_free(
     return max_iter, gap
 
 
-@njit(cache=True)
+@compiled()
 def _room(
     w: float, lo: float, hi: float, eps: float, direction: float
 ) -> tuple[float, float]:  # pragma: no cover - compiled
@@ -251,7 +253,7 @@ def _room(
     return low, high
 
 
-@njit(cache=True)
+@compiled()
 def _move(
     w: Array, i: int, step: float, low: float, high: float, lo: float, hi: float
 ) -> None:  # pragma: no cover - compiled

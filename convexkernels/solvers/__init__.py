@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from copy import copy
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import numpy as np
 from convexkernels.clock import Clock
 from convexkernels.driver import OuterSolver, run
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.progress import as_progress
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_whole_number
 
@@ -65,9 +63,6 @@ def solve(
         solver = _automatic(problem) if solver == "auto" else make_solver(solver)
     if not isinstance(solver, OuterSolver):
         raise InvalidInputError(f"solver must be a name, a Program or a solver object, got {solver!r}.")
-    progress = as_progress(progress)
-    if _compiles_first():
-        progress.note("compiling numerical code: first use of this installation, about 15 seconds; cached afterwards")
     with threads_for(problem.m):
         return run(problem, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
 
@@ -126,13 +121,6 @@ def _automatic_search(problem: Any, settings: dict[str, Any]) -> OuterSolver:
     if drawn.accepts(problem) is None and problem.m > drawn.rows(problem.m):
         return drawn
     return make_solver("quasi-newton", SEARCHES, **settings)
-
-
-def _compiles_first() -> bool:
-    """Whether no compiled code of the machines is on disk yet."""
-    from convexkernels.losses.sequential import ascend_pairs
-
-    return not any(Path(str(ascend_pairs.stats.cache_path)).glob("sequential.ascend_pairs*.nbc"))
 
 
 def _automatic(problem: Any) -> OuterSolver:

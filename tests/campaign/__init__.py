@@ -1,1 +1,1 @@
-"""Random and hostile problems against every solver and extended precision: ``python -m tests.campaign --problems N``."""
+"""Random and hostile problems for every solver, and extended precision: ``python -m tests.campaign --problems N``."""

@@ -51,7 +51,7 @@ def evaluate(code):
     return eval(code, {"np": np, "ck": ck, "Cells": Cells})
 
 
-def Cells(*arguments, **named):  # noqa: N802
+def Cells(*arguments, **named):
     from convexkernels.cells.options import Cells as Options
 
     return Options(*arguments, **named)

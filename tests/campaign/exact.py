@@ -89,7 +89,7 @@ class ExactAll:
 
 
 class ExactMoments:
-    """Kernels ``sum_ij P_ij k_ij`` with P >= 0 of bounded trace: polynomials, and tessellated ones by their integrals."""
+    """Kernels ``sum_ij P_ij k_ij`` with P >= 0 of bounded trace: polynomial, and tessellated by integrals."""
 
     def __init__(self, family, X, m):
         self.trace = LONG(family.trace)

@@ -112,10 +112,10 @@ def judge_problem(case, verdict):
 
 def stated(case, verdict):
     """The problem, or None where it was refused."""
-    problem = None
+    stated = []
     with watched(verdict, "statement", MAX_TIME), alarm(FORCE, Overdue()):
-        problem = case.problem()
-    return problem
+        stated.append(case.problem())
+    return stated[0] if stated else None
 
 
 def measure(case, problem, found, verdict):

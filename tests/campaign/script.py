@@ -1,7 +1,5 @@
 """A failing case as a script that needs the library alone."""
 
-import numpy as np
-
 PROBLEM = '''"""{title}
 
 {faults}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
+
+from convexkernels.compiled import EXACT_FAST, VECTOR, VECTOR32, compiled
+from convexkernels.threads import in_parts
 
 __all__ = ["Adam"]
 
+# Entries that are worth a part of their own.
 BLOCK = 8192
 
 
@@ -54,7 +57,8 @@ class Adam:
             parts = [rate, correction, self.decay, self.decay_of_squares, self.tiny, 1.0]
             numbers = np.array(parts, dtype=block.dtype)
             gradient = np.ascontiguousarray(gradient).reshape(-1)
-            _fused(block.reshape(-1), self.mean.reshape(-1), self.square.reshape(-1), gradient, numbers)
+            flat = (block.reshape(-1), self.mean.reshape(-1), self.square.reshape(-1), gradient, numbers)
+            in_parts(_fused, block.size, *flat, least=BLOCK)
             return 0.0
         self.mean *= self.decay
         self.mean += (1.0 - self.decay) * gradient
@@ -67,16 +71,20 @@ class Adam:
         return float(rate / divisor) if self.common else 0.0
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(*(f"(i8,i8,{','.join([v] * 5)})" for v in (VECTOR, VECTOR32)), fastmath=EXACT_FAST)
 def _fused(
-    block: NDArray[Any], mean: NDArray[Any], square: NDArray[Any], gradient: NDArray[Any], numbers: NDArray[Any]
+    first: int,
+    last: int,
+    block: NDArray[Any],
+    mean: NDArray[Any],
+    square: NDArray[Any],
+    gradient: NDArray[Any],
+    numbers: NDArray[Any],
 ) -> None:  # pragma: no cover - compiled
-    n = block.shape[0]
     rate, correction, decay, decay_of_squares, tiny, one = numbers
     new, new_of_squares = one - decay, one - decay_of_squares
-    for part in prange((n + BLOCK - 1) // BLOCK):
-        for i in range(part * BLOCK, min(n, (part + 1) * BLOCK)):
-            g = gradient[i]
-            mean[i] = decay * mean[i] + new * g
-            square[i] = decay_of_squares * square[i] + new_of_squares * g * g
-            block[i] -= rate * mean[i] / (np.sqrt(square[i] * correction) + tiny)
+    for i in range(first, last):
+        g = gradient[i]
+        mean[i] = decay * mean[i] + new * g
+        square[i] = decay_of_squares * square[i] + new_of_squares * g * g
+        block[i] -= rate * mean[i] / (np.sqrt(square[i] * correction) + tiny)
