@@ -5,43 +5,55 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
+import sys
+import unicodedata
+import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["load_table"]
+__all__ = ["load_features", "load_table"]
 
 # How files say "not known"; compared without blanks and in lower case.
 MISSING = frozenset({"", "?", "-", "na", "n/a", "nan", "null", "none"})
 DELIMITERS = ",;\t"
 GZIP_MAGIC = b"\x1f\x8b"
+# Rows that are turned into columns at a time.
+BLOCK = 4096
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?$|\d{1,2}[./]\d{1,2}[./]\d{2,4}([ T].*)?$")
+DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
 
 def load_table(
-    path: str | os.PathLike[str], target: str, *, drop: Sequence[str] = ()
-) -> tuple[Array, NDArray[Any], list[str]]:
+    path: str | os.PathLike[str], target: str, *, drop: Sequence[str] = (), category: Sequence[str] = ()
+) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
     """Read a CSV file with a header line into features and a target.
 
     Parameters
     ----------
     path : path-like
-        A text file in UTF-8, or one compressed by gzip. Values are separated by commas,
-        semicolons or tabs, whichever the header uses.
+        A text file in UTF-8 or Latin-1, or one compressed by gzip. Values are separated by commas, semicolons or
+        tabs, whichever the header uses; where it is not the comma, numbers may have decimal commas.
     target : str
         Name of the column to predict. Its values may be text.
     drop : sequence of str
         Columns that are neither features nor the target.
+    category : sequence of str
+        Columns of numbers that are names of groups.
 
     Returns
     -------
-    X : ndarray of shape (rows, features), float64
+    X : ndarray of shape (rows, features)
+        float64 with NaN for missing values; object where columns hold text, with text and None in these columns.
     y : ndarray of shape (rows,)
         Integers or floats where every value is one, else text.
     feature_names : list of str
@@ -49,79 +61,149 @@ def load_table(
     Raises
     ------
     InvalidInputError
-        When there is no such file or it is not a table with a header; when `target` or `drop`
-        names no column; when a feature column holds text (named, with the remedy); when a value
-        is missing or infinite (named by row and column). Rows count from 1 below the header.
+        When there is no such file or it is not a table with a header; when `target`, `drop` or `category` names no
+        column; when a column holds dates, or text among numbers (named, with the remedy); when a value is infinite or
+        one of the target is missing (named by row and column). Rows count from 1 below the header.
     """
     path = Path(path)
+
+    def wanted(header: list[str]) -> list[str]:
+        return [target, *_feature_names(path, header, {"target": [target], "drop": drop, "category": category})]
+
+    labels, *features = _read(path, wanted, {target, *category})
+    y = _as_target(path, target, list(labels.texts.values()))
+    return _joined(path, features), y, [column.name for column in features]
+
+
+def load_features(
+    path: str | os.PathLike[str], names: Sequence[str], *, category: Sequence[str] = ()
+) -> tuple[NDArray[Any], list[str]]:
+    """Read the columns of these names, in this order, for a model that was fitted on them.
+
+    Parameters
+    ----------
+    path : path-like
+        A file as :func:`load_table` reads it.
+    names : sequence of str
+    category : sequence of str
+        Those of `names` that hold text, or numbers that are names of groups.
+
+    Returns
+    -------
+    X : ndarray of shape (rows, len(names))
+        As :func:`load_table` returns it.
+    others : list of str
+        Further columns of the file.
+
+    Raises
+    ------
+    InvalidInputError
+        When a column is not there, or holds text where the model expects numbers.
+    """
+    path, others = Path(path), list[str]()
+
+    def wanted(header: list[str]) -> list[str]:
+        missing = [name for name in names if name not in header]
+        if missing:
+            raise InvalidInputError(
+                f"{path} has no column {', '.join(map(repr, missing))}, which the model was fitted on; "
+                f"its columns are {', '.join(map(repr, header))}."
+            )
+        others.extend(name for name in header if name not in names)
+        return list(names)
+
+    return _joined(path, _read(path, wanted, set(category))), others
+
+
+def _read(path: Path, wanted: Callable[[list[str]], list[str]], keep_text: Collection[str]) -> list[_Column]:
+    """The columns of a file that `wanted` names, given the names in its header."""
     with _open_text(path) as lines:
         rows = _rows(path, lines)
         header = _checked_header(path, next(rows, (0, []))[1])
-        target_at, features_at = _select_columns(path, header, target, drop)
-        reading = _Reading([header[j] for j in features_at])
-        labels: list[str] = []
-        for line, row in rows:
-            if len(row) != len(header):
-                raise InvalidInputError(
-                    f"{path} has {len(row)} values in line {line}, but the header names {len(header)} columns."
-                )
-            labels.append(row[target_at].strip())
-            reading.add(line, [row[j] for j in features_at])
-    if not labels:
+        columns = [_Column(name, name in keep_text) for name in wanted(header)]
+        places = [header.index(column.name) for column in columns]
+        while block := list(islice(rows, BLOCK)):
+            for line, row in block:
+                if len(row) != len(header):
+                    raise InvalidInputError(
+                        f"{path} has {len(row)} values in line {line}, but the header names {len(header)} columns."
+                    )
+            for j, column in zip(places, columns, strict=True):
+                column.add([row[j].strip() for _, row in block], [line for line, _ in block])
+    if not columns[0].lines:
         raise InvalidInputError(f"{path} has a header but no rows; at least one row is needed.")
-    return reading.table(path), _as_target(path, target, labels), reading.names
+    return columns
 
 
-class _Reading:
-    """Feature values read so far: numbers, NaN where there is none, and what stood there."""
+def _joined(path: Path, columns: list[_Column]) -> NDArray[Any]:
+    values = [column.values(path) for column in columns]
+    X = np.empty((len(values[0]), len(values)), dtype=np.result_type(*values))
+    for j, column in enumerate(values):
+        X[:, j] = column
+    return X
 
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
+
+class _Column:
+    """The values of a column: numbers, and by its row what is neither a number nor missing (or all of it)."""
+
+    def __init__(self, name: str, keeps_text: bool) -> None:
+        self.name = name
+        self.keeps_text = keeps_text
         self.numbers = array("d")
         self.lines = array("q")
-        self.text: dict[str, list[str]] = {}
+        self.texts: dict[int, str] = {}
 
-    def add(self, line: int, cells: list[str]) -> None:
-        self.lines.append(line)
-        try:
-            # float() reads 1_000 as a number; in a file that is text.
-            self.numbers.extend([float(c) if "_" not in c else float("x") for c in cells])
-        except ValueError:
-            self.numbers.extend([self._number(name, c.strip()) for name, c in zip(self.names, cells, strict=True)])
+    def add(self, cells: list[str], lines: list[int]) -> None:
+        self.lines.extend(lines)
+        numbers = [_number(cell) for cell in cells]
+        start = len(self.numbers)
+        self.numbers.extend(numbers)
+        for i, (cell, number) in enumerate(zip(cells, numbers, strict=True), start):
+            if self.keeps_text or (number != number and cell.lower() not in MISSING):
+                self.texts[i] = sys.intern(cell)
 
-    def _number(self, name: str, cell: str) -> float:
-        try:
-            if "_" not in cell:
-                return float(cell)
-        except ValueError:
-            pass
-        if cell.lower() not in MISSING:
-            examples = self.text.setdefault(name, [])
-            if cell not in examples and len(examples) < 3:
-                examples.append(cell)
+    def values(self, path: Path) -> NDArray[Any]:
+        """Numbers with NaN where they are missing, or text with None."""
+        numbers = np.array(self.numbers, dtype=np.float64)
+        if self.texts:
+            if not self.keeps_text:
+                self._refuse_what_is_no_category(path, int((~np.isnan(numbers)).sum()))
+            values = np.full(len(numbers), None, dtype=object)
+            for i, text in self.texts.items():
+                values[i] = None if text.lower() in MISSING else text
+            return values
+        infinite = np.flatnonzero(np.isinf(numbers))
+        if infinite.size:
+            row = int(infinite[0])
+            more = f", and {len(infinite) - 1} more like it" if len(infinite) > 1 else ""
+            raise InvalidInputError(
+                f"{path} has an infinite value in row {row + 1} (line {self.lines[row]}), column {self.name!r}{more}. "
+                f"Replace such values, leave them empty, or drop the column."
+            )
+        return numbers
+
+    def _refuse_what_is_no_category(self, path: Path, n_numbers: int) -> None:
+        texts = list(self.texts.values())
+        if n_numbers:
+            raise InvalidInputError(
+                f"{path} has text among the numbers of column {self.name!r}, for example {texts[0]!r} "
+                f"({len(texts)} of {n_numbers + len(texts)} values). Correct it, leave such cells empty, or say that "
+                f"the column is a category: category=[{self.name!r}] (on the command line: --category {self.name!r})."
+            )
+        if all(DATE.match(text) for text in texts[:100]):
+            raise InvalidInputError(
+                f"{path} has dates in column {self.name!r}, for example {texts[0]!r}; turn them into numbers (days "
+                f"since a day, or year, month and weekday in columns of their own), or drop the column."
+            )
+
+
+def _number(cell: str) -> float:
+    """The number that a cell holds; NaN for anything else."""
+    try:
+        # float() reads 1_000 as a number; in a file that is text.
+        return float(cell) if "_" not in cell else float("nan")
+    except ValueError:
         return float("nan")
-
-    def table(self, path: Path) -> Array:
-        if self.text:
-            found = "; ".join(f"{name!r} (for example {', '.join(map(repr, v))})" for name, v in self.text.items())
-            raise InvalidInputError(
-                f"{path} has text in the feature column{'s' if len(self.text) > 1 else ''} {found}. Encode "
-                "categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder, or leave "
-                f"such columns out: drop={list(self.text)} (on the command line: "
-                f"{' '.join(f'--drop {name!r}' for name in self.text)})."
-            )
-        X = np.array(self.numbers, dtype=np.float64).reshape(len(self.lines), len(self.names))
-        bad = np.argwhere(~np.isfinite(X))
-        if bad.size:
-            row, column = bad[0]
-            kind = "missing" if np.isnan(X[row, column]) else "infinite"
-            more = f", and {len(bad) - 1} more like it" if len(bad) > 1 else ""
-            raise InvalidInputError(
-                f"{path} has a {kind} value in row {row + 1} (line {self.lines[row]}), column "
-                f"{self.names[column]!r}{more}. Fill such values in (for example with "
-                "sklearn.impute.SimpleImputer), remove those rows, or drop the column."
-            )
-        return X
 
 
 def _open_text(path: Path) -> TextIO:
@@ -131,24 +213,40 @@ def _open_text(path: Path) -> TextIO:
         raise InvalidInputError(f"{str(path)!r} is not a file; pass a CSV file with a header line.")
     with path.open("rb") as start:
         compressed = start.read(2) == GZIP_MAGIC
-    if compressed:
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+    opened = partial(gzip.open, path) if compressed else path.open
+    return cast(TextIO, opened(mode="rt", encoding=_encoding(opened), newline=""))
+
+
+def _encoding(opened: Any) -> str:
+    """UTF-8 where all bytes are, else Latin-1, in which old spreadsheets write."""
+    try:
+        with opened(mode="rt", encoding="utf-8") as text:
+            while text.read(1 << 20):
+                pass
+    except UnicodeDecodeError:
+        return "latin-1"
+    except (EOFError, OSError, zlib.error):
+        pass  # reported where the table is read
+    return "utf-8-sig"
 
 
 def _rows(path: Path, lines: TextIO) -> Iterator[tuple[int, list[str]]]:
     """Non-blank rows with their line numbers; the first one decides the delimiter."""
     try:
         header = lines.readline()
+        if any(unicodedata.category(character) == "Cc" and character not in "\t\r\n" for character in header):
+            raise InvalidInputError(f"{path} cannot be read as a table: it is no text; it must be a CSV file.")
         delimiter = max(DELIMITERS, key=header.count)
         yield 1, next(csv.reader([header], delimiter=delimiter), [])
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         for row in reader:
             if any(cell.strip() for cell in row):
+                if delimiter != ",":
+                    row = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in row]
                 yield reader.line_num + 1, row
     except (UnicodeDecodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
         raise InvalidInputError(
-            f"{path} cannot be read as a table ({error}); it must be a CSV file in UTF-8, plain or gzip."
+            f"{path} cannot be read as a table ({error}); it must be a CSV file in UTF-8 or Latin-1, plain or gzip."
         ) from error
 
 
@@ -166,19 +264,21 @@ def _checked_header(path: Path, header: list[str]) -> list[str]:
     return names
 
 
-def _select_columns(path: Path, header: list[str], target: str, drop: Sequence[str]) -> tuple[int, list[int]]:
-    drop = [drop] if isinstance(drop, str) else list(drop)
-    for role, name in [("target", target), *(("drop", name) for name in drop)]:
-        if name not in header:
-            raise InvalidInputError(
-                f"{role} {name!r} is not a column of {path}; its columns are {', '.join(map(repr, header))}."
-            )
+def _feature_names(path: Path, header: list[str], named: Mapping[str, Sequence[str]]) -> list[str]:
+    """The features, when all named columns exist and none has two roles."""
+    for role, names in named.items():
+        for name in [names] if isinstance(names, str) else names:
+            if name not in header:
+                raise InvalidInputError(
+                    f"{role} {name!r} is not a column of {path}; its columns are {', '.join(map(repr, header))}."
+                )
+    (target,), drop = named["target"], named["drop"]
     if target in drop:
         raise InvalidInputError(f"{target!r} is both the target and dropped; it cannot be both.")
-    features_at = [j for j, name in enumerate(header) if name != target and name not in drop]
-    if not features_at:
+    features = [name for name in header if name != target and name not in drop]
+    if not features:
         raise InvalidInputError(f"{path} has no feature left beside the target {target!r}; at least one is needed.")
-    return header.index(target), features_at
+    return features
 
 
 def _as_target(path: Path, name: str, labels: list[str]) -> NDArray[Any]:

@@ -6,13 +6,16 @@ import warnings
 from math import comb
 
 import numpy as np
+import pandas
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import make_moons
 from sklearn.dummy import DummyClassifier
 from sklearn.svm import SVC
 
 import convexkernels as ck
 
+NAMES = np.arange(60)[:, None].astype(str).astype(object) + "th"
 X, Y = make_moons(60, noise=0.2, random_state=0)
 
 
@@ -30,10 +33,11 @@ def changed(value, row=3, column=1):
 # --- refused ----------------------------------------------------------------------------------
 
 TABLES = {
-    "nan": (changed(np.nan), Y, ("X", "row 3, column 1", "nan", "impute or drop")),
     "inf": (changed(np.inf), Y, ("X", "row 3, column 1", "inf")),
     "overflow": (changed(1e300), Y, ("X", "1e+300", "rescale")),
-    "text": (np.array([["1.0", "red"]] * 60), Y, ("column 1", "red", "OneHotEncoder")),
+    "text among numbers": (np.array([["1.0"], ["red"]] * 30), Y, ("'x0'", "'red' among numbers", "pandas category")),
+    "names of rows": (NAMES, Y, ("'x0'", "60 different texts", "Leave the column out")),
+    "sparse": (csr_array(X), Y, ("sparse", "toarray()")),
     "one dimension": (X[:, 0], Y, ("Expected 2D array", "reshape")),
     "no rows": (X[:0], Y[:0], ("0 sample(s)",)),
     "no columns": (X[:, :0], Y, ("0 feature(s)",)),
@@ -55,11 +59,13 @@ def test_estimator_refuses_tables(name):
         ck.TessellatedSVC().fit(table, labels)
 
 
-def test_estimator_names_the_text_column_of_a_frame():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0], "color": ["red", "blue", "red"]})
-    with refused(ck.InvalidInputError, "'color'", "red", "encode"):
-        ck.TessellatedSVC().fit(frame, [0, 1, 0])
+def test_estimator_refuses_dates_and_columns_that_changed_their_kind():
+    frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0, 2.5], "color": ["red", "blue", "red", "blue"]})
+    with refused(ck.InvalidInputError, "'color'", "dates or times", "days since"):
+        ck.TessellatedSVC().fit(frame.assign(color=pandas.Timestamp("2020-01-01")), [0, 1, 0, 1])
+    model = ck.TessellatedSVC(tol=1e-2).fit(frame, [0, 1, 0, 1])
+    with refused(ck.InvalidInputError, "'size'", "held numbers when", "'large'"):
+        model.predict(frame.assign(size="large"))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])

@@ -81,7 +81,8 @@ class KernelEstimator(BaseEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers of magnitude at most 1e150.
+            Numbers of magnitude at most 1e150, columns of text or of a data frame's categories. NaN, None and NA are
+            missing values.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             For classifiers labels of two classes or more, numbers or text. For regressors numbers; the functions of
             several outputs share one kernel.
@@ -127,6 +128,11 @@ class KernelEstimator(BaseEstimator, ABC):
     def _values(self, X: Any) -> Array:
         """Values of the learned functions at new points, shape (n_samples,) or (n_samples, n_outputs)."""
         return np.asarray(self.solution_.decision_function(self._points(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the targets of new points.

@@ -103,11 +103,13 @@ _SHARED = {
     # convex kernel learning
     "learned": """
 kernel_ : Kernel
-    The learned kernel on features as they were passed to `fit`, scaling and normalization included: a valid
-    ``kernel=`` of :class:`sklearn.svm.SVC`.
+    The learned kernel on features as they were passed to `fit` (on ``columns_.encoded(X)`` where there are categories
+    or missing values), scaling and normalization included: a valid ``kernel=`` of :class:`sklearn.svm.SVC`.
 solution_ : Solution
     With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
     rows, sorted, with equal rows merged.
+columns_ : Columns or None
+    How categories and missing values became numbers; None where the table held numbers only.
 scaling_ : Scaling
     How features are scaled.
 targets_ : Targets
@@ -156,6 +158,8 @@ architecture_ : object
 feature_relevance_ : ndarray of shape (n_features,)
     How much the kernel answers to each feature, sums to 1: ``sum_i |d mean k / d log w_ij|`` over the first-layer
     weights w_ij of feature j, the mean over pairs of rows learned from. 0 for constant features.
+columns_ : Columns or None
+    How categories and missing values became numbers; None where the table held numbers only.
 scaling_ : Scaling
     How features are scaled.
 targets_ : Targets
@@ -190,6 +194,8 @@ kernel_ : Concatenated
 solution_ : Solution
     With the stationarity certificate; the problem is not convex, so nothing says that no better answer exists. Its
     ``function`` has the coefficients of the outermost layer.
+columns_ : Columns or None
+    How categories and missing values became numbers; None where the table held numbers only.
 scaling_ : Scaling
     Features stay as they are.
 targets_ : Targets
@@ -215,6 +221,8 @@ kernel_ : Kernel
 solution_ : Solution
     Its certificate is the worst one of all cells, each at the lam and width selected for it; it is UNPROVEN where an
     `estimator` learns in the cells. ``theta`` has a row (lam, width) for every cell.
+columns_ : Columns or None
+    How categories and missing values became numbers; None where the table held numbers only.
 scaling_ : Scaling
     How features are scaled.
 targets_ : Targets

@@ -76,14 +76,17 @@ class _CandidateEstimator(ConvexEstimator):
         wanted = [columns] if isinstance(columns, str) else columns
         if not isinstance(wanted, list | tuple | np.ndarray) or not any(isinstance(c, str) for c in wanted):
             return entry
-        known = list(getattr(self, "feature_names_in_", []))
-        missing = [c for c in wanted if c not in known]
+        named = hasattr(self, "feature_names_in_")
+        places = {name: [j] for j, name in enumerate(self.feature_names_in_)} if named else {}
+        if self.columns_ is not None:
+            places = self.columns_.places
+        missing = [c for c in wanted if c not in places]
         if missing:
             raise InvalidInputError(
                 f"kernel {name!r} asks for the column {missing[0]!r}, but the table has "
-                + (f"the columns {known}." if known else "no column names; pass a DataFrame, or use indices.")
+                + (f"the columns {list(places)}." if places else "no column names; pass a DataFrame, or use indices.")
             )
-        return name, kernel, [known.index(c) for c in wanted]
+        return name, kernel, [j for c in wanted for j in places[c]]
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         super()._finish(rows, table)

@@ -100,6 +100,8 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
     n_features_in_ : int
     targets_ : Targets
         How targets are encoded; those of a regressor are learned as ``(y - center) / spread``.
+    columns_ : Columns or None
+        How categories and missing values became numbers; None where the table held numbers only.
     scaling_ : Scaling
         None: features are taken as they are.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
+from convexkernels.estimators.columns import Columns, refuse_sparse
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points
@@ -76,30 +77,42 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     InvalidInputError
         The message names the argument, the value found and the remedy.
     """
+    refuse_sparse(X)
     try:
-        points, target = validate_data(
-            estimator,
-            X,
+        validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
+        weights = checked_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
+        estimator.columns_ = Columns.of(X, np.flatnonzero(weights))
+        points, target = check_X_y(
+            X if estimator.columns_ is None else estimator.columns_.encoded(X),
             y,
             dtype=np.float64,
             ensure_all_finite=False,
             ensure_min_samples=2,
             multi_output=multi_output,
             y_numeric=is_regressor(estimator),
+            estimator=estimator,
         )
     except ValueError as error:
+        if isinstance(error, InvalidInputError):
+            raise
         raise InvalidInputError(_explained(error, X, y)) from error
     points = check_points(points)
-    weights = checked_weights(sample_weight, len(points))
     rows = np.flatnonzero(weights)
     return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
 
 def read_points(estimator: Any, X: Any) -> Array:
-    """Validated points with the columns that the estimator was fitted on."""
+    """Validated points with the columns that the estimator was fitted on, as numbers."""
+    columns = getattr(estimator, "columns_", None)
     try:
-        points = validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        if columns is None:
+            points = validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+        else:
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+            points = columns.encoded(X)
     except ValueError as error:
+        if isinstance(error, InvalidInputError):
+            raise
         raise InvalidInputError(_explained(error, X)) from error
     return check_points(points)
 

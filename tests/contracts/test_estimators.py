@@ -10,6 +10,7 @@ from dataclasses import astuple
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -264,13 +265,13 @@ def data_frames_are_tables_with_names(estimator, kind, monkeypatch):
 def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
     X, y = table(kind)
     gap = X.copy()
-    gap[3, 1] = np.nan
+    gap[3, 1] = np.inf
     words = X.astype(object)
     words[2, 0] = "red"
     for said, arguments in [
         ("minimum of 2 is required", (X[:1], y[:1])),
         (r"X has a missing or infinite value at row 3, column 1", (gap, y)),
-        ("X must hold numbers only, but column 0 does not", (words, y)),
+        ("column 'x0' does not: it holds 'red' among numbers", (words, y)),
         ("y has 3 entries, but X has 40 rows", (X, y[:3])),
         (r"sample_weight has shape \(3,\)", (X, y, np.ones(3))),
         ("sample_weight must be finite and >= 0, got -1.0 at row 1", (X, y, np.where(np.arange(M) == 1, -1.0, 1.0))),
@@ -278,8 +279,27 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
             clone(estimator).fit(*arguments)
+    gap[3, 1] = np.nan
     with pytest.raises(ck.InvalidInputError, match="missing or infinite"):
         quietly(clone(estimator), X, y).predict(gap)
+    with pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(40, 2\); .* X.toarray\(\)"):
+        clone(estimator).fit(csr_array(X), y)
+
+
+def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    gone = np.arange(M) % 9 == 0
+    sides = np.where(X[:, 0] > 0, "right", "left")
+    frame = pd.DataFrame({"a": np.where(gone, np.nan, X[:, 0]), "side": sides, "b": X[:, 1]})
+    model = quietly(clone(estimator), frame, y)
+    assert model.columns_.encoded_names == ["a", "a is missing", "side=left", "side=right", "b"]
+    by_hand = np.column_stack(
+        [np.where(gone, np.median(X[~gone, 0]), X[:, 0]), gone, X[:, 0] <= 0, X[:, 0] > 0, X[:, 1]]
+    )
+    np.testing.assert_allclose(values(model, frame), values(quietly(clone(estimator), by_hand, y), by_hand), rtol=1e-6)
+    np.testing.assert_array_equal(values(pickle.loads(pickle.dumps(model)), frame), values(model, frame))
+    new = pd.DataFrame({"a": [0.3, None], "side": ["middle", None], "b": [3.0, 4.0]})
+    assert np.isfinite(values(model, new)).all()
 
 
 def a_constant_target_is_answered_or_refused(estimator, kind, monkeypatch):
@@ -320,6 +340,7 @@ CONTRACTS = {
     stored_models_predict_the_same: BOTH,
     data_frames_are_tables_with_names: BOTH,
     bad_tables_are_refused_by_name: BOTH,
+    categories_and_missing_values_are_learned_from: BOTH,
     a_constant_target_is_answered_or_refused: BOTH,
     equal_rows_are_learned_from: BOTH,
 }

@@ -1,0 +1,204 @@
+"""Columns as people have them: categories become one indicator each, missing numbers an indicator beside the median."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from convexkernels.exceptions import InvalidInputError
+
+__all__ = ["Columns"]
+
+Array = NDArray[np.float64]
+# More categories than this are names of rows, not groups of them.
+MOST_CATEGORIES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What the columns of a training table hold, and how they become numbers.
+
+    A column of categories becomes one column of 0 and 1 for each category that was seen; a missing value is a
+    category of its own where training rows miss one, and a category that was never seen is none of them. In a column of
+    numbers a missing value becomes the median, and a column of 0 and 1 that says where values are missing follows when
+    training rows miss some. The learned kernel weighs these columns like any other.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns as they were passed.
+    categories : list
+        For each column its categories in ascending order, or None where it holds numbers.
+    fill : ndarray of shape (n_columns,)
+        What a missing number becomes.
+    marked : ndarray of bool, shape (n_columns,)
+        Where a column follows that marks missing values.
+    """
+
+    names: list[str]
+    categories: list[list[Any] | None]
+    fill: Array
+    marked: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: Any, rows: NDArray[np.intp]) -> Columns | None:
+        """What the columns of these rows hold; None when all of them are numbers and none is missing.
+
+        Raises
+        ------
+        InvalidInputError
+            For dates, text that names rows, text among numbers and sparse matrices; the message names the column
+            and the remedy.
+        """
+        refuse_sparse(X)
+        if not _may_need_encoding(X):
+            return None
+        names, categories, fill, marked = [], [], [], []
+        for name, column in _columns(X):
+            values, missing = (part[rows] for part in _read(name, column))
+            names.append(name)
+            categories.append(_categories(name, values[~missing]) if values.dtype == object else None)
+            numbers = values[~missing] if values.dtype != object else np.zeros(0)
+            # Values count once, so that repeating a row and giving it weight are the same.
+            fill.append(float(np.median(np.unique(numbers))) if numbers.size else 0.0)
+            marked.append(bool(missing.any()))
+        if not any(marked) and not any(kind is not None for kind in categories):
+            return None
+        return cls(names, categories, np.array(fill), np.array(marked))
+
+    def encoded(self, X: Any) -> Array:
+        """The table as numbers.
+
+        Parameters
+        ----------
+        X : table of shape (m, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (m, n_encoded)
+        """
+        refuse_sparse(X)
+        blocks: list[Array] = []
+        for j, (name, column) in enumerate(_columns(X)):
+            values, missing = _read(name, column)
+            kind = self.categories[j]
+            if kind is not None:
+                blocks.extend(np.array([v == one for v in values], dtype=np.float64) for one in kind)
+            elif values.dtype == object:
+                raise InvalidInputError(
+                    f"Column {name!r} held numbers when the estimator was fitted, but now it holds "
+                    f"{values[~missing][0]!r}; pass the same columns."
+                )
+            else:
+                blocks.append(np.where(missing, self.fill[j], values))
+            if self.marked[j]:
+                blocks.append(missing.astype(np.float64))
+        return np.column_stack(blocks)
+
+    @property
+    def encoded_names(self) -> list[str]:
+        """Names of the columns of the encoded table."""
+        names = []
+        for name, kind, marked in zip(self.names, self.categories, self.marked, strict=True):
+            names += [name] if kind is None else [f"{name}={one}" for one in kind]
+            names += [f"{name} is missing"] if marked else []
+        return names
+
+    @property
+    def places(self) -> dict[str, list[int]]:
+        """Where the columns of the encoded table stand that were made of each column."""
+        ends, places = 0, {}
+        for name, kind, marked in zip(self.names, self.categories, self.marked, strict=True):
+            size = (1 if kind is None else len(kind)) + int(marked)
+            places[name] = list(range(ends, ends + size))
+            ends += size
+        return places
+
+
+def refuse_sparse(X: Any) -> None:
+    """Kernels of sparse tables are not implemented, and a dense copy may not fit: the user has to say so."""
+    if issparse(X):
+        raise InvalidInputError(
+            f"X is a sparse matrix of shape {X.shape}; sparse data is not supported. Pass X.toarray() if it fits "
+            "memory, or reduce it first, for example with sklearn.decomposition.TruncatedSVD."
+        )
+
+
+def _may_need_encoding(X: Any) -> bool:
+    """Whether a table holds something else than finite numbers; anything that is no table is left to other checks."""
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        return True
+    if not isinstance(X, np.ndarray | list) or np.ndim(X) != 2:
+        return False
+    X = np.asarray(X)
+    if X.dtype.kind == "f":
+        return bool(np.isnan(X).any())
+    if X.dtype.kind == "U":
+        return any(not _is_numeric(column) for column in X.T)
+    return X.dtype == object and all(isinstance(x, str | float | int | np.number | None) for x in X.flat)
+
+
+def _is_numeric(column: NDArray[Any]) -> bool:
+    try:
+        column.astype(np.float64)
+    except ValueError:
+        return False
+    return True
+
+
+def _columns(X: Any) -> Iterator[tuple[str, Any]]:
+    if hasattr(X, "columns"):
+        yield from ((str(name), X[name]) for name in X.columns)
+    else:
+        X = np.asarray(X)
+        yield from ((f"x{j}", X[:, j]) for j in range(X.shape[1]))
+
+
+def _read(name: str, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The values of a column, float64 or, where they are categories, object; and where they are missing."""
+    kind = str(getattr(column, "dtype", ""))
+    values = np.asarray(column)
+    if values.dtype.kind in "mM" or "date" in kind.lower():
+        raise InvalidInputError(
+            f"Column {name!r} holds dates or times ({kind}); turn them into numbers first, for example days since a "
+            "day, or into their year, month and weekday, or leave the column out."
+        )
+    if kind not in ("category", "Categorical", "Enum") and values.dtype.kind in "biuf":
+        numbers = values.astype(np.float64)
+        return numbers, np.isnan(numbers)
+    values = values.astype(object)
+    missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in values], dtype=bool)
+    if not kind.startswith(("category", "Categorical", "Enum")):
+        try:
+            numbers = np.full(len(values), np.nan)
+            numbers[~missing] = values[~missing].astype(np.float64)
+            return numbers, missing
+        except (TypeError, ValueError):
+            _refuse_mixtures(name, values[~missing])
+    values[missing] = None
+    return values, missing
+
+
+def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
+    """Text among numbers is more often a slip than a category."""
+    texts = [value for value in values if isinstance(value, str) and not _is_numeric(np.array([value]))]
+    if len(texts) < len(values):
+        raise InvalidInputError(
+            f"X must hold numbers only, or text only, in a column, but column {name!r} does not: it holds {texts[0]!r} "
+            "among numbers. Correct it, or make the column a pandas category if it is meant."
+        )
+
+
+def _categories(name: str, values: NDArray[Any]) -> list[Any]:
+    found = sorted(set(values.tolist()), key=lambda value: (str(type(value)), value))
+    if len(found) > MOST_CATEGORIES or (len(found) > 20 and len(found) == len(values)):
+        raise InvalidInputError(
+            f"Column {name!r} holds {len(found)} different texts in {len(values)} rows, for example {found[0]!r}: they "
+            "name rows instead of grouping them. Leave the column out, or group its values."
+        )
+    return found
