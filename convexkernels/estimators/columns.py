@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 
 __all__ = ["Columns"]
 
-Array = NDArray[np.float64]
+
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
 
