@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.spectral_rivals import read, score, split, stored
-from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor, warm_up
+from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor, Training, warm_up
 from models.automated_spectral import PAPER, REGRESSION, SETTINGS, lists
 
 
@@ -36,10 +36,13 @@ def measure(name, setting, parts, seed, options):
     is_long = len(X) > 10_000
     model = kind(
         setting,
-        n_features=options.features,
-        max_epochs=max(1, options.epochs // 2) if is_long else options.epochs,
-        batch_size=128 if is_long else None,
+        n_components=options.features,
         max_time=options.time_per_fit,
+        training=Training(
+            max_epochs=max(1, options.epochs // 2) if is_long else options.epochs,
+            batch_size=128 if is_long else None,
+            validation_fraction=0.0,
+        ),
         random_state=seed,
         **lists(setting, name, len(X)),
     )

@@ -87,6 +87,7 @@ _HOME = {
     "TreeSearch": "estimators",
     "TreeSelection": "estimators",
     "Schedule": "solvers.nonconvex.algorithm1",
+    "Training": "spectral",
     # partitions
     "CellSelection": "cells",
     "Cells": "cells",

@@ -45,7 +45,12 @@ class Clock:
         if max_time is not None:
             self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.interrupted = False
         self._spoke = self.began
+
+    def interrupt(self) -> None:
+        """Keep a keyboard interrupt in mind: from now on the time is up."""
+        self.interrupted, self.max_time = True, 0.0
 
     @property
     def seconds(self) -> float:

@@ -1,8 +1,8 @@
 """From random Fourier features to a learned spectral kernel.
 
-A Gaussian kernel is a sum of random waves, and a sum of a few hundred waves is a table of explicit features: that is
-how kernels reach long tables. Which waves are drawn is decided before anybody has looked at the targets. Here they are
-learned, and they may be pairs of waves, so that the kernel need not treat all places alike.
+A Gaussian kernel is a mean of cosines with random frequencies, and a few hundred of them are a table of explicit
+features: that is how kernels reach long tables. Which frequencies are drawn is decided before anybody has looked at the
+targets. Here they are learned, and they may come in pairs, so that the kernel need not treat all places alike.
 
 The target is a chirp: slow on the left, fast on the right, and seven of eight features say nothing about it.
 
@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import r2_score
 
-from convexkernels import Gaussian, Spectral, SpectralKernelRegressor
+from convexkernels import Gaussian, Spectral, SpectralKernelRegressor, Training
 from convexkernels.plotting import LearningCurvesDisplay, NonStationarityDisplay, SpectralDensityDisplay
 
 SETTINGS = {
-    "SK": "waves as drawn",
-    "NSK": "pairs of waves as drawn",
-    "SKL": "waves learned",
-    "NSKL": "pairs of waves learned",
+    "SK": "frequencies as drawn",
+    "NSK": "pairs as drawn",
+    "SKL": "frequencies learned",
+    "NSKL": "pairs learned",
     "ASKL": "pairs learned, trace norm",
 }
 
@@ -36,27 +36,29 @@ def chirp(X):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
-    parser.add_argument("--quick", action="store_true", help="600 points and 100 waves instead of 2,000 and 300")
+    parser.add_argument("--quick", action="store_true", help="600 points and 100 frequencies instead of 2,000 and 300")
     options = parser.parse_args(argv)
-    n_points, n_features, n_epochs = (600, 100, 20) if options.quick else (2000, 300, 60)
+    n_points, n_components, n_epochs = (600, 100, 20) if options.quick else (2000, 300, 60)
 
-    # 1. Random waves are a Gaussian kernel, nearly.
+    # 1. Random frequencies are a Gaussian kernel, nearly.
     rng = np.random.default_rng(0)
     X, T = rng.uniform(-1, 1, (2, n_points, 8))
-    for n_waves in (10, 100, 1000):
-        random = Spectral.random(8, n_waves, sigma=1.0, stationary=True, random_state=0)
+    for n in (10, 100, 1000):
+        random = Spectral.random(8, n, sigma=1.0, stationary=True, random_state=0)
         error = np.abs(random(X[:100]) - Gaussian(0.5)(X[:100])).max()
-        print(f"{n_waves:>5} waves: {random.transform(X[:1]).shape[1]:>5} features, error of the kernel {error:.3f}")
+        print(f"{n:>5} frequencies: {random.transform(X[:1]).shape[1]:>5} features, error of the kernel {error:.3f}")
 
-    # 2. The five settings of the paper: one model, with or without learned waves, pairs, and the trace norm.
+    # 2. The five settings of the paper: one model, with or without learned frequencies, pairs, and the trace norm.
     y = chirp(X) + 0.05 * rng.standard_normal(n_points)
     models = {}
     for setting, meaning in SETTINGS.items():
-        model = SpectralKernelRegressor(setting, n_features=n_features, max_epochs=n_epochs, random_state=0)
+        model = SpectralKernelRegressor(
+            setting, n_components=n_components, training=Training(max_epochs=n_epochs), random_state=0
+        )
         models[setting] = model.fit(X, y)
         print(f"{setting:<5} {meaning:<28} R^2 on new points {r2_score(chirp(T), model.predict(T)):.3f}")
 
-    # 3. What has been learned? Waves run along the first feature more than along those that say nothing.
+    # 3. What has been learned? Frequencies run along the first feature more than along those that say nothing.
     learned = models["ASKL"]
     for title, kernel in (("drawn", learned.initial_kernel_), ("learned", learned.kernel_)):
         sizes = np.sqrt(np.mean(np.hstack([kernel.omega, kernel.omega2]) ** 2, axis=1))
@@ -66,13 +68,13 @@ def main(argv=None):
     print(f"certificate: {learned.solution_.certificate}")
 
     # 4. Lists are cross-validated: the closed-form risk says which sigmas are worth training with, all candidates are
-    # trained for some epochs, the best third of them for some more, and the last solve chooses lam1 along a path.
+    # trained for some epochs, the best third of them for some more, and the final solve chooses lam1 along a path.
     chosen = SpectralKernelRegressor(
         "ASKL",
-        n_features=n_features,
+        n_components=n_components,
         sigma=2.0 ** np.arange(-6.0, 4.0),
         lam2=[1e-4 / n_points, 1e-2 / n_points],
-        max_epochs=n_epochs,
+        training=Training(max_epochs=n_epochs),
         random_state=0,
     ).fit(X, y)
     seen = chosen.selection_

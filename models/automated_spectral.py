@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor, warm_up
+from convexkernels import ConvexKernelsWarning, SpectralKernelClassifier, SpectralKernelRegressor, Training, warm_up
 from convexkernels.datasets import load_table, make_friedman1
 from convexkernels.plotting import LearningCurvesDisplay, SpectralDensityDisplay
 from convexkernels.spectral.selection import choose_width
@@ -95,7 +96,6 @@ def lists(setting, name, m):
         "sigma": SIGMAS,
         "lam1": None if name in REGRESSION else lam1,
         "lam2": [1e-4 / m, 1e-2 / m] if setting == "ASKL" else None,
-        "early_stopping": False,
     }
 
 
@@ -108,11 +108,14 @@ def row(name, X, y, options, seed):
     for setting in SETTINGS:
         model = kind(
             setting,
-            n_features=options.features,
+            n_components=options.features,
             feature_map=options.feature_map,
-            batch_size=options.batch_size,
-            max_epochs=options.epochs,
-            device=options.device,
+            training=Training(
+                batch_size=options.batch_size,
+                max_epochs=options.epochs,
+                device=options.device,
+                validation_fraction=0.1 if options.defaults else 0.0,
+            ),
             random_state=seed,
             **({} if options.defaults else lists(setting, name, len(X))),
         )
@@ -123,9 +126,10 @@ def row(name, X, y, options, seed):
 
 
 def with_rows_held_out(model, X, y):
-    """The same model with the weights that were chosen, judged after every epoch on rows that it does not know."""
+    """The same model with the weights that were chosen, validated after every epoch on rows that it does not know."""
     chosen = {"sigma": model.sigma_, "lam1": model.lam1_, "lam2": model.lam2_}
-    return clone(model).set_params(early_stopping=True, **chosen).fit(X, y)
+    training = replace(model.training, validation_fraction=0.1)
+    return clone(model).set_params(training=training, **chosen).fit(X, y)
 
 
 def draw(folder, name, models, X, y):
@@ -135,7 +139,7 @@ def draw(folder, name, models, X, y):
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     trained = {
-        setting: model if model.early_stopping else with_rows_held_out(model, X, y)
+        setting: model if model.training.validation_fraction else with_rows_held_out(model, X, y)
         for setting, model in models.items()
         if model.history_
     }

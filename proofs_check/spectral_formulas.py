@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, smallest_eigenvalue
 from convexkernels.kernels import Spectral
-from convexkernels.spectral.backend import Backend
-from convexkernels.spectral.features import SpectralMap
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.spectral.losses import MarginLoss
 from convexkernels.spectral.penalties import shrink_singular_values
 

@@ -17,7 +17,19 @@ PACKAGE = ROOT / "convexkernels"
 
 # Lowest first; a part imports parts of its own line or of lines above it in this list.
 LAYERS = [
-    {"arrays", "exceptions", "validation", "linalg", "cones", "threads", "compiled", "tables", "datasets", "catalog"},
+    {
+        "arrays",
+        "exceptions",
+        "validation",
+        "linalg",
+        "cones",
+        "threads",
+        "compiled",
+        "backend",
+        "tables",
+        "datasets",
+        "catalog",
+    },
     {"certificate", "solution", "clock", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},
@@ -41,7 +53,7 @@ KNOWN_TO = {
     "mosek": {"solvers"},
     "sympy": {"bases"},
     "numba": {"compiled"},
-    "sklearn": {"kernels", "datasets", "solvers", "cells", "spectral", "estimators", "plotting", "learning"},
+    "sklearn": {"kernels", "datasets", "criteria", "solvers", "cells", "estimators", "plotting", "learning"},
     "matplotlib": {"plotting", "picture"},
     "dask": {"cells"},
     "distributed": {"cells"},

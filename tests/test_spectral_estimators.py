@@ -22,12 +22,13 @@ from convexkernels import (
     SpectralKernelRegressor,
     Stationarity,
     Status,
+    Training,
 )
-from convexkernels.spectral import features as spectral_features
-from convexkernels.spectral.backend import Backend, MissingTorchError, backend_for
-from convexkernels.spectral.training import SpectralTraining
+from convexkernels.backend import Backend, MissingTorchError, backend_for
+from convexkernels.kernels import frequencies
+from convexkernels.spectral.training import TrainingRun
 
-SMALL = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "batch_size": None, "random_state": 0}
+SMALL = {"n_components": 60, "sigma": 0.5, "training": Training(max_epochs=12), "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def digits():
 @pytest.fixture(scope="module")
 def fitted(digits):
     X, _, y, _ = digits
-    return SpectralKernelClassifier(n_features=300, random_state=0).fit(X, y)
+    return SpectralKernelClassifier(n_components=300, random_state=0).fit(X, y)
 
 
 def wave(m=400, seed=0):
@@ -86,7 +87,9 @@ def test_every_setting_and_loss_learns_two_classes(setting, loss):
     X, y = make_moons(300, noise=0.1, random_state=0)
     T, t = make_moons(300, noise=0.1, random_state=1)
     labels = np.array(["left", "right"])
-    model = SpectralKernelClassifier(setting, loss=loss, n_features=100, max_epochs=10, random_state=0)
+    model = SpectralKernelClassifier(
+        setting, loss=loss, n_components=100, training=Training(max_epochs=10), random_state=0
+    )
     model.fit(X, labels[y])
     assert model.score(T, labels[t]) > 0.96
     assert model.decision_function(T).shape == (300,)
@@ -98,7 +101,7 @@ def test_every_setting_and_loss_learns_two_classes(setting, loss):
 
 def test_fixed_stationary_features_are_those_of_the_gaussian_kernel():
     X, y = wave(200)
-    model = SpectralKernelRegressor("SK", n_features=2000, sigma=2.0, random_state=0).fit(X, y)
+    model = SpectralKernelRegressor("SK", n_components=2000, sigma=2.0, random_state=0).fit(X, y)
     np.testing.assert_allclose(model.kernel_(X), rbf_kernel(X, gamma=2.0), atol=0.15)
     assert model.score(*wave(seed=1)) > 0.98
 
@@ -109,7 +112,9 @@ def test_what_is_claimed_is_what_verification_finds(setting, dtype):
     """With fixed frequencies the answer is ridge regression, and proven; with learned ones nothing of that kind is."""
     X, y = wave(200)
     solution = (
-        SpectralKernelRegressor(setting, n_features=60, max_epochs=3, dtype=dtype, random_state=0).fit(X, y).solution_
+        SpectralKernelRegressor(setting, n_components=60, training=Training(max_epochs=3, dtype=dtype), random_state=0)
+        .fit(X, y)
+        .solution_
     )
     assert solution.verify() == solution.certificate
     assert isinstance(solution.certificate, DualityGap if setting.endswith("K") else Stationarity)
@@ -120,11 +125,31 @@ def test_what_is_not_trained_exactly_is_bounded():
     X, y = make_moons(200, noise=0.1, random_state=0)
     for loss in ("hinge", "logistic"):
         solution = (
-            SpectralKernelClassifier("SK", loss=loss, n_features=60, max_epochs=5, random_state=0).fit(X, y).solution_
+            SpectralKernelClassifier("SK", loss=loss, n_components=60, training=Training(max_epochs=5), random_state=0)
+            .fit(X, y)
+            .solution_
         )
         assert isinstance(solution.certificate, DualityGap)
         assert 0.0 <= solution.certificate.lower < solution.certificate.upper
         assert solution.status is Status.ITERATION_LIMIT
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+def test_the_loss_that_is_named_is_what_is_minimized(digits, loss):
+    """The stored objective is the formula of the loss, of the margin loss of the paper for one, at the scores."""
+    X, _, y, _ = digits
+    options = {} if loss == "logistic" else {"loss": loss}  # logistic is the default
+    model = SpectralKernelClassifier(n_components=50, lam1=1e-4, lam2=0.0, training=Training(max_epochs=2), **options)
+    model.set_params(random_state=0).fit(X, y)
+    F, hit = model.decision_function(X), np.eye(10)[y]
+    own = (F * hit).sum(axis=1)
+    losses = {
+        "logistic": np.log(np.exp(F).sum(axis=1)) - own,
+        "hinge": np.maximum(0.0, 1.0 - own + (F - 1e9 * hit).max(axis=1)),
+        "squared": ((F - hit) ** 2).sum(axis=1),
+    }
+    expected = losses[loss].mean() + 1e-4 * np.linalg.norm(model.solution_.theta.W, "nuc")
+    assert model.solution_.value == pytest.approx(expected, rel=1e-5)
 
 
 def test_learning_frequencies_helps_where_most_features_say_nothing():
@@ -133,7 +158,7 @@ def test_learning_frequencies_helps_where_most_features_say_nothing():
     y, t = np.sin(3 * X[:, 0]), np.sin(3 * T[:, 0])
     scores = {}
     for setting in ("SK", "SKL", "ASKL"):
-        scores[setting] = SpectralKernelRegressor(setting, n_features=200, random_state=0).fit(X, y).score(T, t)
+        scores[setting] = SpectralKernelRegressor(setting, n_components=200, random_state=0).fit(X, y).score(T, t)
     assert scores["SKL"] > scores["SK"] + 0.05
     assert scores["ASKL"] > scores["SK"] + 0.05
 
@@ -142,7 +167,7 @@ def test_several_outputs_share_the_kernel():
     X, y = wave()
     Y = np.column_stack([y, X[:, 0] ** 2, 100.0 * X[:, 1] + 7.0])
     T, t = wave(seed=1)
-    model = SpectralKernelRegressor(n_features=200, random_state=0).fit(X, Y)
+    model = SpectralKernelRegressor(n_components=200, random_state=0).fit(X, Y)
     truth = np.column_stack([t, T[:, 0] ** 2, 100.0 * T[:, 1] + 7.0])
     assert model.predict(T).shape == (400, 3)
     assert model.score(T, truth) > 0.97
@@ -151,20 +176,22 @@ def test_several_outputs_share_the_kernel():
 def test_precision_and_seeds():
     X, y = wave()
     a, b, c = (
-        SpectralKernelRegressor(n_features=80, max_epochs=5, dtype=dtype, random_state=seed).fit(X, y)
+        SpectralKernelRegressor(n_components=80, training=Training(max_epochs=5, dtype=dtype), random_state=seed).fit(
+            X, y
+        )
         for dtype, seed in [("float32", 0), ("float32", 0), ("float64", 0)]
     )
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
     assert a.solution_.theta.W.dtype == np.float32
     assert c.solution_.theta.W.dtype == np.float64
     assert np.abs(a.predict(X) - c.predict(X)).max() < 0.05
-    other = SpectralKernelRegressor(n_features=80, max_epochs=5, random_state=1).fit(X, y)
+    other = SpectralKernelRegressor(n_components=80, training=Training(max_epochs=5), random_state=1).fit(X, y)
     assert np.abs(a.predict(X) - other.predict(X)).max() > 1e-6
 
 
 def test_pickled_estimators_answer_the_same():
     X, y = make_moons(100, noise=0.1, random_state=0)
-    model = SpectralKernelClassifier(n_features=50, max_epochs=3, random_state=0).fit(X, y)
+    model = SpectralKernelClassifier(n_components=50, training=Training(max_epochs=3), random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
     again.partial_fit(X, y)
@@ -176,9 +203,14 @@ def test_pickled_estimators_answer_the_same():
 def test_lists_are_choices_made_without_training_again_from_zero(monkeypatch):
     X, y = wave(200)
     epochs = []
-    original = SpectralTraining.one_epoch
-    monkeypatch.setattr(SpectralTraining, "one_epoch", lambda self: epochs.append(1) or original(self))
-    options = {"sigma": [0.01, 2.0], "lam2": [1e-7, 1e-6], "n_features": 60, "max_epochs": 24, "folds": 2}
+    original = TrainingRun.one_epoch
+    monkeypatch.setattr(TrainingRun, "one_epoch", lambda self: epochs.append(1) or original(self))
+    options = {
+        "sigma": [0.01, 2.0],
+        "lam2": [1e-7, 1e-6],
+        "n_components": 60,
+        "training": Training(max_epochs=24, folds=2),
+    }
     model = SpectralKernelRegressor(lam1=[1e-5, 10.0], random_state=0, **options).fit(X, y)
     assert model.sigma_ == 2.0
     assert model.lam1_ == 1e-5
@@ -198,10 +230,8 @@ def test_weights_of_classifiers_are_trained_with():
         "SKL",
         sigma=[0.01, 2.0],
         lam1=[1e-5, 10.0],
-        n_features=60,
-        batch_size=10,
-        max_epochs=12,
-        folds=2,
+        n_components=60,
+        training=Training(batch_size=10, max_epochs=12, folds=2),
         random_state=0,
     ).fit(X, y)
     assert {(c.sigma, c.lam1) for c in model.selection_.candidates} == {(s, w) for s in (0.01, 2.0) for w in (1e-5, 10)}
@@ -217,7 +247,7 @@ def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
     X, y = wave(200)
     sigmas = 2.0 ** np.arange(-8.0, 9.0)
     model = SpectralKernelRegressor(
-        sigma=sigmas, n_features=60, max_epochs=4, folds=2, early_stopping=False, random_state=0
+        sigma=sigmas, n_components=60, training=Training(max_epochs=4, folds=2, validation_fraction=0.0), random_state=0
     ).fit(X, y)
     assert model.width_.risks.shape[0] == 17
     tried = sorted({candidate.sigma for candidate in model.selection_.candidates})
@@ -228,7 +258,12 @@ def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
 def test_cross_validation_leaves_time_for_learning():
     X, y = wave(2000)
     began = time.monotonic()
-    options = {"sigma": 2.0 ** np.arange(-3.0, 3.0), "lam2": [1e-7, 1e-5], "n_features": 300, "max_epochs": 500}
+    options = {
+        "sigma": 2.0 ** np.arange(-3.0, 3.0),
+        "lam2": [1e-7, 1e-5],
+        "n_components": 300,
+        "training": Training(max_epochs=500),
+    }
     model = SpectralKernelRegressor(max_time=2.0, random_state=0, **options)
     model.fit(X, y)
     assert time.monotonic() - began < 30.0  # seconds, not the minutes that 500 epochs on five folds would take
@@ -243,7 +278,7 @@ def test_cross_validation_leaves_time_for_learning():
 
 def test_partial_fit_gets_better_with_more_rows(digits):
     X, T, y, t = digits
-    model = SpectralKernelClassifier(n_features=200, max_epochs=5, random_state=0)
+    model = SpectralKernelClassifier(n_components=200, training=Training(max_epochs=5), random_state=0)
     model.partial_fit(X[:200], y[:200], classes=np.arange(10))
     first = model.score(T, t)
     for _ in range(3):
@@ -271,12 +306,12 @@ def test_classes_that_come_later_have_to_be_announced(digits):
 
 def test_regression_continues_after_fit():
     X, y = wave()
-    model = SpectralKernelRegressor(n_features=100, random_state=0).fit(X[:100], y[:100])
+    model = SpectralKernelRegressor(n_components=100, random_state=0).fit(X[:100], y[:100])
     before = model.score(*wave(seed=1))
     for _ in range(20):
         model.partial_fit(X, y)
     assert model.score(*wave(seed=1)) > before - 0.005
-    with pytest.raises(InvalidInputError, match=r"y must hold finite numbers"):
+    with pytest.raises(InvalidInputError, match="y has a missing or infinite value at row 0"):
         model.partial_fit(X, np.full(len(X), np.nan))
 
 
@@ -286,7 +321,9 @@ def test_regression_continues_after_fit():
 def test_validation_keeps_the_best_epoch_and_patience_ends(capsys):
     X, y = wave(300)
     noisy = y + np.random.default_rng(1).normal(size=300)
-    model = SpectralKernelRegressor(n_features=200, max_epochs=200, patience=3, verbose=True, random_state=0)
+    model = SpectralKernelRegressor(
+        n_components=200, training=Training(max_epochs=200, patience=3), verbose=True, random_state=0
+    )
     model.fit(X, noisy)
     assert model.solution_.status is Status.EARLY_STOPPED
     assert 3 <= len(model.history_) < 200
@@ -298,7 +335,9 @@ def test_validation_keeps_the_best_epoch_and_patience_ends(capsys):
 
 def test_time_runs_out_politely(digits):
     X, T, y, t = digits
-    model = SpectralKernelClassifier(n_features=300, max_epochs=10_000, max_time=0.5, random_state=0).fit(X, y)
+    model = SpectralKernelClassifier(
+        n_components=300, max_time=0.5, training=Training(max_epochs=10_000), random_state=0
+    ).fit(X, y)
     assert model.solution_.status is Status.TIME_LIMIT
     assert model.solution_.seconds < 20.0
     assert model.score(T, t) > 0.9
@@ -306,7 +345,7 @@ def test_time_runs_out_politely(digits):
 
 def test_divergence_ends_with_a_status_and_finite_weights():
     X, y = wave()
-    model = SpectralKernelRegressor(n_features=30, learning_rate=1e38, sigma=1.0, random_state=0)
+    model = SpectralKernelRegressor(n_components=30, sigma=1.0, training=Training(learning_rate=1e38), random_state=0)
     with pytest.warns(ConvexKernelsWarning, match="NUMERICAL_ERROR"), np.errstate(all="ignore"):
         model.fit(X, y)
     assert model.solution_.status is Status.NUMERICAL_ERROR
@@ -317,13 +356,15 @@ def test_divergence_ends_with_a_status_and_finite_weights():
 def test_features_of_a_long_table_are_never_held_together(monkeypatch):
     X, y = wave(6000)
     rows = []
-    original = spectral_features.Features.__init__
+    original = frequencies.Features.__init__
     monkeypatch.setattr(
-        spectral_features.Features,
+        frequencies.Features,
         "__init__",
         lambda self, spectral_map, X: rows.append(len(X)) or original(self, spectral_map, X),
     )
-    model = SpectralKernelRegressor(n_features=50, max_epochs=1, batch_size=500, random_state=0).fit(X, y)
+    model = SpectralKernelRegressor(
+        n_components=50, training=Training(max_epochs=1, batch_size=500), random_state=0
+    ).fit(X, y)
     assert sum(rows) > 5 * 6000
     assert max(rows) <= 2048
     seen = []
@@ -340,23 +381,19 @@ def test_features_of_a_long_table_are_never_held_together(monkeypatch):
     ("options", "message"),
     [
         ({"setting": "TSK"}, "setting must be one of SK, NSK, SKL, NSKL, ASKL, got 'TSK'"),
-        ({"n_features": 0}, "n_features must be a whole number >= 1, got 0"),
+        ({"n_components": 0}, "n_components must be a whole number >= 1, got 0"),
         ({"feature_map": "rff"}, "feature_map must be one of psi, phi, printed"),
         ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
         ({"sigma": [1.0, -1.0]}, "every sigma must be a finite number > 0"),
         ({"sigma": []}, "sigma is an empty list"),
         ({"lam1": -1e-3}, "lam1 must be a finite number >= 0, got -0.001"),
         ({"lam2": float("nan")}, "lam2 must be a finite number >= 0"),
-        ({"batch_size": 31}, "batch_size is 31, but there are only 30 rows"),
-        ({"batch_size": 0}, "batch_size must be a whole number >= 1"),
-        ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0"),
-        ({"max_epochs": 1.5}, "max_epochs must be a whole number >= 0"),
-        ({"schedule": "step"}, "schedule must be 'cosine' or 'constant'"),
-        ({"validation_fraction": 1.0}, "validation_fraction is 1"),
-        ({"patience": 0}, "patience must be a whole number >= 1"),
-        ({"folds": 1}, "folds must be a whole number >= 2"),
-        ({"folds": 16, "sigma": [0.1, 1.0]}, "folds is 16, but 30 rows make at most 15 folds of two"),
-        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
+        ({"training": Training(batch_size=31)}, "batch_size is 31, but there are only 30 rows"),
+        (
+            {"training": Training(folds=16), "sigma": [0.1, 1.0]},
+            "folds is 16, but 30 rows make at most 15 folds of two",
+        ),
+        ({"training": {"max_epochs": 3}}, "training must be a Training or None, got {'max_epochs': 3}"),
         ({"max_time": 0.0}, "max_time must be a finite number > 0"),
         ({"loss": "absolute"}, "loss must be one of"),
     ],
@@ -366,6 +403,26 @@ def test_bad_parameters_are_refused_by_name(kind, options, message):
     X, y = wave(30)
     with pytest.raises(InvalidInputError, match=message):
         kind(**options).fit(X, y > 0 if kind is SpectralKernelClassifier else y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be a whole number >= 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0"),
+        ({"max_epochs": 1.5}, "max_epochs must be a whole number >= 0"),
+        ({"schedule": "linear"}, "schedule must be 'cosine' or 'constant', got 'linear'"),
+        ({"validation_fraction": 1.0}, "validation_fraction is 1"),
+        ({"validation_fraction": -0.1}, "validation_fraction must be a finite number >= 0 and <= 1"),
+        ({"patience": 0}, "patience must be a whole number >= 1"),
+        ({"patience": 2, "validation_fraction": 0.0}, "patience counts epochs .* but validation_fraction is 0"),
+        ({"folds": 1}, "folds must be a whole number >= 2"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
+    ],
+)
+def test_bad_training_is_refused_by_name(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        Training(**options)
 
 
 def test_bad_tables_are_refused():
@@ -382,10 +439,10 @@ def test_a_device_needs_torch(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("convexkernels.spectral.backend.import_module", missing)
+    monkeypatch.setattr("convexkernels.backend.import_module", missing)
     X, y = wave(30)
     with pytest.raises(MissingTorchError, match="pip install torch"):
-        SpectralKernelRegressor(device="cpu").fit(X, y)
+        SpectralKernelRegressor(training=Training(device="cpu")).fit(X, y)
 
 
 def test_tensors_on_two_devices_are_refused():
@@ -407,5 +464,7 @@ def test_backends_survive_pickling():
 
 def test_in_a_pipeline_after_scaling(digits):
     X, T, y, t = digits
-    model = make_pipeline(StandardScaler(), SpectralKernelClassifier(n_features=200, max_epochs=8, random_state=0))
+    model = make_pipeline(
+        StandardScaler(), SpectralKernelClassifier(n_components=200, training=Training(max_epochs=8), random_state=0)
+    )
     assert model.fit(X, y).score(T, t) > 0.95

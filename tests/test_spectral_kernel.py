@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import quad
 
 from convexkernels import Gaussian, InvalidInputError, Spectral
-from convexkernels.spectral.backend import Backend
-from convexkernels.spectral.features import SpectralMap
+from convexkernels.backend import Backend
+from convexkernels.kernels.frequencies import SpectralMap
 
 
 def four_cosines(kernel, x, z):
@@ -85,7 +85,7 @@ def test_features_for_training_are_those_of_the_kernel(rng, feature_map, station
         3, 11, stationary=stationary, feature_map=feature_map, rng=rng, backend=Backend("float64")
     ).scaled(0.7)
     X = rng.normal(size=(8, 3))
-    kernel = drawn.kernel()
+    kernel = Spectral.of(drawn)
     np.testing.assert_allclose(drawn(X).values, kernel.transform(X), atol=1e-14)
     assert drawn.width == kernel.transform(X).shape[1]
     assert kernel.is_stationary == stationary
@@ -95,7 +95,7 @@ def test_features_for_training_are_those_of_the_kernel(rng, feature_map, station
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_frequencies": 0}, "n_frequencies must be a whole number >= 1, got 0"),
+        ({"n_components": 0}, "n_components must be a whole number >= 1, got 0"),
         ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
         ({"sigma": -1.0}, "sigma must be a finite number > 0, got -1"),
         ({"feature_map": "rff"}, "feature_map must be one of psi, phi, printed, got 'rff'"),
@@ -104,7 +104,7 @@ def test_features_for_training_are_those_of_the_kernel(rng, feature_map, station
 )
 def test_bad_draws_are_refused(options, message):
     with pytest.raises(InvalidInputError, match=message):
-        Spectral.random(**{"n_features": 2, "n_frequencies": 5, **options})
+        Spectral.random(**{"n_features": 2, "n_components": 5, **options})
 
 
 def test_parts_that_do_not_fit_are_refused(rng):

@@ -6,21 +6,31 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 
-from convexkernels import ConvexKernelsWarning, DualityGap, InvalidInputError, LeastSquares, OuterLearning, Status
+from convexkernels import (
+    ConvexKernelsWarning,
+    DualityGap,
+    InvalidInputError,
+    LeastSquares,
+    OuterLearning,
+    Spectral,
+    Status,
+)
+from convexkernels.backend import Backend
+from convexkernels.clock import Clock
 from convexkernels.criteria import TrainingValue
 from convexkernels.families.curved import SpectralMaps
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.solvers.nonconvex.adam import Adam
-from convexkernels.spectral.backend import Backend
-from convexkernels.spectral.cross_validation import Candidate, Fold, LastWeights, choose_candidate, exact_points
-from convexkernels.spectral.features import SpectralMap
+from convexkernels.spectral.cross_validation import Candidate, FinalWeights, Fold, choose_candidate, exact_points
 from convexkernels.spectral.inner import Moments, solve_inner
-from convexkernels.spectral.learning import SETTINGS, SpectralLearning, SpectralPoint, setting_of
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
+from convexkernels.spectral.options import SETTINGS, Training, setting_of
 from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
 from convexkernels.spectral.selection import choose_width, matched_trace_weight
-from convexkernels.spectral.training import Schedule, SpectralTraining, accuracy, negative_loss
+from convexkernels.spectral.training import TrainingRun, validation_of
 
 BACKEND = Backend("float64")
 
@@ -79,7 +89,7 @@ def test_blocks_and_batches_add_up_to_the_objective(rng, monkeypatch):
     # Estimates on batches of equal size average to the value on all points, feature norm included.
     means = [problem.smooth(point, problem.X[i : i + 10], problem.Y[i : i + 10])[0] for i in range(0, 50, 10)]
     assert np.mean(means) == pytest.approx(problem.smooth(point, problem.X, problem.Y)[0])
-    features = point.map.kernel().transform(problem.X)
+    features = Spectral.of(point.map).transform(problem.X)
     loss = np.mean(((features @ point.W + point.intercept - problem.Y) ** 2).sum(axis=1))
     expected = loss + 1e-2 * np.linalg.norm(point.W, "nuc") + 1e-3 * np.sum(features**2)
     assert problem.objective(point) == pytest.approx(expected)
@@ -146,7 +156,7 @@ def test_proximal_steps_do_not_get_better_elsewhere(rng, penalty):
 
 def test_ridge_agrees_with_scikit_learn(rng):
     problem, point, _ = stated(rng, setting="NSKL", lam1=0.05, lam2=0.0)
-    found = solve_inner(problem, point.map).point
+    found = solve_inner(problem, Moments.of(point.map, problem))
     peer = Ridge(alpha=0.05 * problem.m).fit(point.map(problem.X).values, problem.Y)
     np.testing.assert_allclose(found.W, peer.coef_.T, atol=1e-8)
     np.testing.assert_allclose(found.intercept, peer.intercept_, atol=1e-8)
@@ -157,22 +167,14 @@ def test_ridge_agrees_with_scikit_learn(rng):
 
 def test_trace_norm_problem_agrees_with_cvxpy(rng):
     problem, point, _ = stated(rng, setting="ASKL", lam1=0.1, lam2=0.0)
-    fit = solve_inner(problem, point.map, tol=1e-10, max_iter=20_000)
+    found = solve_inner(problem, Moments.of(point.map, problem), tol=1e-10, max_iter=20_000)
     features = point.map(problem.X).values
-    W, c = cp.Variable(fit.point.W.shape), cp.Variable(fit.point.intercept.shape)
+    W, c = cp.Variable(found.W.shape), cp.Variable(found.intercept.shape)
     residual = features @ W + np.ones((problem.m, 1)) @ cp.reshape(c, (1, 3), order="C") - problem.Y
     program = cp.Problem(cp.Minimize(cp.sum_squares(residual) / problem.m + 0.1 * cp.normNuc(W)))
     program.solve(solver="CLARABEL")
-    assert problem.objective(fit.point) == pytest.approx(program.value, rel=1e-6)
-    assert dataclasses.replace(problem, learned=False).certificate(fit.point).residual < 1e-5
-
-
-def test_logistic_problem_agrees_with_scikit_learn(rng):
-    problem, point, codes = stated(rng, loss="logistic", setting="NSKL", lam1=0.01, lam2=0.0, m=80)
-    fit = solve_inner(problem, point.map, tol=1e-10, max_iter=20_000)
-    peer = LogisticRegression(C=1.0 / (2 * 0.01 * problem.m), tol=1e-10, max_iter=5000)
-    peer.fit(point.map(problem.X).values, codes)
-    np.testing.assert_allclose(fit.point.W, peer.coef_.T, atol=1e-4)
+    assert problem.objective(found) == pytest.approx(program.value, rel=1e-6)
+    assert dataclasses.replace(problem, learned=False).certificate(found).residual < 1e-5
 
 
 def test_moments_of_blocks_are_those_of_the_whole(rng):
@@ -238,7 +240,7 @@ def test_a_weight_is_a_repetition(rng):
     weights = rng.integers(1, 4, 40).astype(float)
     X, y, options = rng.normal(size=(40, 2)), rng.normal(size=(40, 1)), {"stationary": True, "feature_map": "psi"}
     width = choose_width(
-        X, y, weights, rng=np.random.default_rng(5), sigmas=[1.0], lams=[0.1], n_frequencies=5, **options
+        X, y, weights, rng=np.random.default_rng(5), sigmas=[1.0], lams=[0.1], n_components=5, **options
     )
     again = np.random.default_rng(5)
     rows = again.permutation(40)
@@ -273,9 +275,9 @@ def test_training_with_proximal_steps_ends_at_the_minimizer_of_the_inner_problem
     problem, point, _ = stated(rng, setting="ASKL", lam1=0.1, lam2=0.0)
     problem = dataclasses.replace(problem, learned=False)
     start = SpectralPoint(point.map, np.zeros_like(point.W), np.zeros_like(point.intercept))
-    training = SpectralTraining(problem, start, Schedule(40, 0.01, 0.3, 1500), rng)
+    training = TrainingRun(problem, start, Training(40, 0.01, 1500), rng, pace=0.3)
     training.run(1500)
-    best = problem.objective(solve_inner(problem, point.map, tol=1e-10, max_iter=20_000).point)
+    best = problem.objective(solve_inner(problem, Moments.of(point.map, problem), tol=1e-10, max_iter=20_000))
     assert problem.objective(training.point) == pytest.approx(best, rel=1e-4)
     assert np.linalg.matrix_rank(training.point.W, tol=1e-6) < 3
 
@@ -287,7 +289,9 @@ def test_training_lowers_the_objective_and_moves_the_frequencies(rng, loss, sett
     codes = (problem.X[:, 0] > 0).astype(int) + (problem.X[:, 1] > 0)
     problem = dataclasses.replace(problem, Y=problem.loss.targets_of(codes, 3))
     before, omega = problem.objective(point), point.map.omega.copy()
-    training = SpectralTraining(problem, point.copy(), Schedule(20, 0.03, 1.0, 15), rng, accuracy(problem, codes))
+    training = TrainingRun(
+        problem, point.copy(), Training(20, 0.03, 15), rng, validation_of(problem, np.arange(problem.m), codes)
+    )
     assert training.run(15) is Status.ITERATION_LIMIT
     assert problem.objective(training.best) < 0.3 * before
     assert training.best_score > 0.85
@@ -299,14 +303,14 @@ def test_training_lowers_the_objective_and_moves_the_frequencies(rng, loss, sett
 def test_fixed_settings_leave_the_frequencies_alone(rng):
     problem, point, _ = stated(rng, loss="logistic", setting="NSK")
     omega = point.map.omega.copy()
-    training = SpectralTraining(problem, point, Schedule(10, 0.03, 1.0, 3), rng)
+    training = TrainingRun(problem, point, Training(10, 0.03, 3), rng)
     training.run(3)
     np.testing.assert_array_equal(training.point.map.omega, omega)
 
 
 def test_numbers_that_are_not_finite_stop_training_with_the_last_good_weights(rng):
     problem, point, _ = stated(rng, m=40)
-    training = SpectralTraining(problem, point.copy(), Schedule(10, 0.01, 1.0, 5), rng)
+    training = TrainingRun(problem, point.copy(), Training(10, 0.01, 5), rng)
     training.run(2)
     good = training.best.copy()
     broken = problem.X.copy()
@@ -321,38 +325,28 @@ def test_numbers_that_are_not_finite_stop_training_with_the_last_good_weights(rn
 def test_patience_time_and_interrupts_end_training(rng, monkeypatch):
     problem, point, _ = stated(rng, m=40)
     scores = iter([0.5, 0.6, 0.5, 0.4, 0.3])
-    training = SpectralTraining(
-        problem, point.copy(), Schedule(10, 0.01, 1.0, 20, patience=2), rng, lambda p: next(scores)
-    )
+    training = TrainingRun(problem, point.copy(), Training(10, 0.01, 20, patience=2), rng, lambda p: next(scores))
     assert training.run(20) is Status.EARLY_STOPPED
     assert len(training.history) == 3
     assert training.best_score == 0.6
-    late = SpectralTraining(problem, point.copy(), Schedule(1, 0.01, 1.0, 20, deadline=0.0), rng)
+    late = TrainingRun(problem, point.copy(), Training(1, 0.01, 20), rng, clock=Clock(1e-9))
     assert late.run(20) is Status.TIME_LIMIT
     assert len(late.history) == 1
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    stopped = SpectralTraining(problem, point.copy(), Schedule(10, 0.01, 1.0, 20), rng)
+    stopped = TrainingRun(problem, point.copy(), Training(10, 0.01, 20), rng)
     monkeypatch.setattr(stopped, "one_epoch", interrupt)
     assert stopped.run(20) is Status.INTERRUPTED
 
 
-@pytest.mark.parametrize(
-    ("schedule", "message"),
-    [
-        (Schedule(batch_size=0), "batch_size must be a whole number >= 1"),
-        (Schedule(batch_size=41), "batch_size is 41, but there are only 40 rows"),
-        (Schedule(10, learning_rate=0.0), "learning_rate must be a finite number > 0"),
-        (Schedule(10, max_epochs=-1), "max_epochs must be a whole number >= 0"),
-        (Schedule(10, kind="linear"), "schedule must be 'cosine' or 'constant', got 'linear'"),
-        (Schedule(10, patience=0), "patience must be a whole number >= 1"),
-    ],
-)
-def test_bad_schedules_are_refused(schedule, message):
-    with pytest.raises(InvalidInputError, match=message):
-        schedule.checked(40)
+def test_batches_that_are_larger_than_the_table_are_refused_or_cut():
+    with pytest.raises(InvalidInputError, match="batch_size is 41, but there are only 40 rows"):
+        Training(batch_size=41).settled("squared", 40)
+    assert Training(batch_size=41).settled("squared", 40, most=True).batch_size == 40
+    assert Training().settled("squared", 40) == Training(batch_size=40, learning_rate=0.1)
+    assert Training().settled("hinge", 400) == Training(batch_size=64, learning_rate=0.03)
 
 
 # ---- choices
@@ -362,7 +356,7 @@ def test_leave_one_out_risks_are_those_of_refitting(rng):
     X, y = rng.normal(size=(25, 2)), rng.normal(size=(25, 1))
     width = choose_width(
         X, y, stationary=True, feature_map="psi", rng=np.random.default_rng(5), sigmas=[0.5, 1.0], lams=[1e-3, 1e-1],
-        n_frequencies=10,
+        n_components=10,
     )  # fmt: skip
     again = np.random.default_rng(5)
     rows = again.permutation(25)
@@ -405,9 +399,9 @@ def test_halving_finds_the_weight_that_validates_best(rng):
     drawn = SpectralMap.draw(2, 30, stationary=False, feature_map="phi", rng=rng, backend=BACKEND)
     rows = np.arange(80)
     start = SpectralPoint(drawn, np.zeros((30, 1)), np.zeros(1))
-    folds = [Fold(problem.on_rows(rows), {1.0: start}, negative_loss(problem.on_rows(np.arange(80, 120))))]
+    folds = [Fold(problem.on_rows(rows), {1.0: start}, validation_of(problem, np.arange(80, 120), None))]
     candidates = [Candidate(1.0, lam1, 0.0) for lam1 in (10.0, 1e-5, 30.0, 100.0)]
-    choice = choose_candidate(folds, candidates, Schedule(20, 0.03, 1.0, 9), rng=rng)
+    choice = choose_candidate(folds, candidates, Training(20, 0.03, 9), rng=rng)
     assert choice.best == candidates[1]
     assert choice.last is None
     assert choice.scores.shape == (4,)
@@ -428,10 +422,10 @@ def test_fixed_frequencies_are_cross_validated_as_by_refitting(rng):
     for part in parts:
         rows = np.setdiff1d(np.arange(90), part)
         starts = {s: SpectralPoint(drawn.scaled(s), np.zeros((20, 1)), np.zeros(1)) for s in sigmas}
-        folds.append(Fold(problem.on_rows(rows), starts, negative_loss(problem.on_rows(part)), 1.5))
+        folds.append(Fold(problem.on_rows(rows), starts, validation_of(problem, part, None), 1.5))
     candidates = [Candidate(s, 1.0, 0.0) for s in sigmas]
-    last = LastWeights(weights, are_ridges=True)
-    choice = choose_candidate(folds, candidates, Schedule(10, 0.03, 1.0, 8), lambda sigma: last, rng=rng)
+    last = FinalWeights(weights, are_ridges=True)
+    choice = choose_candidate(folds, candidates, Training(10, 0.03, 8), lambda sigma: last, rng=rng)
     expected = np.zeros((2, 3))
     for i, sigma in enumerate(sigmas):
         P = drawn.scaled(sigma)(X).values
@@ -453,7 +447,7 @@ def test_exact_points_solve_the_problem_of_the_weight_they_name(rng, setting):
     problem = dataclasses.replace(problem, Y=problem.Y[:, :1])
     moments = Moments.of(point.map, problem)
     for are_ridges in (True, False):
-        path = exact_points(problem, point.map, moments, LastWeights((1e-1, 1e-2, 1e-4), are_ridges))
+        path = exact_points(problem, moments, FinalWeights((1e-1, 1e-2, 1e-4), are_ridges))
         for lam1, found in path:
             at = dataclasses.replace(problem.with_weights(lam1, 0.0), learned=False)
             certificate = at.certificate(found)
@@ -473,8 +467,8 @@ def test_variable_projection_is_the_objective_with_exact_weights(rng, stationary
     solution = outer.solve("quasi-newton", start=point.map.omega.ravel(), tol=1e-5, max_iter=300)
     assert solution.value < outer.certificate(point.map.omega.ravel()).value
     spectral_map = point.map.with_omega(solution.theta.reshape(point.map.omega.shape))
-    exact = solve_inner(problem, spectral_map).point
+    exact = solve_inner(problem, Moments.of(spectral_map, problem))
     assert problem.m * problem.objective(exact) == pytest.approx(solution.value, rel=1e-8)
     assert problem.certificate(exact).relative_residual < 1e-3
-    np.testing.assert_allclose(solution.kernel(problem.X), spectral_map.kernel()(problem.X))
+    np.testing.assert_allclose(solution.kernel(problem.X), Spectral.of(spectral_map)(problem.X))
     np.testing.assert_allclose(solution.decision_function(problem.X), exact.scores(problem.X), atol=1e-6)

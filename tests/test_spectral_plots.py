@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from convexkernels import Gaussian, InvalidInputError, Spectral, SpectralKernelClassifier, SpectralKernelRegressor
+from convexkernels import (
+    Gaussian,
+    InvalidInputError,
+    Spectral,
+    SpectralKernelClassifier,
+    SpectralKernelRegressor,
+    Training,
+)
 from convexkernels.plotting import LearningCurvesDisplay, NonStationarityDisplay, SpectralDensityDisplay
 
 
@@ -31,7 +38,7 @@ def test_density_is_a_density_with_the_symmetries_of_the_paper(rng):
 
 def test_learning_moves_the_density_and_curves_have_an_epoch_each(rng):
     X = rng.uniform(-1, 1, (160, 2))
-    options = {"n_features": 30, "max_epochs": 12, "batch_size": 16, "random_state": 0}
+    options = {"n_components": 30, "training": Training(max_epochs=12, batch_size=16), "random_state": 0}
     models = {name: SpectralKernelRegressor(name, **options).fit(X, np.sin(5 * X[:, 0])) for name in ("SKL", "ASKL")}
     display = SpectralDensityDisplay.from_estimator(models["ASKL"], feature=1).plot()
     assert list(display.densities) == ["before", "after"]
@@ -43,7 +50,7 @@ def test_learning_moves_the_density_and_curves_have_an_epoch_each(rng):
         assert all(len(line.get_xdata()) == 12 for line in ax.lines)
     classifier = SpectralKernelClassifier(**options).fit(X, X[:, 0] > 0)
     assert LearningCurvesDisplay.from_estimators({"ASKL": classifier}).score == "validation accuracy"
-    classifier.set_params(early_stopping=False).fit(X, X[:, 0] > 0)
+    classifier.set_params(training=Training(max_epochs=12, validation_fraction=0.0)).fit(X, X[:, 0] > 0)
     empty = LearningCurvesDisplay.from_estimators({"ASKL": classifier}).plot()
     assert [text.get_text() for text in empty.axes_[0].texts] == ["no rows were held out"]
     assert not curves.axes_[0].texts

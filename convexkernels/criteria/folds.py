@@ -12,6 +12,8 @@ __all__ = [
     "Rows",
     "check_classes",
     "held_out_blocks",
+    "held_out_share",
+    "random_folds",
     "split_rows",
     "spread_folds",
     "spread_sample",
@@ -90,6 +92,24 @@ def held_out_blocks(m: int, validation: int | str, rng: np.random.Generator) -> 
         return []
     labels = rng.permutation(m) % folds
     return [np.flatnonzero(labels == k) for k in range(folds)]
+
+
+def held_out_share(m: int, share: float, codes: NDArray[np.intp] | None, rng: np.random.Generator) -> Rows:
+    """A share of m rows, in ascending order; in it are as many of each class, by `codes`, where there are enough."""
+    from sklearn.model_selection import train_test_split
+
+    n_held, strata = max(1, round(share * m)), None
+    if codes is not None:
+        counts = np.bincount(codes)
+        strata = codes if counts.min() >= 2 and len(counts) <= min(n_held, m - n_held) else None
+    seed = int(rng.integers(2**31))
+    return np.sort(train_test_split(np.arange(m), test_size=n_held, stratify=strata, random_state=seed)[1])
+
+
+def random_folds(rows: Rows, folds: int, rng: np.random.Generator, at_most: int) -> list[tuple[Rows, Rows]]:
+    """Training and validation rows of every fold of at most so many of the rows."""
+    parts = np.array_split(rng.permutation(rows)[:at_most], folds)
+    return [(np.setdiff1d(np.concatenate(parts), part), part) for part in parts]
 
 
 def three_parts(m: int, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:

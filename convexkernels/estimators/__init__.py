@@ -16,12 +16,12 @@ from convexkernels.estimators.concatenated import (
 from convexkernels.estimators.hierarchical import HierarchicalGaussianClassifier, HierarchicalGaussianRegressor
 from convexkernels.estimators.hierarchical_settings import TreeSearch, TreeSelection
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
-from convexkernels.estimators.spectral_classifier import SpectralKernelClassifier
-from convexkernels.estimators.spectral_regressor import SpectralKernelRegressor
+from convexkernels.estimators.spectral import SpectralKernelClassifier, SpectralKernelRegressor
 from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
 from convexkernels.estimators.voronoi_classification import VoronoiSVC
 from convexkernels.estimators.voronoi_regression import VoronoiQuantile, VoronoiRidge, VoronoiSVR
 from convexkernels.losses.pinball import Pinball
+from convexkernels.spectral.options import Training
 
 __all__ = [
     "ESTIMATORS",
@@ -53,7 +53,11 @@ def _cells(validation: Any = None) -> dict[str, Any]:
 
 _CONCATENATED: dict[str, Any] = {"n_restarts": 1, "tol": 0.05, "random_state": 0}
 _HIERARCHICAL: dict[str, Any] = {"architecture": 2, "search": TreeSearch(max_iter=2), "random_state": 0}
-_SPECTRAL: dict[str, Any] = {"n_features": 60, "max_epochs": 12, "sigma": 0.5, "random_state": 0}
+
+
+def _spectral(**training: Any) -> dict[str, Any]:
+    return {"n_components": 60, "sigma": 0.5, "training": Training(max_epochs=12, **training), "random_state": 0}
+
 
 # name -> (kind of target: "labels" or "numbers", a function that returns an example with cheap settings)
 ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -87,16 +91,16 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "ConcatenatedKernelRegressor": ("numbers", lambda: ConcatenatedKernelRegressor(lam=0.1, mu=0.1, **_CONCATENATED)),
     "ConcatenatedKernelInterpolator": ("numbers", lambda: ConcatenatedKernelInterpolator(**_CONCATENATED)),
-    "SpectralKernelClassifier": ("labels", lambda: SpectralKernelClassifier(**_SPECTRAL)),
-    "SpectralKernelClassifier, SK": ("labels", lambda: SpectralKernelClassifier("SK", loss="squared", **_SPECTRAL)),
+    "SpectralKernelClassifier": ("labels", lambda: SpectralKernelClassifier(**_spectral())),
+    "SpectralKernelClassifier, SK": ("labels", lambda: SpectralKernelClassifier("SK", loss="squared", **_spectral())),
     "SpectralKernelClassifier, SKL": (
         "labels",
-        lambda: SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", dtype="float64", **_SPECTRAL),
+        lambda: SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", **_spectral(dtype="float64")),
     ),
-    "SpectralKernelRegressor": ("numbers", lambda: SpectralKernelRegressor(**_SPECTRAL)),
+    "SpectralKernelRegressor": ("numbers", lambda: SpectralKernelRegressor(**_spectral())),
     "SpectralKernelRegressor, NSK": (
         "numbers",
-        lambda: SpectralKernelRegressor("NSK", early_stopping=False, **_SPECTRAL),
+        lambda: SpectralKernelRegressor("NSK", **_spectral(validation_fraction=0.0)),
     ),
     "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_cells())),
     "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(cells=Cells("tree"), max_cell_size=10, **_cells())),

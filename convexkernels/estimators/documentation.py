@@ -86,6 +86,21 @@ layers : list of Kernel or Concatenations, optional
     matrix-valued kernels of the layers, repulsion of their images; its `mu` is replaced.
 cv : int, >= 2
     Number of folds.
+setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"}
+    Table 1 of the paper: stationary kernels (S) or not (NS), frequencies learned (L) or left as drawn, ``|W|_F^2``;
+    ASKL is not stationary, learned, with ``|W|_*`` and ``|phi(X)|_F^2``.
+n_components : int, >= 1
+    D: features of the map phi (pairs of features of the exact map psi).
+feature_map : {"phi", "psi", "printed"}
+    As in :class:`Spectral`: one phase for each pair of frequencies, exact features, or (6) as printed, with two phases.
+sigma : float, list of float or None
+    Standard deviation of the frequencies that are drawn. None: from the data, by the closed-form leave-one-out risk of
+    ridge regression on random features, before anything is trained. Of a list the three with the least such risks are
+    cross-validated, together with lam1 and lam2.
+lam2 : float, list of float or None
+    Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
+training : Training or None
+    Batches, steps, epochs, rows that validate, folds, precision and device; None for ``Training()``.
 normalize_y : bool
     Whether targets are centered and scaled to unit variance first. The paper leaves them alone.
 n_restarts : int, >= 1, or Restarts
@@ -205,6 +220,43 @@ n_iter_ : int
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
+""",
+    # frequencies
+    "spectral": """
+kernel_ : Spectral
+    The learned kernel, a valid ``kernel=`` of scikit-learn's SVC; ``kernel_.transform`` are its features, as
+    :meth:`transform`.
+initial_kernel_ : Spectral
+    The kernel before anything was learned.
+solution_ : Solution
+    With bounds on the optimum where the frequencies are fixed, else with a stationarity certificate: the problem is not
+    convex, and nothing says that no better answer exists.
+history_ : tuple of Epoch
+    Objective and validation score after every epoch.
+sigma_, lam1_, lam2_ : float
+    What was used.
+width_ : Width or None
+    Leave-one-out risks of the sigmas, when there was a choice.
+selection_ : Choice or None
+    The cross-validation of lists: ``candidates`` (sigma, lam1, lam2), their ``scores`` on the folds, and the
+    ``n_epochs`` after which they were given up.
+n_iter_ : int
+    Steps.
+n_features_in_ : int
+targets_ : Targets
+    How targets are encoded.
+columns_ : Columns or None
+    How categories and missing values became numbers; None where the table held numbers only.
+scaling_ : Scaling
+    Features are taken as they are.
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    When the features have names that are all text.
+""",
+    "spectral_notes": """
+Put a StandardScaler in front. Tensors of PyTorch are taken as they are, on any device, and then predictions and
+features are tensors, too; without them PyTorch is not needed. The learned function is the best one on the validation
+rows (the last one, when it is not worse by more than chance). `max_time` limits selection, cross-validation and
+training together; one exact solve for W may follow.
 """,
     # cells
     "cell_tol": """

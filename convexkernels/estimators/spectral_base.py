@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.backend import backend_for, is_tensor, to_numpy
+from convexkernels.clock import Clock
+from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.table import TrainingTable, checked_weights, read_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.progress import as_progress
-from convexkernels.spectral.backend import Backend, backend_for, is_tensor, to_numpy
 from convexkernels.spectral.fitting import SpectralFit, continue_training, learn_spectral
-from convexkernels.spectral.learning import SpectralLearning, setting_of
+from convexkernels.spectral.learning import SpectralLearning
 from convexkernels.spectral.losses import ScoreLoss
-from convexkernels.spectral.preparation import Recipe
-from convexkernels.spectral.training import Schedule, SpectralTraining
+from convexkernels.spectral.options import Hyperparameters, Training, setting_of
+from convexkernels.spectral.training import TrainingRun
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["SpectralEstimator"]
 
-DEFAULT_BATCH = 64
 # Fewer rows than this are all needed for training.
 FEWEST_TO_SPLIT = 20
+# Steps over rows that come later, against those of the first training.
+LATER_PACE = 0.3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -37,115 +37,16 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     """Base of the spectral estimators; subclasses encode targets and name the losses."""
 
     setting: str = field(default="ASKL", kw_only=False)
-    n_features: int = 2000
+    n_components: int = 2000
     feature_map: str = "phi"
     sigma: Any = None
     lam1: Any = None
     lam2: Any = None
     loss: str = "squared"
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    max_epochs: int = 20
-    schedule: str = "cosine"
-    early_stopping: bool = True
-    validation_fraction: float = 0.1
-    patience: int | None = None
-    folds: int = 5
-    polish: bool = True
-    dtype: str = "float32"
-    device: Any = None
+    training: Training | None = None
     random_state: Any = None
 
-    # -- parameters --------------------------------------------------------------------------------
-
-    def _recipe(self, m: int) -> Recipe:
-        """The parameters, refused by name where they cannot be meant."""
-        setting = setting_of(self.setting)
-        check_whole_number("n_features", self.n_features, low=1)
-        _check_choices("sigma", self.sigma, open_low=True)
-        _check_choices("lam1", self.lam1)
-        _check_choices("lam2", self.lam2)
-        check_whole_number("folds", self.folds, low=2)
-        if self.folds > m // 2 and max(np.size(value) for value in (self.sigma, self.lam1, self.lam2)) > 1:
-            raise InvalidInputError(
-                f"folds is {self.folds}, but {m} rows make at most {m // 2} folds of two; pass fewer, or one number "
-                "instead of each list."
-            )
-        fraction = check_number("validation_fraction", self.validation_fraction, low=0.0, high=1.0, open_low=True)
-        if fraction == 1.0:
-            raise InvalidInputError("validation_fraction is 1, which leaves no rows to learn from; pass a smaller one.")
-        deadline = np.inf
-        if self.max_time is not None:
-            deadline = time.monotonic() + self.max_time
-        schedule = Schedule(
-            batch_size=min(DEFAULT_BATCH, m) if self.batch_size is None else self.batch_size,
-            learning_rate=self._rate(),
-            max_epochs=self.max_epochs,
-            kind=self.schedule,
-            patience=self.patience if self.early_stopping else None,
-            deadline=deadline,
-        ).checked(m)
-        return Recipe(
-            setting,
-            self.n_features,
-            self.feature_map,
-            self.sigma,
-            self.lam1,
-            self.lam2,
-            schedule,
-            self.polish,
-            self.folds,
-        )
-
-    def _rate(self) -> float:
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return 0.1 if self.loss == "squared" else 0.03
-
-    def _held_out(self, m: int, codes: Any, rng: Any) -> Any:
-        """Rows that are not trained on; none where there are too few."""
-        if not self.early_stopping or m < FEWEST_TO_SPLIT:
-            return None
-        strata = None
-        n_held = max(1, round(self.validation_fraction * m))
-        if codes is not None:
-            counts = np.bincount(codes)
-            if counts.min() >= 2 and len(counts) <= min(n_held, m - n_held):
-                strata = codes
-        seed = int(rng.integers(2**31))
-        return np.sort(train_test_split(np.arange(m), test_size=n_held, stratify=strata, random_state=seed)[1])
-
-    # -- tables ------------------------------------------------------------------------------------
-
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        """Validated rows; tensors say where to compute."""
-        self._backend = backend_for({"X": X, "y": y}, dtype=self.dtype, device=self.device)
-        X, y, sample_weight = (to_numpy(part) if is_tensor(part) else part for part in (X, y, sample_weight))
-        return super()._read(X, y, sample_weight)
-
-    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        """More rows for a fitted model."""
-        points = read_points(self, to_numpy(X) if is_tensor(X) else X)
-        target = np.asarray(to_numpy(y))
-        if target.shape[:1] != points.shape[:1]:
-            raise InvalidInputError(f"y has shape {target.shape}, but X has {len(points)} rows; pass one target a row.")
-        weights = checked_weights(to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight, len(points))
-        rows = np.flatnonzero(weights)
-        return TrainingTable(points[rows], target[rows], weights[rows], rows)
-
-    def _values(self, X: Any) -> Any:
-        """Scores at new points: tensors where tensors come in."""
-        check_is_fitted(self)
-        return self.solution_.decision_function(self._tensors(X) if is_tensor(X) else read_points(self, X))
-
-    def _tensors(self, X: Any) -> Any:
-        """Validated new points where the model is."""
-        points = _checked_tensor(X, self.solution_.problem.backend)
-        if points.shape[1] != self.n_features_in_:
-            raise InvalidInputError(f"X has {points.shape[1]} features, but {self.n_features_in_} are expected.")
-        return points
-
-    # -- learning ----------------------------------------------------------------------------------
+    # -- what subclasses say -----------------------------------------------------------------------
 
     @abstractmethod
     def _score_loss(self) -> ScoreLoss:
@@ -159,9 +60,57 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """Classes as numbers, where all of them are there; None for numbers."""
         return None
 
+    # -- tables ------------------------------------------------------------------------------------
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._score_loss()
+        setting_of(self.setting)
+        check_whole_number("n_components", self.n_components, low=1)
+        for name, value in (("sigma", self.sigma), ("lam1", self.lam1), ("lam2", self.lam2)):
+            _check_choices(name, value, open_low=name == "sigma")
+        if self.training is not None and not isinstance(self.training, Training):
+            raise InvalidInputError(f"training must be a Training or None, got {self.training!r}.")
+
+    @property
+    def _options(self) -> Training:
+        return Training() if self.training is None else self.training
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        """Validated rows; tensors say where to compute."""
+        self._backend = backend_for({"X": X, "y": y}, dtype=self._options.dtype, device=self._options.device)
+        return super()._read(*(_in_memory(part) for part in (X, y, sample_weight)))
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        """More rows for a fitted model."""
+        points, target = read_points(self, _in_memory(X)), np.asarray(_in_memory(y))
+        if target.shape[:1] != points.shape[:1]:
+            raise InvalidInputError(f"y has shape {target.shape}, but X has {len(points)} rows; pass one target a row.")
+        weights = checked_weights(_in_memory(sample_weight), len(points))
+        rows = np.flatnonzero(weights)
+        return TrainingTable(points[rows], target[rows], weights[rows], rows)
+
+    def _new_points(self, X: Any) -> Any:
+        """Validated new points: tensors as tensors, where the model is."""
+        check_is_fitted(self)
+        if not is_tensor(X):
+            return read_points(self, X)
+        if X.ndim != 2 or X.shape[0] == 0:
+            raise InvalidInputError(f"X must be a table of shape (rows, features) with rows, got {tuple(X.shape)}.")
+        if X.shape[1] != self.n_features_in_:
+            raise InvalidInputError(f"X has {X.shape[1]} features, but {self.n_features_in_} are expected.")
+        backend = self.solution_.problem.backend
+        points = backend.array(X)
+        if not bool(backend.xp.all(backend.xp.isfinite(points))):
+            raise InvalidInputError("X has a missing or infinite value; impute or drop it first.")
+        return points
+
+    def _values(self, X: Any) -> Any:
+        """Scores at new points: tensors where tensors come in."""
+        points = self._new_points(X)
+        return self.solution_.decision_function(points)
+
+    # -- learning ----------------------------------------------------------------------------------
 
     def _problem(self, table: TrainingTable, targets: Any) -> SpectralLearning:
         return SpectralLearning.stated(
@@ -176,11 +125,20 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         )
 
     def _solve(self, problem: SpectralLearning) -> Any:
-        rng, recipe = self._generator(), self._recipe(problem.m)
-        codes = self._codes(np.asarray(to_numpy(problem.Y)))
-        self._training: SpectralTraining | None = None
-        held, progress = self._held_out(problem.m, codes, rng), as_progress(bool(self.verbose))
-        self._fit = learn_spectral(problem, recipe, validation=held, codes=codes, rng=rng, progress=progress)
+        rng, m, training = self._generator(), problem.m, self._options.settled(self.loss, problem.m)
+        choices = self.sigma, self.lam1, self.lam2
+        if training.folds > m // 2 and max(map(np.size, choices)) > 1:
+            raise InvalidInputError(
+                f"folds is {training.folds}, but {m} rows make at most {m // 2} folds of two; pass fewer, or one "
+                "number instead of each list."
+            )
+        codes, held_out = self._codes(np.asarray(to_numpy(problem.Y))), None
+        if training.validation_fraction > 0.0 and m >= FEWEST_TO_SPLIT:
+            held_out = held_out_share(m, training.validation_fraction, codes, rng)
+        options = Hyperparameters(setting_of(self.setting), self.n_components, self.feature_map, *choices, training)
+        clock = Clock(self.max_time, bool(self.verbose))
+        self._run: TrainingRun | None = None
+        self._fit = learn_spectral(problem, options, held_out=held_out, codes=codes, rng=rng, clock=clock)
         return self._fit.solution
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
@@ -190,39 +148,36 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """A stream of random numbers from `random_state`, which scikit-learn lets be several things."""
         return np.random.default_rng(seed_from(self.random_state))
 
-    def _learn_more(self, table: TrainingTable) -> None:
-        """One pass over new rows."""
-        m, backend = len(table.X), self.solution_.problem.backend
-        schedule = Schedule(
-            batch_size=min(DEFAULT_BATCH if self.batch_size is None else self.batch_size, m),
-            learning_rate=0.3 * self._rate(),
-            weight_rate=0.3,
-            max_epochs=1,
-            kind="constant",
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """The first fit, or one pass over new rows."""
+        if not hasattr(self, "solution_"):
+            return self.fit(X, y, sample_weight)
+        table = self.targets_.encoded(self._rows(X, y, sample_weight))
+        array, weights = self.solution_.problem.backend.array, _unless_equal(table.weights)
+        X, Y = array(table.X), array(self._columns(table.y, self.targets_))
+        weights = None if weights is None else array(weights)
+        training = self._options.settled(self.loss, len(table.X), most=True).for_one_pass()
+        rng = self._generator() if self._run is None else self._run.rng
+        clock = Clock(self.max_time, bool(self.verbose))
+        fit, self._run = continue_training(
+            self._fit, self._run, X, Y, weights, training, rng, pace=LATER_PACE, clock=clock
         )
-        training = getattr(self, "_training", None)
-        rng = training.rng if training is not None else self._generator()
-        weights = _unless_equal(table.weights)
-        X, Y = backend.array(table.X), backend.array(self._columns(table.y, self.targets_))
-        weights = None if weights is None else backend.array(weights)
-        fit, self._training = continue_training(self._fit, training, X, Y, weights, schedule, rng)
         self._keep(fit)
+        return self
 
     def _keep(self, fit: SpectralFit) -> None:
         """Set the fitted attributes."""
-        self._fit = fit
-        self.solution_ = fit.solution
+        self._fit, self.solution_ = fit, fit.solution
         self.n_iter_ = max(1, fit.solution.n_iter)
-        self.sigma_, self.lam1_, self.lam2_ = fit.sigma, fit.lam1, fit.lam2
-        self.history_ = fit.epochs
-        self.width_, self.selection_ = fit.width, fit.choice
+        self.sigma_, self.lam1_, self.lam2_ = fit.sigma, fit.solution.problem.penalty.weight, fit.solution.problem.lam2
+        self.history_, self.width_, self.selection_ = fit.epochs, fit.width, fit.choice
         self._n_features_out = fit.solution.theta.map.width
 
     # -- kernels -----------------------------------------------------------------------------------
 
     @property
     def kernel_(self) -> Spectral:
-        """The learned kernel, a valid ``kernel=`` of scikit-learn's machines, with explicit features."""
+        """The learned kernel, a valid ``kernel=`` of scikit-learn's SVC, with explicit features."""
         check_is_fitted(self)
         kernel: Spectral = self.solution_.kernel
         return kernel
@@ -231,7 +186,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def initial_kernel_(self) -> Spectral:
         """The kernel before anything was learned."""
         check_is_fitted(self)
-        return self._fit.initial.kernel()
+        return Spectral.of(self._fit.initial)
 
     def transform(self, X: Any) -> Any:
         """Explicit features of the learned kernel.
@@ -246,10 +201,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         array of shape (n_samples, n_features_out)
             All at once: for long tables transform parts of them.
         """
-        check_is_fitted(self)
-        if is_tensor(X):
-            return self.solution_.theta.map(self._tensors(X)).values
-        return self.solution_.kernel.transform(read_points(self, X))
+        points = self._new_points(X)
+        return self.solution_.theta.map(points).values if is_tensor(X) else self.solution_.kernel.transform(points)
 
 
 def _unless_equal(weights: Any) -> Any:
@@ -257,13 +210,9 @@ def _unless_equal(weights: Any) -> Any:
     return None if (weights == 1.0).all() else weights
 
 
-def _checked_tensor(X: Any, backend: Backend) -> Any:
-    if X.ndim != 2 or 0 in X.shape:
-        raise InvalidInputError(f"X must be a table of shape (rows, features), not empty; got shape {tuple(X.shape)}.")
-    points = backend.array(X)
-    if not bool(backend.xp.all(backend.xp.isfinite(points))):
-        raise InvalidInputError("X has a missing or infinite value; impute or drop it first.")
-    return points
+def _in_memory(part: Any) -> Any:
+    """Tensors as arrays, anything else as it is."""
+    return to_numpy(part) if is_tensor(part) else part
 
 
 def _check_choices(name: str, value: Any, *, open_low: bool = False) -> None:

@@ -1,74 +1,21 @@
-"""Spectral kernels: finite sums of waves, stationary or not, with their explicit features."""
+"""Spectral kernels: finite sums of cosines, stationary or not, with their explicit features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["FEATURE_MAPS", "Spectral"]
+__all__ = ["Spectral"]
 
 Array = NDArray[np.float64]
-
-# How waves become features: the exact map, one shared phase per pair, and the printed map with two.
-FEATURE_MAPS = ("psi", "phi", "printed")
-
-
-@dataclass(frozen=True, eq=False)
-class _Waves:
-    """Validated frequencies and phases; `second` and `shift2` are None for a stationary kernel."""
-
-    first: Array
-    second: Array | None
-    shift: Array | None
-    shift2: Array | None
-
-    @property
-    def is_exact(self) -> bool:
-        return self.shift is None
-
-    @property
-    def scale(self) -> float:
-        """Factor of the sums of waves: as printed for pairs; a single wave counts twice."""
-        D = self.first.shape[1]
-        single = 1.0 if self.second is not None else 2.0
-        return single / float(np.sqrt((4.0 if self.is_exact else 2.0) * D))
-
-    def angles(self, X: Array) -> list[Array]:
-        """``Omega'x + b`` of each band, shape (m, D)."""
-        bands = [(self.first, self.shift)]
-        if self.second is not None:
-            bands.append((self.second, self.shift if self.shift2 is None else self.shift2))
-        return [X @ omega if shift is None else X @ omega + shift for omega, shift in bands]
-
-    def features(self, X: Array) -> Array:
-        angles = self.angles(X)
-        parts = [sum(np.cos(u) for u in angles)]
-        if self.is_exact:
-            parts.append(sum(np.sin(u) for u in angles))
-        return self.scale * np.hstack(parts)
-
-    def angle_gradient(self, X: Array, slope: Array) -> list[Array]:
-        """Gradient in the angles of each band of the sum of ``slope * features(X)``."""
-        D = self.first.shape[1]
-        found = []
-        for u in self.angles(X):
-            along = -np.sin(u) * slope[:, :D]
-            if self.is_exact:
-                along += np.cos(u) * slope[:, D:]
-            found.append(self.scale * along)
-        return found
-
-    def pull_back(self, X: Array, slope: Array) -> Array:
-        """Gradient in the rows of `X` of the sum of ``slope * features(X)``."""
-        bands = zip([self.first, self.second], self.angle_gradient(X, slope), strict=False)
-        return np.asarray(sum(along @ omega.T for omega, along in bands if omega is not None))
 
 
 class Spectral(Kernel):
@@ -85,7 +32,7 @@ class Spectral(Kernel):
         Frequencies w2_i. Left out they equal `omega`, and the kernel is stationary.
     phase : array-like of shape (D,), optional
         Given, the features are the map ``phi(x) = (2D)^(-1/2) [cos(Omega'x + b) + cos(Omega2'x + b)]`` of
-        [LLW20 (6)] with one phase for both waves; the kernel is that of psi in expectation over uniform phases.
+        [LLW20 (6)] with one phase for both frequencies; the kernel is that of psi in expectation over uniform phases.
     phase2 : array-like of shape (D,), optional
         A second, independent phase, as [LLW20 (6)] is printed. What that has in expectation is a *stationary*
         kernel; it is here for comparison.
@@ -112,10 +59,22 @@ class Spectral(Kernel):
         self.phase2 = phase2
 
     @classmethod
+    def of(cls, spectral_map: SpectralMap) -> Spectral:
+        """The kernel of a feature map, in float64."""
+        D, omega = spectral_map.D, to_numpy(spectral_map.omega).astype(np.float64)
+        phase = None if spectral_map.phase is None else to_numpy(spectral_map.phase).astype(np.float64)
+        if spectral_map.is_stationary:
+            return cls(omega, None, phase)
+        if phase is None:
+            return cls(omega[:, :D], omega[:, D:])
+        is_shared = np.array_equal(phase[:D], phase[D:])
+        return cls(omega[:, :D], omega[:, D:], phase[:D], None if is_shared else phase[D:])
+
+    @classmethod
     def random(
         cls,
         n_features: int,
-        n_frequencies: int,
+        n_components: int,
         *,
         sigma: float = 1.0,
         stationary: bool = False,
@@ -128,26 +87,22 @@ class Spectral(Kernel):
         ----------
         n_features : int, >= 1
             Features of the points.
-        n_frequencies : int, >= 1
-            D, the number of waves (of pairs of waves, when not stationary).
+        n_components : int, >= 1
+            D, the number of frequencies (of pairs of them, when not stationary).
         sigma : float, > 0
             Standard deviation of every frequency, in radians per unit of the features.
         stationary : bool
         feature_map : {"psi", "phi", "printed"}
-            Exact features, features with a random phase shared by both waves, or the printed map with two phases.
+            Exact features, features with a random phase for each pair, or the printed map with two phases.
         random_state : int, Generator or None
         """
         n = check_whole_number("n_features", n_features, low=1)
-        D = check_whole_number("n_frequencies", n_frequencies, low=1)
         sigma = check_number("sigma", sigma, low=0.0, open_low=True)
-        if feature_map not in FEATURE_MAPS:
-            raise InvalidInputError(f"feature_map must be one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}.")
-        rng = np.random.default_rng(random_state)
-        omega = sigma * rng.standard_normal((n, D))
-        omega2 = None if stationary else sigma * rng.standard_normal((n, D))
-        phase = None if feature_map == "psi" else rng.uniform(0.0, 2.0 * np.pi, D)
-        has_two = feature_map == "printed" and not stationary
-        return cls(omega, omega2, phase, rng.uniform(0.0, 2.0 * np.pi, D) if has_two else None)
+        rng, backend = np.random.default_rng(random_state), Backend("float64")
+        drawn = SpectralMap.draw(
+            n, n_components, stationary=stationary, feature_map=feature_map, rng=rng, backend=backend
+        )
+        return cls.of(drawn.scaled(sigma))
 
     @property
     def is_stationary(self) -> bool:
@@ -155,7 +110,7 @@ class Spectral(Kernel):
         return self.omega2 is None
 
     def without_phases(self) -> Spectral:
-        """The kernel of psi with the same frequencies: the mean of this one over phases that both waves share."""
+        """The kernel of psi with the same frequencies: the mean of this one over phases that pairs share."""
         return Spectral(self.omega, self.omega2)
 
     def transform(self, X: Any) -> Array:
@@ -169,8 +124,7 @@ class Spectral(Kernel):
         -------
         ndarray of shape (n_samples, 2 D) for psi, (n_samples, D) where there are phases
         """
-        points = check_points(X)
-        return self._waves(points).features(points)
+        return self._features(check_points(X))
 
     def frequency_gradient(self, X: Any, slope: Array) -> Array:
         """Gradient in the frequencies of the sum of ``slope * transform(X)`` [LLW20 (9)], D without its inverse.
@@ -186,39 +140,46 @@ class Spectral(Kernel):
             For `omega`, beside it for `omega2`.
         """
         points = check_points(X)
-        return points.T @ np.hstack(self._waves(points).angle_gradient(points, slope))
+        return np.asarray(self._map(points)(points).gradient(slope))
 
-    def _waves(self, X: Array) -> _Waves:
-        first = check_points(self.omega, name="omega")
-        if X.shape[1] != first.shape[0]:
+    def _map(self, X: Array) -> SpectralMap:
+        """The validated feature map."""
+        omega = check_points(self.omega, name="omega")
+        D = omega.shape[1]
+        if X.shape[1] != len(omega):
             raise InvalidInputError(
-                f"X has {X.shape[1]} features, but omega has {first.shape[0]} rows; there is one row per feature."
+                f"X has {X.shape[1]} features, but omega has {len(omega)} rows; there is one row per feature."
             )
-        second = None if self.omega2 is None else check_points(self.omega2, name="omega2")
-        if second is not None and second.shape != first.shape:
-            raise InvalidInputError(
-                f"omega2 has shape {second.shape}, but omega has shape {first.shape}; they are pairs of frequencies."
-            )
-        shift = _phases("phase", self.phase, first.shape[1])
-        shift2 = _phases("phase2", self.phase2, first.shape[1])
-        if shift2 is not None and (shift is None or second is None):
+        phase, second = _phases("phase", self.phase, D), _phases("phase2", self.phase2, D)
+        if second is not None and (phase is None or self.omega2 is None):
             raise InvalidInputError(
                 "phase2 belongs to phase and omega2, but one of them is None; give both, or leave it."
             )
-        return _Waves(first, second, shift, shift2)
+        if self.omega2 is None:
+            return SpectralMap(omega, phase, D)
+        omega2 = check_points(self.omega2, name="omega2")
+        if omega2.shape != omega.shape:
+            raise InvalidInputError(
+                f"omega2 has shape {omega2.shape}, but omega has shape {omega.shape}; they are pairs of frequencies."
+            )
+        if phase is not None:
+            phase = np.concatenate([phase, phase if second is None else second])
+        return SpectralMap(np.hstack([omega, omega2]), phase, D)
+
+    def _features(self, X: Array) -> Array:
+        return np.asarray(self._map(X)(X).values)
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        waves = self._waves(X)
-        left = waves.features(X)
-        return left @ (left if Y is X else waves.features(Y)).T
+        left = self._features(X)
+        return left @ (left if Y is X else self._features(Y)).T
 
     def _diag(self, X: Array) -> Array:
-        features = self._waves(X).features(X)
+        features = self._features(X)
         return np.einsum("ij,ij->i", features, features)
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        waves = self._waves(X)
-        return waves.pull_back(X, M @ waves.features(Y))
+        there = self._map(X)
+        return np.asarray(there(X).angle_gradient(M @ there(Y).values) @ there.omega.T)
 
 
 def _phases(name: str, value: Any, D: int) -> Array | None:

@@ -37,7 +37,8 @@ class Hinge(SupportVectorLoss):
 
     def pointwise(self, Y: Any, F: Any) -> tuple[Any, Any]:
         slack = 1.0 - Y * F
-        return np.maximum(slack, 0.0), np.where(slack > 0.0, -Y, 0.0)
+        is_short = slack > 0.0
+        return slack * is_short, -Y * is_short
 
     def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         value, b, multiple = super().primal(f, quadratic, y, weights)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.spectral.backend import Backend
-from convexkernels.spectral.features import SpectralMap
+from convexkernels.clock import Clock
+from convexkernels.solution import Status
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.options import Training
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.spectral.selection import matched_trace_weight
-from convexkernels.spectral.training import Schedule, SpectralTraining
+from convexkernels.spectral.training import TrainingRun, Validation
 
-__all__ = ["Candidate", "Choice", "Fold", "LastWeights", "choose_candidate", "exact_points"]
+__all__ = ["Candidate", "Choice", "FinalWeights", "Fold", "choose_candidate", "exact_points"]
 
 # Of so many candidates one is trained further, for so many times as many epochs (successive halving, with thirds: at
 # the first looks, when steps are large, weights can hardly be told apart).
@@ -35,8 +35,8 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class LastWeights:
-    """Weights of W that the exact last solve may choose from, for squared loss.
+class FinalWeights:
+    """Weights of W that the exact final solve may choose from, for squared loss.
 
     Attributes
     ----------
@@ -47,6 +47,10 @@ class LastWeights:
 
     weights: tuple[float, ...]
     are_ridges: bool
+
+    def times(self, share: float) -> FinalWeights:
+        """All weights times `share`."""
+        return replace(self, weights=tuple(share * weight for weight in self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,7 @@ class Fold:
 
     problem: SpectralLearning
     starts: Mapping[float, SpectralPoint]
-    validate: Callable[[SpectralPoint], float]
+    validate: Validation
     share: float = 1.0
 
 
@@ -75,7 +79,7 @@ class Choice:
     ----------
     best : Candidate
     last : float or None
-        The weight for the last solve, one of `LastWeights.weights` for the sigma that was chosen.
+        The weight for the final solve, one of `FinalWeights.weights` for the sigma that was chosen.
     candidates : tuple of Candidate
     scores : ndarray of shape (n_candidates,)
         Mean validation score over the folds, with as much training as the candidate got: the share of hits, or minus
@@ -92,7 +96,7 @@ class Choice:
 
 
 def exact_points(
-    problem: SpectralLearning, spectral_map: SpectralMap, moments: Moments, last: LastWeights
+    problem: SpectralLearning, moments: Moments, last: FinalWeights, clock: Clock | None = None
 ) -> list[tuple[float, SpectralPoint]]:
     """Solutions of the inner problem along a path of weights, each with its lam1.
 
@@ -104,27 +108,21 @@ def exact_points(
     for weight in last.weights:
         if last.are_ridges or is_ridge:
             W = moments.ridge(weight)
-            lam1 = weight if is_ridge else matched_trace_weight(weight, W)
-            found.append((lam1, _typed_point(spectral_map, W, moments.intercept(W), problem.backend)))
+            found.append((weight if is_ridge else matched_trace_weight(weight, W), moments.point(W)))
         else:
-            at = problem.with_weights(weight, problem.lam2)
-            start = found[-1][1] if found else None
-            found.append((weight, solve_inner(at, spectral_map, start=start, moments=moments).point))
+            at, start = problem.with_weights(weight, problem.lam2), found[-1][1] if found else None
+            found.append((weight, solve_inner(at, moments, start=start, clock=clock)))
     return found
-
-
-def _typed_point(spectral_map: SpectralMap, W: Any, c: Any, backend: Backend) -> SpectralPoint:
-    """A point with W and c in the type of the features."""
-    return SpectralPoint(spectral_map, backend.xp.astype(W, backend.dtype), backend.xp.astype(c, backend.dtype))
 
 
 def choose_candidate(
     folds: Sequence[Fold],
     candidates: Sequence[Candidate],
-    schedule: Schedule,
-    last: Callable[[float], LastWeights] | None = None,
+    training: Training,
+    last: Callable[[float], FinalWeights] | None = None,
     *,
     rng: Any,
+    clock: Clock | None = None,
 ) -> Choice:
     """Choose (sigma, lam1, lam2) on rungs (successive halving): only the best third is trained further.
 
@@ -136,65 +134,95 @@ def choose_candidate(
     ----------
     folds : sequence of Fold
     candidates : sequence of Candidate
-    schedule : Schedule
-        Its epochs are what the last candidate gets. After its deadline the candidate that leads is taken.
+    training : Training
+        Settled; its epochs are what the last candidate gets.
     last : callable, optional
-        sigma -> LastWeights; always as many.
+        sigma -> FinalWeights; always as many.
     rng : Generator
+    clock : Clock, optional
+        When its time is up, or at an interrupt, the candidate that leads is taken.
     """
-    n_last = len(last(candidates[0].sigma).weights) if last is not None else 1
-    scores = np.full((len(folds), len(candidates), n_last), -np.inf)
-    n_epochs = np.zeros(len(candidates), dtype=np.int64)
-    is_trained = schedule.max_epochs > 0 and (folds[0].problem.learned or last is None)
-    seeds = rng.integers(2**32, size=len(folds))
-    schedule = replace(schedule, patience=None)
-    runs: list[dict[int, SpectralTraining]] = [
-        {
-            i: SpectralTraining(
-                fold.problem.with_weights(fold.share * candidate.lam1, fold.share * candidate.lam2),
-                fold.starts[candidate.sigma].copy(),
-                schedule,
-                np.random.default_rng(seed),  # the same order of rows for every candidate
-            )
-            for i, candidate in enumerate(candidates)
-        }
-        for fold, seed in zip(folds, seeds, strict=True)
-    ]
-    alive = list(range(len(candidates)))
+    clock = Clock() if clock is None else clock
+    race = _Race(folds, candidates, replace(training, patience=None), last, rng, clock)
+    is_trained = training.max_epochs > 0 and (folds[0].problem.learned or last is None)
     n_rungs = 1
     while is_trained and KEPT**n_rungs < len(candidates):
         n_rungs += 1
-    scored = len(folds)
-    for remaining in range(n_rungs, 0, -1):
-        total = max(n_rungs - remaining + 1, schedule.max_epochs // KEPT ** (remaining - 1)) if is_trained else 0
-        for f, fold in enumerate(folds[:scored]):
-            if f and time.monotonic() > schedule.deadline:
-                scored = f  # what is known of the first folds has to do
+    try:
+        for left in range(n_rungs - 1, -1, -1):
+            race.rung(max(n_rungs - left, training.max_epochs // KEPT**left) if is_trained else 0, is_last=left == 0)
+            if clock.is_over:
                 break
-            for i in alive:
-                run = runs[f][i]
-                run.run(total - len(run.history))
-                n_epochs[i] = len(run.history)
-                scores[f, i] = _worth(run, fold, None if last is None else last(candidates[i].sigma))
-        means = scores[:scored].mean(axis=0).max(axis=1)
-        order = sorted(alive, key=lambda i: -means[i])
-        alive = order[: -(-len(order) // KEPT)] if remaining > 1 else order[:1]
-        for fold_runs in runs:
-            for i in set(fold_runs) - set(alive):
-                del fold_runs[i]
-        if time.monotonic() > schedule.deadline:
-            break
-    table = scores[:scored].mean(axis=0)
-    best = candidates[alive[0]]
-    chosen = None if last is None else last(best.sigma).weights[int(table[alive[0]].argmax())]
-    return Choice(best, chosen, tuple(candidates), table.max(axis=1), n_epochs)
+    except KeyboardInterrupt:
+        clock.interrupt()
+    return race.choice()
 
 
-def _worth(run: SpectralTraining, fold: Fold, last: LastWeights | None) -> list[float]:
-    """Validation scores of a run: of its point, or of the exact solutions for its frequencies."""
-    if last is None:
-        return [fold.validate(run.point)]
-    problem, spectral_map = run.problem, run.point.map
-    last = replace(last, weights=tuple(fold.share * weight for weight in last.weights))
-    moments = Moments.of(spectral_map, problem)
-    return [fold.validate(point) for _, point in exact_points(problem, spectral_map, moments, last)]
+class _Race:
+    """Runs of all candidates that are still alive on all folds, and their scores so far."""
+
+    def __init__(
+        self,
+        folds: Sequence[Fold],
+        candidates: Sequence[Candidate],
+        training: Training,
+        last: Callable[[float], FinalWeights] | None,
+        rng: Any,
+        clock: Clock,
+    ) -> None:
+        self.folds, self.candidates, self.clock = folds, candidates, clock
+        self.last = None if last is None else {c.sigma: last(c.sigma) for c in candidates}
+        n_last = 1 if self.last is None else len(self.last[candidates[0].sigma].weights)
+        self.scores = np.full((len(folds), len(candidates), n_last), -np.inf)
+        self.n_epochs = np.zeros(len(candidates), dtype=np.int64)
+        self.alive, self.n_scored, self.n_complete = list(range(len(candidates))), len(folds), 0
+        self.runs = [
+            {
+                i: TrainingRun(
+                    fold.problem.with_weights(fold.share * candidate.lam1, fold.share * candidate.lam2),
+                    fold.starts[candidate.sigma].copy(),
+                    training,
+                    np.random.default_rng(seed),  # the same order of rows for every candidate
+                    clock=clock,
+                )
+                for i, candidate in enumerate(candidates)
+            }
+            for fold, seed in zip(folds, rng.integers(2**32, size=len(folds)), strict=True)
+        ]
+
+    def rung(self, n_epochs: int, is_last: bool) -> None:
+        """Train what is alive until it has had so many epochs, and keep the best third, or one."""
+        for f, fold in enumerate(self.folds[: self.n_scored]):
+            if f and self.clock.is_over:
+                self.n_scored = f  # what is known of the first folds has to do
+                break
+            for i in self.alive:
+                run = self.runs[f][i]
+                if run.run(n_epochs - len(run.history)) is Status.INTERRUPTED:
+                    raise KeyboardInterrupt
+                self.n_epochs[i] = len(run.history)
+                self.scores[f, i] = self._worth(run, fold, self.candidates[i].sigma)
+            self.n_complete = max(self.n_complete, f + 1)
+        means = self._means().max(axis=1)
+        order = sorted(self.alive, key=lambda i: -means[i])
+        self.alive = order[: 1 if is_last else -(-len(order) // KEPT)]
+        self.runs = [{i: runs[i] for i in self.alive} for runs in self.runs]
+
+    def _worth(self, run: TrainingRun, fold: Fold, sigma: float) -> list[float]:
+        """Validation scores of a run: of its point, or of the exact solutions for its frequencies."""
+        if self.last is None:
+            return [fold.validate(run.point)]
+        moments, last = Moments.of(run.point.map, run.problem), self.last[sigma].times(fold.share)
+        return [fold.validate(point) for _, point in exact_points(run.problem, moments, last, self.clock)]
+
+    def _means(self) -> NDArray[np.float64]:
+        """Scores over the folds that all have been through; after an early interrupt what the first one knows."""
+        return np.asarray(self.scores[: max(1, min(self.n_scored, self.n_complete))].mean(axis=0))
+
+    def choice(self) -> Choice:
+        """The candidate that leads."""
+        table = self._means()
+        best = max(self.alive, key=lambda i: table[i].max())
+        candidate = self.candidates[best]
+        last = None if self.last is None else self.last[candidate.sigma].weights[int(table[best].argmax())]
+        return Choice(candidate, last, tuple(self.candidates), table.max(axis=1), self.n_epochs)

@@ -10,49 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.backend import Backend, is_tensor, to_numpy
 from convexkernels.certificate import DualityGap, Stationarity
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.spectral.backend import Backend, is_tensor, to_numpy
-from convexkernels.spectral.features import SpectralMap
 from convexkernels.spectral.losses import ScoreLoss
+from convexkernels.spectral.options import Setting
 from convexkernels.spectral.penalties import FrobeniusNorm, Penalty, TraceNorm
 from convexkernels.validation import check_number
 
-__all__ = ["SETTINGS", "Setting", "SpectralFunction", "SpectralLearning", "SpectralPoint", "setting_of"]
+__all__ = ["SpectralFunction", "SpectralLearning", "SpectralPoint", "blocks"]
 
 Array = NDArray[np.float64]
 
 # Rows whose features are held at once: never those of a whole long table.
 BLOCK_ROWS = 2048
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One column of [LLW20 Table 1]: the kernel, its density, and the regularizer."""
-
-    stationary: bool
-    learned: bool
-    trace_norm: bool
-    feature_norm: bool
-
-
-SETTINGS = {
-    "SK": Setting(stationary=True, learned=False, trace_norm=False, feature_norm=False),
-    "NSK": Setting(stationary=False, learned=False, trace_norm=False, feature_norm=False),
-    "SKL": Setting(stationary=True, learned=True, trace_norm=False, feature_norm=False),
-    "NSKL": Setting(stationary=False, learned=True, trace_norm=False, feature_norm=False),
-    "ASKL": Setting(stationary=False, learned=True, trace_norm=True, feature_norm=True),
-}
-
-
-def setting_of(name: Any) -> Setting:
-    """The setting of a name, or a refusal that lists the names."""
-    if isinstance(name, Setting):
-        return name
-    if name not in SETTINGS:
-        raise InvalidInputError(f"setting must be one of {', '.join(SETTINGS)}, got {name!r}.")
-    return SETTINGS[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,16 +184,13 @@ class SpectralLearning:
 
     def evaluate(self, point: SpectralPoint, *, learned: bool = True) -> tuple[float, Any, Any, Any]:
         """The objective and the gradients of its smooth part on all points, block by block."""
-        total, sums = 0.0, None
+        sums: list[Any] = [0.0] * 4
         for at in blocks(self.m):
             X, Y = self.X[at], self.Y[at]
-            share = X.shape[0] / self.m
             value, *slopes = self.smooth(point, X, Y, self.relative(at), learned=learned)
-            total += share * float(value)
-            scaled = [None if part is None else share * part for part in slopes]
-            sums = scaled if sums is None else [None if a is None else a + b for a, b in zip(sums, scaled, strict=True)]
-        assert sums is not None
-        return total + self.penalty.value(point.W, self.backend), sums[0], sums[1], sums[2]
+            parts, share = [float(value), *slopes], X.shape[0] / self.m
+            sums = [None if part is None else whole + share * part for whole, part in zip(sums, parts, strict=True)]
+        return sums[0] + self.penalty.value(point.W, self.backend), sums[1], sums[2], sums[3]
 
     def objective(self, point: SpectralPoint) -> float:
         """The value of the objective."""
@@ -243,11 +212,11 @@ class SpectralLearning:
             slope_W = slope_W + (2.0 * self.penalty.weight) * point.W
         else:
             slope_W = point.W - self.penalty.proximal(point.W - slope_W, 1.0, exact.backend)
-        slopes, parts = [slope_W, slope_c], [point.W, point.intercept]
-        if slope_omega is not None:
-            slopes.append(slope_omega)
-            parts.append(point.map.omega)
-        gradient, coordinates = (np.concatenate([to_numpy(x).ravel() for x in group]) for group in (slopes, parts))
+        n_parts = 3 if self.learned else 2
+        slopes, parts = (slope_W, slope_c, slope_omega), (point.W, point.intercept, point.map.omega)
+        gradient, coordinates = (
+            np.concatenate([to_numpy(x).ravel() for x in group[:n_parts]]) for group in (slopes, parts)
+        )
         return Stationarity.at(value, gradient, coordinates)
 
     def lower_bound(self, point: SpectralPoint) -> float:
@@ -267,18 +236,18 @@ class SpectralLearning:
             if self.lam2 > 0.0:
                 squares = xp.sum(values * values, axis=1)
                 norm += float(xp.sum(squares if self.weights is None else squares * self.weights[at]))
-        price = float(xp.sum(pulled * pulled)) / (4.0 * lam1) if lam1 > 0.0 else np.inf
-        return max(0.0, constant - price) + self.lam2 * norm
+        conjugate = float(xp.sum(pulled * pulled)) / (4.0 * lam1) if lam1 > 0.0 else np.inf
+        return max(0.0, constant - conjugate) + self.lam2 * norm
 
     # -- answers -----------------------------------------------------------------------------------
 
     def kernel(self, theta: SpectralPoint) -> Spectral:
         """The learned kernel."""
-        return theta.map.kernel()
+        return Spectral.of(theta.map)
 
     def function(self, theta: SpectralPoint, alpha: Any = None) -> SpectralFunction:
         """The learned functions."""
-        return SpectralFunction(theta, theta.map.kernel())
+        return SpectralFunction(theta, self.kernel(theta))
 
     def intercept(self, theta: SpectralPoint, alpha: Any = None) -> Array:
         """Intercepts, shape (K,)."""
@@ -313,9 +282,3 @@ class SpectralFunction:
 def blocks(m: int, rows: int = BLOCK_ROWS) -> Iterator[slice]:
     """Slices that cover m rows."""
     return (slice(start, min(start + rows, m)) for start in range(0, max(m, 1), rows))
-
-
-def size_of(omega: Any, backend: Backend) -> float:
-    """Root mean square of the frequencies."""
-    squares = float(backend.xp.sum(omega * omega)) / max(1, int(np.prod(omega.shape)))
-    return max(float(np.sqrt(squares)), 1e-30)

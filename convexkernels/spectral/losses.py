@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.least_squares import LeastSquares
 
 __all__ = ["SCORE_LOSSES", "LogisticLoss", "MarginLoss", "ScoreLoss", "SquaredLoss", "score_loss"]
 
 # Sums of slopes up to this are rounding.
 BALANCED = 1e-11
 NEWTON_STEPS = 30
+# Entry by entry in plain arithmetic, which tensors have, too.
+SQUARED, HINGE = LeastSquares(), Hinge()
 
 
 class ScoreLoss(ABC):
@@ -44,6 +48,7 @@ class ScoreLoss(ABC):
         """The mean loss."""
         return float(self.value_and_slope(F, Y, xp, weights)[0])
 
+    @abstractmethod
     def dual_point(self, F: Any, Y: Any, weights: Any) -> tuple[float, Any]:
         """A slope S of the mean loss that sums to 0 over the points, and minus the conjugate of the mean loss at S.
 
@@ -60,6 +65,18 @@ class ScoreLoss(ABC):
         constant : float
         S : ndarray of shape (m, K)
         """
+
+    def targets_of(self, codes: Any, n_classes: int) -> Any:
+        """Classes as the targets this loss wants, from codes 0, ..., n_classes - 1."""
+        if n_classes == 2:
+            return np.where(codes == 1, 1.0, -1.0)[:, None]
+        return (codes[:, None] == np.arange(n_classes)).astype(np.float64)
+
+
+class _SmoothLoss(ScoreLoss):
+    """A loss with derivatives, which is balanced by a shift of the scores."""
+
+    def dual_point(self, F: Any, Y: Any, weights: Any) -> tuple[float, Any]:
         F = F + self.best_shift(F, Y, weights)
         value, S = self.value_and_slope(F, Y, np, weights)
         if np.abs(S.sum(axis=0)).max() > BALANCED:
@@ -76,25 +93,19 @@ class ScoreLoss(ABC):
             shift = shift - np.linalg.lstsq(curvature, slope, rcond=1e-12)[0]
         return shift
 
+    @abstractmethod
     def shift_derivatives(self, F: Any, Y: Any, weights: Any) -> tuple[Any, Any]:
         """First and second derivative of the mean loss in a constant added to all scores, shapes (K,) and (K, K)."""
-        return np.zeros(F.shape[1]), np.eye(F.shape[1])
-
-    def targets_of(self, codes: Any, n_classes: int) -> Any:
-        """Classes as the targets this loss wants, from codes 0, ..., n_classes - 1."""
-        if n_classes == 2:
-            return np.where(codes == 1, 1.0, -1.0)[:, None]
-        return (codes[:, None] == np.arange(n_classes)).astype(np.float64)
 
 
-class SquaredLoss(ScoreLoss):
+class SquaredLoss(_SmoothLoss):
     """``|f - y|^2``, summed over outputs."""
 
     name = "squared"
 
     def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        difference = F - Y
-        return xp.sum(difference * difference, axis=1), 2.0 * difference
+        values, slopes = SQUARED.pointwise(Y, F)
+        return xp.sum(values, axis=1), slopes
 
     def shift_derivatives(self, F: Any, Y: Any, weights: Any) -> tuple[Any, Any]:
         return 2.0 * (weights @ (F - Y)) / len(F), 2.0 * np.eye(F.shape[1])
@@ -109,18 +120,17 @@ class MarginLoss(ScoreLoss):
     name = "hinge"
 
     def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        K = F.shape[1]
-        if K == 1:
-            short = 1.0 - Y * F
-            is_short = short > 0.0
-            return xp.where(is_short, short, 0.0 * F)[:, 0], xp.where(is_short, -Y, 0.0 * F)
+        if F.shape[1] == 1:
+            values, slopes = HINGE.pointwise(Y, F)
+            return values[:, 0], slopes
         own = xp.sum(Y * F, axis=1)
         rivals = xp.where(Y > 0.5, F * 0.0 - 1e30, F)
-        short = 1.0 - own + xp.max(rivals, axis=1)
-        is_short = xp.astype(short > 0.0, F.dtype)
-        best = xp.argmax(rivals, axis=1)
-        is_best = xp.astype(xp.arange(K, **_place(F))[None, :] == best[:, None], F.dtype)
-        return short * is_short, (is_best - Y) * is_short[:, None]
+        slack = 1.0 - own + xp.max(rivals, axis=1)
+        is_short = xp.astype(slack > 0.0, F.dtype)
+        place = {} if isinstance(F, np.ndarray) else {"device": F.device}
+        columns = xp.arange(F.shape[1], **place)
+        is_best = xp.astype(columns[None, :] == xp.argmax(rivals, axis=1)[:, None], F.dtype)
+        return slack * is_short, (is_best - Y) * is_short[:, None]
 
     def dual_point(self, F: Any, Y: Any, weights: Any) -> tuple[float, Any]:
         """For two classes the subgradient, the heavier side scaled down; for more nothing is said beyond 0."""
@@ -132,18 +142,18 @@ class MarginLoss(ScoreLoss):
         return float(np.abs(S).sum()), S
 
 
-class LogisticLoss(ScoreLoss):
+class LogisticLoss(_SmoothLoss):
     """``log(1 + exp(-y f))`` for two classes, ``log sum exp f - f_y`` for more."""
 
     name = "logistic"
 
     def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
-        if F.shape[1] == 1:
+        if F.shape[1] == 1:  # written out: the special functions of `losses.Logistic` are for numpy alone
             z = Y * F
             small = xp.exp(-xp.abs(z))
-            values = (xp.log1p(small) + xp.where(z < 0.0, -z, 0.0 * z))[:, 0]
+            is_missed = z < 0.0
             # 1 / (1 + exp(z)) without overflow.
-            return values, -Y * xp.where(z < 0.0, 1.0 + 0.0 * z, small) / (1.0 + small)
+            return (xp.log1p(small) - z * is_missed)[:, 0], -Y * xp.where(is_missed, 1.0, small) / (1.0 + small)
         top = xp.max(F, axis=1, keepdims=True)
         E = xp.exp(F - top)
         total = xp.sum(E, axis=1, keepdims=True)
@@ -166,8 +176,3 @@ def score_loss(name: str, allowed: tuple[str, ...] = tuple(SCORE_LOSSES)) -> Sco
     if name not in allowed:
         raise InvalidInputError(f"loss must be one of {', '.join(map(repr, allowed))}, got {name!r}.")
     return SCORE_LOSSES[name]()
-
-
-def _place(F: Any) -> dict[str, Any]:
-    """Where new arrays have to be made to meet `F`."""
-    return {} if isinstance(F, np.ndarray) else {"device": F.device}

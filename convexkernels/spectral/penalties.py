@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from convexkernels.spectral.backend import Backend
+from convexkernels.backend import Backend
 
 __all__ = ["FrobeniusNorm", "Penalty", "TraceNorm", "shrink_singular_values"]
 
@@ -69,9 +69,7 @@ def shrink_singular_values(W: Any, threshold: float, backend: Backend) -> Any:
     if not bool(xp.all(xp.isfinite(products))):
         return W  # nothing has singular values any more; whoever trains sees that W is not finite
     squares, V = xp.linalg.eigh(products)
-    sigma = xp.sqrt(xp.where(squares > 0.0, squares, 0.0 * squares))
-    kept = xp.where(
-        sigma > threshold, 1.0 - threshold / xp.where(sigma > threshold, sigma, 1.0 + 0.0 * sigma), 0.0 * sigma
-    )
-    shrunk = tall @ ((V * kept) @ V.T)
+    kept = squares > threshold**2
+    shares = xp.where(kept, 1.0 - threshold / xp.sqrt(xp.where(kept, squares, 1.0)), 0.0)
+    shrunk = tall @ ((V * shares) @ V.T)
     return xp.astype(shrunk.T if wide else shrunk, W.dtype)

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.spectral.backend import Backend, to_numpy
-from convexkernels.spectral.features import SpectralMap
+from convexkernels.backend import Backend, to_numpy
+from convexkernels.clock import Clock
+from convexkernels.criteria.ridge_path import path_residuals
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.threads import threads_for
 
 __all__ = ["Width", "choose_width", "matched_trace_weight", "typical_distance"]
 
 Array = NDArray[np.float64]
 
-# sigma times the median distance between points: from waves much longer than that to five within it.
+# sigma times the median distance between points: from periods much longer than that to five within it.
 REACHES = tuple(2.0 ** np.arange(-1.0, 6.0))
 RIDGES = tuple(10.0 ** np.arange(-7.0, 1.0, 0.5))
 SELECTION_ROWS = 1500
-# With a risk above this share of the variance no sigma has said anything: a wave within a median distance is taken.
-SILENT = 0.97
-SELECTION_WAVES = 384
+# With a risk above this share of the variance no sigma says anything: a period within a median distance is taken.
+UNINFORMATIVE = 0.97
+SELECTION_COMPONENTS = 384
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Width:
     risks : ndarray of shape (n_sigmas, n_lams)
         Mean squared leave-one-out error over the variance of the targets.
     typical : float
-        The sigma with about one wave within the median distance of two points.
+        The sigma with about one period within the median distance of two points.
     """
 
     sigma: float
@@ -56,7 +58,7 @@ class Width:
 
     def shortlist(self, n: int) -> tuple[float, ...]:
         """The `n` sigmas of least risk, the best one first; where no risk says anything, those nearest to `typical`."""
-        says_nothing = self.risks.min() > SILENT
+        says_nothing = self.risks.min() > UNINFORMATIVE
         merit = np.abs(np.log(self.sigmas / self.typical)) if says_nothing else self.risks.min(axis=1)
         return tuple(float(self.sigmas[i]) for i in np.argsort(merit, kind="stable")[:n])
 
@@ -81,7 +83,8 @@ def choose_width(
     sigmas: Sequence[float] | None = None,
     lams: Sequence[float] = RIDGES,
     n_rows: int = SELECTION_ROWS,
-    n_frequencies: int = SELECTION_WAVES,
+    n_components: int = SELECTION_COMPONENTS,
+    clock: Clock | None = None,
 ) -> Width:
     """Choose sigma and a ridge by the leave-one-out risk of ridge regression on random features: nothing is trained.
 
@@ -99,73 +102,54 @@ def choose_width(
     sigmas : sequence of float, optional
         Candidates. None: multiples of the inverse median distance by powers of two, then half-way steps
         around the best one.
-    n_rows, n_frequencies : int
-        At most so many rows and waves are used.
+    n_rows, n_components : int
+        At most so many rows and frequencies are used.
+    clock : Clock, optional
+        When its time is up, or at an interrupt, the sigmas so far have to do.
     """
+    clock = Clock() if clock is None else clock
     rows = rng.permutation(X.shape[0])[:n_rows]
     X, Y = (to_numpy(part)[rows].astype(np.float64) for part in (X, Y))
     shares = np.ones(len(Y)) if weights is None else to_numpy(weights)[rows].astype(np.float64)
     shares = shares / shares.mean()
-    Y = Y - (shares @ Y) / len(Y)
-    variance = max(float(shares @ (Y**2).sum(axis=1)) / len(Y), 1e-300)
+    variance = max(float(shares @ ((Y - (shares @ Y) / len(Y)) ** 2).sum(axis=1)) / len(Y), 1e-300)
     drawn = SpectralMap.draw(
         X.shape[1],
-        n_frequencies,
+        n_components,
         stationary=stationary,
         feature_map=feature_map,
         rng=rng,
         backend=Backend("float64"),
     )
-    risks: dict[float, Array] = {}
-
-    def look(sigma: float) -> None:
-        if sigma not in risks:
-            # More threads do not help matrices of this size, and wait for each other where others want them, too.
-            with threads_for(n_frequencies):
-                risks[sigma] = _leave_one_out(drawn.scaled(sigma)(X).values, Y, shares, np.asarray(lams)) / variance
-
+    ridges = np.asarray(lams, dtype=np.float64)
     # A list does not depend on distances, and neither do the draws that follow.
     unit = 1.0 / typical_distance(X, rng if sigmas is None else np.random.default_rng(0))
-    if sigmas is None:
-        for reach in REACHES:
-            look(reach * unit)
-        best = min(risks, key=lambda sigma: float(risks[sigma].min()))
-        for factor in (2.0**-0.5, 2.0**0.5):
-            look(best * factor)
-    else:
-        for sigma in sigmas:
-            look(float(sigma))
+    risks: dict[float, Array] = {}
+    try:
+        for sigma in _halved(unit, risks) if sigmas is None else map(float, sigmas):
+            # More threads do not help matrices of this size, and wait for each other where others want them, too.
+            with threads_for(n_components):
+                P = drawn.scaled(sigma)(X).values
+                left_out = path_residuals(P, Y.T, shares, len(P) * ridges, None, intercept=True)
+                risks[sigma] = np.array([np.mean(shares * (r**2).sum(axis=0)) for r in left_out]) / variance
+            if clock.is_over:
+                break
+    except KeyboardInterrupt:
+        if not risks:
+            raise
+        clock.interrupt()
     ascending = np.array(sorted(risks))
     table = np.array([risks[sigma] for sigma in ascending])
     column = int(np.argmin(table)) % table.shape[1]
-    found = Width(math.nan, float(lams[column]), ascending, np.asarray(lams, dtype=float), table, 1.5 * unit)
+    found = Width(math.nan, float(ridges[column]), ascending, ridges, table, 1.5 * unit)
     return replace(found, sigma=found.shortlist(1)[0])
 
 
-def _leave_one_out(P: Array, Y: Array, shares: Array, lams: Array) -> Array:
-    """Mean squared leave-one-out errors of ridge regression with intercept, ``mean loss + lam |W|^2``, for all lams.
-
-    `shares` are weights with mean 1; they may be taken as roots into the rows of features and (centered) targets.
-    """
-    m, roots = len(P), np.sqrt(shares)[:, None]
-    P, Y = roots * (P - (shares @ P) / m), roots * Y
-    if P.shape[1] <= m:
-        squares, V = np.linalg.eigh(P.T @ P)
-        Q = P @ V
-    else:
-        squares, U = np.linalg.eigh(P @ P.T)
-        Q = U * np.sqrt(np.maximum(squares, 0.0))
-    # Directions lost to rounding carry nothing.
-    kept = squares > 1e-12 * max(squares[-1], 1e-300)
-    squares, Q = squares[kept], Q[:, kept]
-    projected, power = Q.T @ Y, Q**2
-    risks = np.empty(len(lams))
-    for i, lam in enumerate(lams):
-        shrink = 1.0 / (squares + m * lam)
-        left = Y - Q @ (shrink[:, None] * projected)
-        free = 1.0 - power @ shrink - shares / m
-        risks[i] = np.mean(((left / np.maximum(free, 1e-6)[:, None]) ** 2).sum(axis=1))
-    return risks
+def _halved(unit: float, risks: dict[float, Array]) -> Iterator[float]:
+    """The sigmas to look at: multiples of `unit` by powers of two, then half-way steps around the best of them."""
+    yield from (reach * unit for reach in REACHES)
+    best = min(risks, key=lambda sigma: float(risks[sigma].min()))
+    yield from (best * 2.0**-0.5, best * 2.0**0.5)
 
 
 def matched_trace_weight(lam: float, W: Any) -> float:

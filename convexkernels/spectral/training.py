@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
-from convexkernels.progress import Silent
+from convexkernels.backend import to_numpy
+from convexkernels.clock import Clock
+from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.adam import Adam
-from convexkernels.spectral.backend import to_numpy
-from convexkernels.spectral.learning import SpectralLearning, SpectralPoint, size_of
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.options import Training
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.threads import threads_for
-from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Epoch", "Schedule", "SpectralTraining", "accuracy", "negative_loss"]
+__all__ = ["Epoch", "TrainingRun", "validation_of"]
 
-SCHEDULES = ("cosine", "constant")
+Validation = Callable[[SpectralPoint], float]
+
 # Batches from which on a second thread helps (MNIST, one thread and two: 6.5 and 4.4 s an epoch with batches of 512,
 # but 7.5 and 9.0 s with 256).
 MULTITHREADED_BATCH = 512
@@ -41,58 +41,8 @@ class Epoch:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How long is trained, and how fast.
-
-    Attributes
-    ----------
-    batch_size : int
-    learning_rate : float
-        Size of the first steps of the frequencies, relative to their root mean square.
-    weight_rate : float
-        Size of the first steps of the entries of W, times the square root of the number of its rows: about how much a
-        score changes when all of them agree.
-    max_epochs : int
-    kind : {"cosine", "constant"}
-        Whether steps shrink to nothing along half a cosine.
-    patience : int, optional
-        Epochs without a better validation score before training stops. None: never.
-    deadline : float
-        In seconds of ``time.monotonic()``.
-    """
-
-    batch_size: int = 64
-    learning_rate: float = 0.03
-    weight_rate: float = 1.0
-    max_epochs: int = 20
-    kind: str = "cosine"
-    patience: int | None = None
-    deadline: float = math.inf
-
-    def checked(self, m: int) -> Schedule:
-        """Refuse what cannot be meant, by name."""
-        check_whole_number("batch_size", self.batch_size, low=1)
-        if self.batch_size > m:
-            raise InvalidInputError(
-                f"batch_size is {self.batch_size}, but there are only {m} rows to learn from; pass {m} or less."
-            )
-        check_number("learning_rate", self.learning_rate, low=0.0, open_low=True)
-        check_number("weight_rate", self.weight_rate, low=0.0, open_low=True)
-        check_whole_number("max_epochs", self.max_epochs, low=0)
-        if self.kind not in SCHEDULES:
-            raise InvalidInputError(f"schedule must be 'cosine' or 'constant', got {self.kind!r}.")
-        if self.patience is not None:
-            check_whole_number("patience", self.patience, low=1)
-        return self
-
-    def factor(self, done: float) -> float:
-        """Multiple of the first step size after a share `done` of all steps."""
-        return 0.5 * (1.0 + math.cos(math.pi * min(1.0, done))) if self.kind == "cosine" else 1.0
-
-
 @dataclass
-class SpectralTraining:
+class TrainingRun:
     """A training run that can be continued.
 
     Attributes
@@ -100,7 +50,8 @@ class SpectralTraining:
     problem : SpectralLearning
     point : SpectralPoint
         Where it is; changed in place.
-    schedule : Schedule
+    training : Training
+        Settled.
     rng : Generator
         Shuffles the rows.
     validate : callable, optional
@@ -108,6 +59,10 @@ class SpectralTraining:
     n_hits : int
         Number of points behind a score that is a share of hits. The last point is then kept unless its score is worse
         than the best one by more than the standard deviation of such a share; 0: the best one is kept.
+    clock : Clock
+    pace : float
+        Size of all steps. With 1 the first steps change the frequencies by the learning rate times their root mean
+        square, and a score by about 1 when all entries of W agree.
     best : SpectralPoint
         The point of the best validation score, or the last one where nothing validates.
     history : list of Epoch
@@ -116,26 +71,26 @@ class SpectralTraining:
 
     problem: SpectralLearning
     point: SpectralPoint
-    schedule: Schedule
+    training: Training
     rng: Any
-    validate: Callable[[SpectralPoint], float] | None = None
+    validate: Validation | None = None
     n_hits: int = 0
-    progress: Silent = field(default_factory=Silent)
+    clock: Clock = field(default_factory=Clock)
+    pace: float = 1.0
     history: list[Epoch] = field(default_factory=list, init=False)
     status: Status = field(default=Status.ITERATION_LIMIT, init=False)
 
     def __post_init__(self) -> None:
-        backend = self.problem.backend
         # A proximal step belongs to a step length common to all of W; the smooth penalty is a part of the gradient.
         self._is_smooth = isinstance(self.problem.penalty, FrobeniusNorm)
+        omega = self.point.map.omega
         self._moments = {
             "W": Adam(self.point.W, common=not self._is_smooth),
             "c": Adam(self.point.intercept),
+            "omega": Adam(omega),
         }
-        self._size = size_of(self.point.map.omega, backend)
-        if self.problem.learned:
-            self._moments["omega"] = Adam(self.point.map.omega)
-        self._began = time.monotonic()
+        squares = float(self.problem.backend.xp.sum(omega * omega)) / max(1, math.prod(omega.shape))
+        self._size = max(math.sqrt(squares), 1e-30)
         self.n_steps = 0
         self._without_better = 0
         self.best = self.point.copy()
@@ -151,6 +106,7 @@ class SpectralTraining:
             try:
                 self._pass(last)
             except KeyboardInterrupt:
+                self.clock.interrupt()
                 self.status = Status.INTERRUPTED
                 if len(self.history) == n_before:
                     self.point = last  # not from the middle of an epoch
@@ -166,16 +122,17 @@ class SpectralTraining:
         if self.status is Status.NUMERICAL_ERROR:
             self._broke_down(last)
             return
-        score, seconds = self._score(), time.monotonic() - self._began
-        self.history.append(Epoch(len(self.history) + 1, objective, score, seconds))
+        score = self._score()
+        self.history.append(Epoch(len(self.history) + 1, objective, score, self.clock.seconds))
         self._without_better = self._without_better + 1 if score < self.best_score else 0
         if self._without_better == 0:
             self.best, self.best_score = self.point.copy(), score
-        patience = self.schedule.patience
-        if self.status is Status.ITERATION_LIMIT and patience is not None and self._without_better >= patience:
+        if self.status is Status.ITERATION_LIMIT and self._without_better == self.training.patience:
             self.status = Status.EARLY_STOPPED
         said = "" if math.isnan(score) else f", validation {score:.6g}"
-        self.progress.note(f"epoch {len(self.history):>4}: objective {objective:.6g}{said}, {seconds:.2f} s")
+        self.clock.show.note(
+            f"epoch {len(self.history):>4}: objective {objective:.6g}{said}, {self.clock.seconds:.2f} s"
+        )
 
     def _noise(self) -> float:
         p = self.best_score
@@ -183,11 +140,11 @@ class SpectralTraining:
 
     def one_epoch(self) -> float:
         """One pass over the data in a new order; returns the mean objective on the way."""
-        backend, m, size = self.problem.backend, self.problem.m, self.schedule.batch_size
+        backend, m, size = self.problem.backend, self.problem.m, self.training.batch_size or self.problem.m
         order = backend.index(self.rng.permutation(m))
         total: Any = 0.0
         starts = range(0, m - m % size if m >= size else m, size)
-        n_steps = max(1, self.schedule.max_epochs * len(starts))
+        n_steps = max(1, self.training.max_epochs * len(starts))
         taken = 0
         for start in starts:
             rows = order[start : start + size]
@@ -198,7 +155,7 @@ class SpectralTraining:
                 if not math.isfinite(float(total)):
                     self.status = Status.NUMERICAL_ERROR
                     return math.nan
-                if time.monotonic() > self.schedule.deadline:
+                if self.clock.is_over:
                     self.status = Status.TIME_LIMIT
                     break
         if not self.point.is_finite:
@@ -207,22 +164,24 @@ class SpectralTraining:
 
     def step(self, rows: Any, done: float) -> Any:
         """One step [LLW20 (7), (9)] on some rows, after a share `done` of all steps; returns their smooth objective."""
-        problem, point, schedule = self.problem, self.point, self.schedule
+        problem, point = self.problem, self.point
         X, Y, weights = problem.X[rows], problem.Y[rows], problem.relative(rows)
         value, slope_W, slope_c, slope_omega = problem.smooth(point, X, Y, weights, learned=problem.learned)
-        factor = schedule.factor(done)
-        rate = factor * schedule.weight_rate
+        shrink = self.training.schedule == "cosine"
+        factor = 0.5 * (1.0 + math.cos(math.pi * min(1.0, done))) if shrink else 1.0
+        rate = factor * self.pace
         rate_W = rate / math.sqrt(point.map.width)
+        adam_W, adam_c, adam_omega = self._moments.values()
         if self._is_smooth:
             if problem.penalty.weight > 0.0:
                 slope_W += (2.0 * problem.penalty.weight) * point.W
-            self._moments["W"].step(point.W, slope_W, rate_W)
+            adam_W.step(point.W, slope_W, rate_W)
         else:
-            multiple = self._moments["W"].step(point.W, slope_W, rate_W)
+            multiple = adam_W.step(point.W, slope_W, rate_W)
             point.W[:] = problem.penalty.proximal(point.W, multiple, problem.backend)
-        self._moments["c"].step(point.intercept, slope_c, 0.1 * rate)
-        if self.problem.learned:
-            self._moments["omega"].step(point.map.omega, slope_omega, factor * schedule.learning_rate * self._size)
+        adam_c.step(point.intercept, slope_c, 0.1 * rate)
+        if problem.learned:
+            adam_omega.step(point.map.omega, slope_omega, rate * (self.training.learning_rate or 0.0) * self._size)
         self.n_steps += 1
         return value
 
@@ -239,23 +198,22 @@ class SpectralTraining:
         )
 
 
-def accuracy(problem: SpectralLearning, codes: Any) -> Callable[[SpectralPoint], float]:
-    """Share of the points of `problem` whose largest score is that of their class."""
-    weights = None if problem.weights is None else to_numpy(problem.weights)
+def validation_of(problem: SpectralLearning, rows: Any, codes: Any) -> Validation | None:
+    """How a point is scored on rows that are not trained on, None where there are none.
 
-    def score(point: SpectralPoint) -> float:
-        F = to_numpy(point.scores(problem.X))
+    The share of hits, where the classes of all rows are given as `codes`; else minus the mean loss.
+    """
+    if not len(rows):
+        return None
+    held = problem.on_rows(rows)
+    if codes is None:
+        weights = held.relative(slice(None))
+        return lambda point: -held.loss.value(point.scores(held.X), held.Y, held.backend.xp, weights)
+    truth, shares = codes[rows], None if held.weights is None else to_numpy(held.weights)
+
+    def hits(point: SpectralPoint) -> float:
+        F = to_numpy(point.scores(held.X))
         found = (F[:, 0] > 0.0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
-        return float(np.average(found == codes, weights=weights))
+        return float(np.average(found == truth, weights=shares))
 
-    return score
-
-
-def negative_loss(problem: SpectralLearning) -> Callable[[SpectralPoint], float]:
-    """Minus the mean loss on the points of `problem`."""
-    weights = problem.relative(slice(None))
-
-    def score(point: SpectralPoint) -> float:
-        return -problem.loss.value(point.scores(problem.X), problem.Y, problem.backend.xp, weights)
-
-    return score
+    return hits

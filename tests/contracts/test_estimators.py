@@ -23,15 +23,6 @@ MOST_PARAMETERS = 12
 # Seconds of processor that a fit may take whose time is over when it begins.
 SOON = 5.0
 
-# estimator -> contracts that it does not keep yet. An entry that passes fails the suite: it has to be taken out.
-PENDING: dict[str, set[str]] = {
-    "SpectralKernelClassifier": {"keeps_to_a_dozen_documented_parameters"},
-    "SpectralKernelClassifier, SK": {"keeps_to_a_dozen_documented_parameters"},
-    "SpectralKernelRegressor": {"keeps_to_a_dozen_documented_parameters"},
-    "SpectralKernelClassifier, SKL": {"keeps_to_a_dozen_documented_parameters"},
-    "SpectralKernelRegressor, NSK": {"keeps_to_a_dozen_documented_parameters"},
-}
-
 
 def table(kind, classes=2):
     """A small table: labels are text, numbers have noise."""
@@ -351,9 +342,7 @@ def cases():
     for name, (kind, _) in ESTIMATORS.items():
         for contract, kinds in CONTRACTS.items():
             if kind in kinds:
-                pending = contract.__name__ in PENDING.get(name, ())
-                marks = pytest.mark.xfail(strict=True, reason="not kept yet") if pending else ()
-                found.append(pytest.param(name, contract, marks=marks, id=f"{name}-{contract.__name__}"))
+                found.append(pytest.param(name, contract, id=f"{name}-{contract.__name__}"))
     return found
 
 
@@ -361,12 +350,6 @@ def cases():
 def test_contract(name, contract, monkeypatch):
     kind, make = ESTIMATORS[name]
     contract(make(), kind, monkeypatch)
-
-
-def test_pending_entries_name_what_there_is():
-    contracts = {contract.__name__ for contract in CONTRACTS}
-    assert PENDING.keys() <= ESTIMATORS.keys()
-    assert set().union(*PENDING.values()) <= contracts
 
 
 @parametrize_with_checks([make() for _, make in ESTIMATORS.values()])

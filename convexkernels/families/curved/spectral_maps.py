@@ -1,4 +1,4 @@
-"""Spectral kernels with few waves, whose frequencies are the unknowns."""
+"""Spectral kernels with few frequencies, which are the unknowns."""
 
 from __future__ import annotations
 

@@ -1,18 +1,20 @@
-"""The feature maps of spectral kernels with their derivative in the frequencies, on any backend."""
+"""The feature maps of spectral kernels with their derivatives, on any backend."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from convexkernels.backend import Backend
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.spectral import FEATURE_MAPS, Spectral
-from convexkernels.spectral.backend import Backend, to_numpy
 from convexkernels.validation import check_whole_number
 
-__all__ = ["Features", "SpectralMap"]
+__all__ = ["FEATURE_MAPS", "Features", "SpectralMap"]
+
+# The exact map, one shared phase per pair of frequencies, and the printed map with two.
+FEATURE_MAPS = ("psi", "phi", "printed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,25 +28,24 @@ class SpectralMap:
     phase : array of shape (D,) or (2 D,), or None
         None for the exact map psi.
     D : int
-        Number of waves, or of pairs of them.
+        Number of frequencies, or of pairs of them.
     backend : Backend
     """
 
     omega: Any
     phase: Any
     D: int
-    backend: Backend
+    backend: Backend = field(default_factory=lambda: Backend("float64"))
 
     @classmethod
     def draw(
-        cls, n_features: int, n_frequencies: int, *, stationary: bool, feature_map: str, rng: Any, backend: Backend
+        cls, n_features: int, n_components: int, *, stationary: bool, feature_map: str, rng: Any, backend: Backend
     ) -> SpectralMap:
         """Frequencies from N(0, 1); multiply by sigma with :meth:`scaled`."""
         if feature_map not in FEATURE_MAPS:
             raise InvalidInputError(f"feature_map must be one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}.")
-        D = check_whole_number("n_features", n_frequencies, low=1)
-        bands = 1 if stationary else 2
-        omega = rng.standard_normal((n_features, bands * D))
+        D = check_whole_number("n_components", n_components, low=1)
+        omega = rng.standard_normal((n_features, D if stationary else 2 * D))
         phase = None
         if feature_map != "psi":
             first = rng.uniform(0.0, 2.0 * np.pi, D)
@@ -63,7 +64,7 @@ class SpectralMap:
 
     @property
     def scale(self) -> float:
-        """Factor of the sums of waves, (2D)^(-1/2) or (4D)^(-1/2); a single wave counts as two equal ones."""
+        """Factor of the sums of cosines, (2D)^(-1/2) or (4D)^(-1/2); a single one counts as two equal ones."""
         factor = 2.0 if self.is_stationary else 1.0
         return factor / float(np.sqrt((2.0 if self.phase is not None else 4.0) * self.D))
 
@@ -84,19 +85,9 @@ class SpectralMap:
         """The features of the rows of `X`."""
         return Features(self, X)
 
-    def kernel(self) -> Spectral:
-        """The kernel as an object of the library, in float64."""
-        omega = to_numpy(self.omega).astype(np.float64)
-        phase = None if self.phase is None else to_numpy(self.phase).astype(np.float64)
-        if self.is_stationary:
-            return Spectral(omega, None, phase)
-        first = None if phase is None else phase[: self.D]
-        second = None if phase is None or (phase[self.D :] == first).all() else phase[self.D :]
-        return Spectral(omega[:, : self.D], omega[:, self.D :], first, second)
-
 
 class Features:
-    """Features of some points, and the way back from their derivative to that of the frequencies.
+    """Features of some points, and the way back from their derivative to that of frequencies and points.
 
     Attributes
     ----------
@@ -104,29 +95,27 @@ class Features:
     """
 
     def __init__(self, spectral_map: SpectralMap, X: Any) -> None:
-        self.map = spectral_map
-        self.X = X
+        self.map, self.X = spectral_map, X
         self.angles = X @ spectral_map.omega
         if spectral_map.phase is not None:
             self.angles += spectral_map.phase
         xp = spectral_map.backend.xp
-        cosines = self._folded(xp.cos(self.angles))
+        values = self._folded(xp.cos(self.angles))
         if spectral_map.phase is None:
-            cosines = xp.concat([cosines, self._folded(xp.sin(self.angles))], axis=1)
-        cosines *= spectral_map.scale
-        self.values = cosines
+            values = xp.concat([values, self._folded(xp.sin(self.angles))], axis=1)
+        values *= spectral_map.scale
+        self.values = values
 
-    def _folded(self, waves: Any) -> Any:
+    def _folded(self, both: Any) -> Any:
         """The sum of both bands."""
         if self.map.is_stationary:
-            return waves
-        D = self.map.D
-        folded = waves[:, :D]
-        folded += waves[:, D:]
+            return both
+        folded = both[:, : self.map.D]
+        folded += both[:, self.map.D :]
         return folded
 
-    def gradient(self, slope: Any) -> Any:
-        """Gradient in `omega` of the sum of ``slope * values`` [LLW20 (9)]: D is diag(-scale sin(..)), not its inverse.
+    def angle_gradient(self, slope: Any) -> Any:
+        """Gradient in ``Omega'x + b`` of the sum of ``slope * values``.
 
         To be asked for once: on the processor the angles make room for their sines, since a fresh array of that size
         costs as much as filling it.
@@ -137,7 +126,7 @@ class Features:
 
         Returns
         -------
-        array, same shape as ``map.omega``
+        array of shape (m, D) or (m, 2 D)
         """
         xp, D, scale = self.map.backend.xp, self.map.D, self.map.scale
         in_place = self.map.backend.is_numpy and self.map.phase is not None
@@ -151,4 +140,8 @@ class Features:
             cosines *= scale
             for start in bands:
                 along[:, start : start + D] += cosines[:, start : start + D] * slope[:, D:]
-        return self.X.T @ along
+        return along
+
+    def gradient(self, slope: Any) -> Any:
+        """The same in ``map.omega`` [LLW20 (9)]: D is diag(-scale sin(..)), not its inverse."""
+        return self.X.T @ self.angle_gradient(slope)

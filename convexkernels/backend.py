@@ -4,6 +4,9 @@ The formulas are written with the names of the Python array API standard, which 
 this module holds the difference. PyTorch is not a dependency; it is imported when tensors or a device are passed.
 """
 
+# array_api_compat does what _TorchNamespace does, but is no dependency: scikit-learn and SciPy carry copies of it in
+# private places (sklearn.externals, scipy._lib) that promise nothing, which is not worth a dozen lines.
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -13,7 +16,7 @@ import numpy as np
 
 from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
 
-__all__ = ["Backend", "MissingTorchError", "backend_for", "is_tensor", "to_numpy"]
+__all__ = ["DTYPES", "Backend", "MissingTorchError", "backend_for", "is_tensor", "to_numpy"]
 
 DTYPES = ("float32", "float64")
 
@@ -33,9 +36,6 @@ class _TorchNamespace:
 
     def max(self, x: Any, *, axis: int, keepdims: bool = False) -> Any:
         return self._torch.amax(x, dim=axis, keepdim=keepdims)
-
-    def mean(self, x: Any, *, axis: int) -> Any:
-        return self._torch.mean(x, dim=axis)
 
     def sum(self, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         return self._torch.sum(x) if axis is None else self._torch.sum(x, dim=axis, keepdim=keepdims)
@@ -62,21 +62,10 @@ class Backend:
     def __init__(self, dtype: str = "float32", device: Any = None) -> None:
         if dtype not in DTYPES:
             raise InvalidInputError(f"dtype must be 'float32' or 'float64', got {dtype!r}.")
-        self.device = None
-        self.xp: Any = np
-        if device is not None:
-            torch = _torch()
-            try:
-                self.device = torch.device(device)
-                torch.zeros(1, device=self.device)
-            except (RuntimeError, AssertionError, TypeError) as error:
-                raise InvalidInputError(
-                    f"device={device!r} cannot be used ({str(error).splitlines()[0]}); pass one that PyTorch has here, "
-                    "for example 'cpu', or None for numpy."
-                ) from error
-            self.xp = _TorchNamespace(torch)
-        self.dtype = getattr(self.xp, dtype)
-        self.double = self.xp.float64
+        place: tuple[Any, Any] = (None, np) if device is None else _place(device)
+        self.device, self.xp = place
+        self.dtype: Any = getattr(self.xp, dtype)
+        self.double: Any = self.xp.float64
 
     @property
     def is_numpy(self) -> bool:
@@ -93,19 +82,13 @@ class Backend:
         """Row numbers as this backend indexes with them."""
         return rows if self.is_numpy else self.xp.asarray(rows, device=self.device)
 
-    def zeros(self, shape: tuple[int, ...]) -> Any:
-        """Zeros of this backend's type on its device."""
-        return (
-            np.zeros(shape, self.dtype) if self.is_numpy else self.xp.zeros(shape, dtype=self.dtype, device=self.device)
-        )
+    def copy(self, x: Any) -> Any:
+        """A copy that shares no memory with `x`."""
+        return x.copy() if self.is_numpy else x.clone()
 
     def doubled(self) -> Backend:
         """The backend of float64 in the same place."""
         return Backend("float64", self.device)
-
-    def copy(self, x: Any) -> Any:
-        """A copy that shares no memory with `x`."""
-        return x.copy() if self.is_numpy else x.clone()
 
     def __getstate__(self) -> dict[str, Any]:
         # Namespaces cannot be pickled; their names can.
@@ -152,10 +135,20 @@ def to_numpy(x: Any) -> Any:
     return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)
 
 
-def _torch() -> Any:
+def _place(device: Any) -> tuple[Any, Any]:
+    """A device of PyTorch that can be used, and the namespace for it."""
     try:
-        return import_module("torch")
+        torch = import_module("torch")
     except ImportError as error:
         raise MissingTorchError(
             "device= needs PyTorch, which is not installed: pip install torch, or leave device=None for numpy."
         ) from error
+    try:
+        device = torch.device(device)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise InvalidInputError(
+            f"device={device!r} cannot be used ({str(error).splitlines()[0]}); pass one that PyTorch has here, "
+            "for example 'cpu', or None for numpy."
+        ) from error
+    return device, _TorchNamespace(torch)

@@ -1,0 +1,222 @@
+"""Estimators whose spectral kernel is learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.utils.metaestimators import available_if
+
+from convexkernels.backend import is_tensor, to_numpy
+from convexkernels.estimators.base import KernelClassifier, KernelRegressor
+from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.spectral_base import SpectralEstimator
+from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.targets import ClassTargets, NumberTargets
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.spectral.losses import ScoreLoss, score_loss
+
+__all__ = ["SpectralKernelClassifier", "SpectralKernelRegressor"]
+
+
+def _gives_probabilities(estimator: SpectralKernelClassifier) -> bool:
+    return estimator.loss == "logistic"
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
+    """Classification by W'phi(x) + c where the frequencies of phi, and so its kernel, are learned together with W.
+
+    Automated spectral kernel learning (Li, Liu and Wang, AAAI 2020) and its ablations: least
+    ``mean loss + lam1 penalty(W) + lam2 |phi(X)|_F^2``, equation (4), by mini-batch Adam from an exact start.
+
+    Parameters
+    ----------
+    lam1 : float, list of float or None
+        Weight of the norm of W. A list is cross-validated: all candidates are trained for some epochs, the best third
+        goes on, and nothing starts again from zero. None: from the ridge that was chosen with sigma. With the squared
+        loss it weighs the exact final solve, as in :class:`SpectralKernelRegressor`.
+    loss : {"logistic", "hinge", "squared"}
+        ``"logistic"``, the default, is the cross-entropy over all classes and gives probabilities; the paper does not
+        have it. ``"hinge"`` is the margin loss of the paper, over all classes at once:
+        ``max(0, 1 - (f_y - max of the other f))``. ``"squared"`` fits 0 and 1 (-1 and 1 for two classes), with an
+        exact final solve for W.
+    {parameters}
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    {spectral}
+
+    Notes
+    -----
+    {spectral_notes}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from convexkernels import SpectralKernelClassifier
+    >>> X, y = make_moons(300, noise=0.1, random_state=0)
+    >>> model = SpectralKernelClassifier(n_components=100, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.98
+    True
+    """
+
+    loss: str = "logistic"
+
+    def _score_loss(self) -> ScoreLoss:
+        return score_loss(self.loss)
+
+    def _targets_of(self, table: TrainingTable) -> ClassTargets:
+        announced = getattr(self, "_announced", None)
+        if announced is None:
+            return super()._targets_of(table)
+        totals = [table.weights[table.y == label].sum() for label in announced]
+        return ClassTargets.of_classes(announced, np.array(totals), self.class_weight)
+
+    def _columns(self, t: Any, targets: Any) -> Any:
+        return self._score_loss().targets_of(t, len(targets.classes))
+
+    def _codes(self, Y: Any) -> Any:
+        codes = (Y[:, 0] > 0.0).astype(np.intp) if Y.shape[1] == 1 else Y.argmax(axis=1)
+        return codes if len(np.unique(codes)) == max(2, Y.shape[1]) else None
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Make one pass over some rows, on top of what has been learned.
+
+        The first call chooses sigma and the start from its rows, so it should see a few hundred of them.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_samples, n_features)
+        y : array-like or tensor of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that will ever come; needed in the first call where its rows do not have all of them.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InvalidInputError
+            For labels that are not among the classes.
+        """
+        labels = np.unique(to_numpy(y))
+        announced = None if classes is None else np.unique(to_numpy(classes))
+        known = self.classes_ if hasattr(self, "solution_") else labels if announced is None else announced
+        if announced is not None and not np.array_equal(announced, known):
+            raise InvalidInputError(f"classes are {announced.tolist()}, but the first call had {known.tolist()}.")
+        unseen = np.setdiff1d(labels, known)
+        if unseen.size:
+            raise InvalidInputError(
+                f"y holds the class {unseen.tolist()[0]!r}, which is not among the classes {known.tolist()}; name "
+                "all of them in the first call: partial_fit(X, y, classes=...)."
+            )
+        self._announced = known
+        try:
+            return self._learn_more(X, y, sample_weight)
+        finally:
+            del self._announced
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class labels of the rows of `X`, shape (n_samples,); tensors where tensors come in and labels are numbers."""
+        values = self.decision_function(X)
+        labels = self.targets_.decoded(np.asarray(to_numpy(values)))
+        if is_tensor(X) and labels.dtype.kind in "biuf":
+            return self.solution_.problem.backend.xp.asarray(labels, device=values.device)
+        return labels
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, shape (n_samples, n_classes): what the logistic loss fits."""
+        scores = np.asarray(to_numpy(self._values(X)), dtype=np.float64)
+        return np.asarray(softmax(np.hstack([0.0 * scores, scores]) if scores.shape[1] == 1 else scores, axis=1))
+
+
+@documented
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
+    """Regression by W'phi(x) + c where the frequencies of phi, and so its kernel, are learned together with W.
+
+    Automated spectral kernel learning (Li, Liu and Wang, AAAI 2020) and its ablations: least
+    ``mean |W'phi(x) + c - y|^2 + lam1 penalty(W) + lam2 |phi(X)|_F^2``, equation (4), by mini-batch Adam from an exact
+    start, with an exact final solve for W.
+
+    Parameters
+    ----------
+    lam1 : float, list of float or None
+        Weight of the norm of W in the exact final solve; training finds the frequencies with a weight of its own, not
+        less than the least lam1. A list is cross-validated: one run of training serves all of it, and only the best
+        third of the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges around
+        the one that was chosen with sigma; from the folds of other lists where no rows are held out; else that ridge.
+    loss : {"squared"}
+    {parameters}
+
+    Attributes
+    ----------
+    {spectral}
+
+    Notes
+    -----
+    Targets are learned as ``(y - center) / spread``, with mean 0 and variance 1. {spectral_notes}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from convexkernels import SpectralKernelRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> y = np.sin(5 * X[:, 0]) * X[:, 1]
+    >>> model = SpectralKernelRegressor(n_components=100, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.99
+    True
+    """
+
+    def _score_loss(self) -> ScoreLoss:
+        return score_loss(self.loss, ("squared",))
+
+    def _targets_of(self, table: TrainingTable) -> NumberTargets:
+        return NumberTargets.standard(np.asarray(table.y, dtype=np.float64), table.weights)
+
+    def _columns(self, t: Any, targets: Any) -> Any:
+        return t.reshape(len(t), -1)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        table, targets = super()._rows(X, y, sample_weight), self.targets_
+        assert isinstance(targets, NumberTargets)
+        if table.y.shape[1:] != targets.center.shape:
+            raise InvalidInputError(
+                f"y has shape {table.y.shape}, but the first call had rows of shape {targets.center.shape}."
+            )
+        return table
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Make one pass over some rows, on top of what has been learned.
+
+        The first call chooses sigma, the start and the scale of targets from its rows, so it should see a few hundred
+        of them.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_samples, n_features)
+        y : array-like or tensor of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        return self._learn_more(X, y, sample_weight)
+
+    def predict(self, X: Any) -> Any:
+        """Predicted numbers, shape (n_samples,) or (n_samples, n_outputs); tensors where tensors come in."""
+        if not is_tensor(X):
+            return super().predict(X)
+        targets: Any = self.targets_
+        scores, backend = self._values(X), self.solution_.problem.backend
+        return targets.decisions(scores) * backend.array(targets.spread) + backend.array(targets.center)

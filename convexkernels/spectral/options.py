@@ -1,0 +1,139 @@
+"""What can be said about how a spectral kernel is learned: the setting, and the training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from convexkernels.backend import DTYPES
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = ["SETTINGS", "Hyperparameters", "Setting", "Training", "setting_of"]
+
+SCHEDULES = ("cosine", "constant")
+DEFAULT_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One column of [LLW20 Table 1]: the kernel, its density, and the regularizer."""
+
+    stationary: bool
+    learned: bool
+    trace_norm: bool
+    feature_norm: bool
+
+
+SETTINGS = {
+    "SK": Setting(stationary=True, learned=False, trace_norm=False, feature_norm=False),
+    "NSK": Setting(stationary=False, learned=False, trace_norm=False, feature_norm=False),
+    "SKL": Setting(stationary=True, learned=True, trace_norm=False, feature_norm=False),
+    "NSKL": Setting(stationary=False, learned=True, trace_norm=False, feature_norm=False),
+    "ASKL": Setting(stationary=False, learned=True, trace_norm=True, feature_norm=True),
+}
+
+
+def setting_of(name: Any) -> Setting:
+    """The setting of a name, or a refusal that lists the names."""
+    if name not in SETTINGS:
+        raise InvalidInputError(f"setting must be one of {', '.join(SETTINGS)}, got {name!r}.")
+    return SETTINGS[name]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How frequencies and weights are trained, and what with.
+
+    Parameters
+    ----------
+    batch_size : int, >= 1, optional
+        Rows per step; 64, or all where there are fewer, when not given. The paper has 32. Larger ones are faster per
+        epoch, 512 four times.
+    learning_rate : float, > 0, optional
+        First step of the frequencies relative to their root mean square; 0.1 for the squared loss and 0.03 for the
+        others when not given.
+    max_epochs : int, >= 0
+        Passes over the data.
+    schedule : {"cosine", "constant"}
+        Whether steps shrink to nothing along half a cosine.
+    validation_fraction : float in [0, 1)
+        Share of the rows that are not trained on and say which epoch is best; 0, or fewer than 20 rows: none.
+    patience : int, >= 1, optional
+        Epochs without a better validation score before training ends; never before `max_epochs` when not given.
+    folds : int, >= 2
+        Folds behind the choice from lists, which uses at most 3,000 rows and 1,000 features, and half of the epochs;
+        there the penalties weigh as much against the sum of the losses as they will on all rows.
+    dtype : {"float32", "float64"}
+    device : str or torch.device, optional
+        A device of PyTorch, for example "cuda"; numpy, or the device of the tensors that are passed, when not given.
+    """
+
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    max_epochs: int = 20
+    schedule: str = "cosine"
+    validation_fraction: float = 0.1
+    patience: int | None = None
+    folds: int = 5
+    dtype: str = "float32"
+    device: Any = None
+
+    def __post_init__(self) -> None:
+        if self.batch_size is not None:
+            check_whole_number("batch_size", self.batch_size, low=1)
+        if self.learning_rate is not None:
+            check_number("learning_rate", self.learning_rate, low=0.0, open_low=True)
+        check_whole_number("max_epochs", self.max_epochs, low=0)
+        if self.schedule not in SCHEDULES:
+            raise InvalidInputError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}.")
+        if check_number("validation_fraction", self.validation_fraction, low=0.0, high=1.0) == 1.0:
+            raise InvalidInputError("validation_fraction is 1, which leaves no rows to learn from; pass a smaller one.")
+        if self.patience is not None:
+            check_whole_number("patience", self.patience, low=1)
+            if self.validation_fraction == 0.0:
+                raise InvalidInputError(
+                    "patience counts epochs without a better validation score, but validation_fraction is 0; pass a "
+                    "share of the rows, or patience=None."
+                )
+        check_whole_number("folds", self.folds, low=2)
+        if self.dtype not in DTYPES:
+            raise InvalidInputError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}.")
+
+    def settled(self, loss: str, m: int, *, most: bool = False) -> Training:
+        """The same with the defaults for a loss and m rows; with `most` a batch is cut to m instead of refused."""
+        size = min(DEFAULT_BATCH, m) if self.batch_size is None else self.batch_size
+        if size > m and not most:
+            raise InvalidInputError(
+                f"batch_size is {size}, but there are only {m} rows to learn from; pass {m} or less."
+            )
+        rate = (0.1 if loss == "squared" else 0.03) if self.learning_rate is None else self.learning_rate
+        return replace(self, batch_size=min(size, m), learning_rate=rate)
+
+    def for_one_pass(self) -> Training:
+        """The same for a single pass with steps that do not shrink."""
+        return replace(self, max_epochs=1, schedule="constant", patience=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """Everything that decides what is learned, as the estimators take it.
+
+    Attributes
+    ----------
+    setting : Setting
+    n_components : int
+        D.
+    feature_map : {"phi", "psi", "printed"}
+    sigma, lam1, lam2 : float, sequence of float or None
+    training : Training
+        Settled.
+    """
+
+    setting: Setting = field(default_factory=lambda: SETTINGS["ASKL"])
+    n_components: int = 2000
+    feature_map: str = "phi"
+    sigma: Any = None
+    lam1: Any = None
+    lam2: Any = None
+    training: Training = field(default_factory=Training)
