@@ -432,7 +432,7 @@ def test_bad_tables_are_refused():
     with pytest.raises(InvalidInputError, match="y has 29 entries"):
         SpectralKernelRegressor().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="missing or infinite"):
-        SpectralKernelRegressor().fit(np.where(X > 0.9, np.nan, X), y)
+        SpectralKernelRegressor().fit(np.where(X > 0.9, np.inf, X), y)
 
 
 def test_a_device_needs_torch(monkeypatch):

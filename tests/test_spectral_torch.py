@@ -129,7 +129,7 @@ def test_regression_on_a_device_by_name():
 def test_bad_tensors_and_devices_are_refused():
     X, y = torch.rand(30, 2), torch.arange(30) % 2
     with pytest.raises(InvalidInputError, match="X has a missing or infinite value"):
-        SpectralKernelClassifier().fit(torch.where(X > 0.9, torch.nan, X), y)
+        SpectralKernelClassifier().fit(torch.where(X > 0.9, torch.inf, X), y)
     with pytest.raises(InvalidInputError, match="device='no-such' cannot be used"):
         SpectralKernelClassifier(training=Training(device="no-such")).fit(X, y)
     with pytest.raises(InvalidInputError, match="y has 29 entries, but X has 30 rows"):

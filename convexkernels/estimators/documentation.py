@@ -115,6 +115,22 @@ verbose : bool
 
 # Paragraphs by the names that stand for them in braces.
 _SHARED = {
+    "columns": """
+columns_ : Columns or None
+    How categories and missing values became numbers; None where the table held numbers only.
+scaling_ : Scaling
+    How features are scaled, if at all.
+""",
+    "encodings": """
+{columns}
+targets_ : Targets
+    How targets are encoded.
+""",
+    "names": """
+n_features_in_ : int
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    When the features have names that are all text.
+""",
     # convex kernel learning
     "learned": """
 kernel_ : Kernel
@@ -123,21 +139,14 @@ kernel_ : Kernel
 solution_ : Solution
     With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
     rows, sorted, with equal rows merged.
-columns_ : Columns or None
-    How categories and missing values became numbers; None where the table held numbers only.
-scaling_ : Scaling
-    How features are scaled.
-targets_ : Targets
-    How targets are encoded.
+{encodings}
 support_ : ndarray of int
     Rows of the training table that prediction uses.
 support_vectors_ : ndarray of shape (n_support, n_features_in_)
     These rows.
 n_iter_ : int
     Number of steps of the solver, at least 1.
-n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    When the features have names that are all text.
+{names}
 """,
     "one_kernel": """
 With more than two classes there is one function per class, against the rest, and with a matrix y one per column;
@@ -173,15 +182,9 @@ architecture_ : object
 feature_relevance_ : ndarray of shape (n_features,)
     How much the kernel answers to each feature, sums to 1: ``sum_i |d mean k / d log w_ij|`` over the first-layer
     weights w_ij of feature j, the mean over pairs of rows learned from. 0 for constant features.
-columns_ : Columns or None
-    How categories and missing values became numbers; None where the table held numbers only.
-scaling_ : Scaling
-    How features are scaled.
-targets_ : Targets
-    How targets are encoded.
-n_iter_, n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    When the features have names that are all text.
+{encodings}
+n_iter_ : int
+{names}
 """,
     "tree_cost": """
 A step of the search costs O(size^3); the final function O(m^3) time, which `max_time` does not count, and three m x m
@@ -209,17 +212,10 @@ kernel_ : Concatenated
 solution_ : Solution
     With the stationarity certificate; the problem is not convex, so nothing says that no better answer exists. Its
     ``function`` has the coefficients of the outermost layer.
-columns_ : Columns or None
-    How categories and missing values became numbers; None where the table held numbers only.
-scaling_ : Scaling
-    Features stay as they are.
-targets_ : Targets
-    How targets are encoded.
+{encodings}
 n_iter_ : int
     Steps of all starts together.
-n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    When the features have names that are all text.
+{names}
 """,
     # frequencies
     "spectral": """
@@ -242,15 +238,8 @@ selection_ : Choice or None
     ``n_epochs`` after which they were given up.
 n_iter_ : int
     Steps.
-n_features_in_ : int
-targets_ : Targets
-    How targets are encoded.
-columns_ : Columns or None
-    How categories and missing values became numbers; None where the table held numbers only.
-scaling_ : Scaling
-    Features are taken as they are.
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    When the features have names that are all text.
+{encodings}
+{names}
 """,
     "spectral_notes": """
 Put a StandardScaler in front. Tensors of PyTorch are taken as they are, on any device, and then predictions and
@@ -273,17 +262,12 @@ kernel_ : Kernel
 solution_ : Solution
     Its certificate is the worst one of all cells, each at the lam and width selected for it; it is UNPROVEN where an
     `estimator` learns in the cells. ``theta`` has a row (lam, width) for every cell.
-columns_ : Columns or None
-    How categories and missing values became numbers; None where the table held numbers only.
-scaling_ : Scaling
-    How features are scaled.
+{columns}
 targets_ : Targets
     How targets are encoded: classes, or ``center + spread * t`` with t in [-1, 1].
 n_iter_ : int
     Number of cells that learned, at least 1.
-n_features_in_ : int
-feature_names_in_ : ndarray of shape (n_features_in_,)
-    When the features have names that are all text.
+{names}
 """,
     "cell_numbers": """
 Targets are scaled to [-1, 1], and predictions clipped to their range. Functions have no intercept. A cell
