@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points, check_whole_number
 
@@ -26,7 +26,6 @@ __all__ = [
     "smallest_eigenvalue",
 ]
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
 # A kernel takes a difference, a product and a sum of every coordinate before anything else.

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.progress import Silent, as_progress
 from convexkernels.validation import check_number
 
 __all__ = ["Clock"]
 
-Array = NDArray[np.float64]
 
 # Seconds between two messages or checkpoints.
 EVERY = 5.0
@@ -76,6 +75,11 @@ class Clock:
         """A clock of its own for a part of the work, which may take this share of the time that is left."""
         left = self.left
         return Clock(None if left is None else share * left, self.show)
+
+    def sparing(self, seconds: float) -> Clock:
+        """A clock that ends so many seconds earlier, when something else has to be done; half of the time at most."""
+        left = self.left
+        return Clock(None if left is None else max(left - seconds, 0.5 * left), self.show)
 
     def done(self, share: float) -> float:
         """How much of the work is over, by its own count (`share`) or by time, whichever is more."""

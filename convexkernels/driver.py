@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.clock import Clock
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
@@ -18,9 +18,8 @@ from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Iterate", "OuterSolver", "run"]
+__all__ = ["Iterate", "Kept", "OuterSolver", "run"]
 
-Array = NDArray[np.float64]
 
 # A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
 LEAST_GAIN = 1e-9
@@ -78,16 +77,29 @@ class OuterSolver(ABC):
     values_compare : bool
         Whether the values of two iterates can be compared: not where each step sees other rows. The last iterate is
         then the answer, unless the certificate of the first one has the lower value.
+    long_steps : bool
+        Whether every step is worth a line of the report.
+    initial, random_state
+        A point to begin with and the randomness of a search.
     """
 
     name: str
     max_iter: int = 10_000
     values_compare: bool = True
     long_steps: bool = False
+    initial: Any = None
+    random_state: Any = None
 
     def accepts(self, problem: Any) -> str | None:
         """None when the solver can solve `problem`, else the reason why not."""
         return None
+
+    def begin_at(self, points: list[Array], rng: np.random.Generator) -> None:
+        """Take a point to begin with (of several the last) and randomness, where the solver has none of its own."""
+        if points and self.initial is None:
+            self.initial = points[-1]
+        if self.random_state is None:
+            self.random_state = rng
 
     @abstractmethod
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
@@ -100,6 +112,21 @@ class OuterSolver(ABC):
     def findings(self, iterate: Iterate) -> dict[str, Any]:
         """What the solution has besides its point: ``restarts``, ``trace``, or another ``n_iter``."""
         return {}
+
+
+class Kept(OuterSolver):
+    """A point that is the answer because an interrupt has ended what was to come before the search."""
+
+    name = "interrupted"
+
+    def __init__(self, theta: Array) -> None:
+        self.theta = theta
+
+    def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        return Iterate(self.theta, None, np.inf, status=Status.INTERRUPTED)
+
+    def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        return iterate
 
 
 @dataclass(eq=False)
@@ -159,7 +186,7 @@ def run(
                 clock.show.record(history[-1])
             if not np.isfinite(best.lower):
                 share = max(iterate.share, iteration / max(max_iter, 1))
-                clock.tell(share, f"step {iteration}, value {iterate.upper:.6g}", iterate.theta)
+                clock.tell(share, f"step {iteration}, value {iterate.upper:.6g}", best.theta)
             status = _stop(iterate, best, tol, iteration, max_iter, deadline)
             if status is not None:
                 break

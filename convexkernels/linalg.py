@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from convexkernels.arrays import Array
 
 __all__ = [
     "leading_eigenpair",
@@ -17,8 +18,6 @@ __all__ = [
     "smallest_eigenvalue",
     "solve_bordered",
 ]
-
-Array = NDArray[np.float64]
 
 
 def project_simplex(v: Array, total: float = 1.0) -> Array:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["Record", "Solution", "Status"]
 
@@ -93,8 +91,8 @@ class Solution:
     solver: str
     alpha: Any = field(default=None, repr=False)
     witness: Any = field(default=None, repr=False)
-    restarts: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
-    trace: dict[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    restarts: Array = field(default_factory=lambda: np.zeros(0), repr=False)
+    trace: dict[str, Array] = field(default_factory=dict, repr=False)
 
     @property
     def value(self) -> float:
@@ -116,7 +114,7 @@ class Solution:
         """Intercept b of ``f(x) = sum_i w_i k(x_i, x) + b`` with the learned `kernel`, per output."""
         return self.problem.intercept(self.theta, self.alpha)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Array:
         """Evaluate the learned functions.
 
         Parameters

@@ -28,7 +28,9 @@ from convexkernels import (
 )
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.losses import EpsilonInsensitive
+from convexkernels.solvers.nonconvex import paths
 from convexkernels.solvers.nonconvex.paths import PAPER_GRID
+from convexkernels.solvers.nonconvex.restarts import objective
 
 
 def kinked(m=80, seed=0):
@@ -207,3 +209,35 @@ def test_the_choice_of_weights_lies_inside_the_time_limit():
     assert np.isinf(model.selection_.risks).any()  # it had no time for all of them
     assert model.lam_ in model.selection_.lams
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(("calls", "compared"), [(4, 2), (11, 1)])  # within the first fold, and within the second
+def test_an_interrupt_of_the_choice_keeps_the_best_so_far_with_one_warning(monkeypatch, calls, compared):
+    X, y = kinked(60)
+    seen = []
+
+    def interrupting(*arguments):
+        seen.append(arguments)
+        if len(seen) > calls:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return objective(*arguments)
+
+    monkeypatch.setattr(paths, "objective", interrupting)
+    model = ConcatenatedKernelRegressor(lam=[1e-3, 1e-1], mu=[1e-3, 1e-2], cv=3, n_restarts=2, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED") as caught:
+        model.fit(X, y)
+    assert len(caught) == 1
+    assert model.solution_.status is Status.INTERRUPTED
+    assert np.isfinite(model.selection_.risks).sum() == compared
+    assert model.selection_.risks[model.selection_.lams == model.lam_, model.selection_.mus == model.mu_].min() < np.inf
+    assert model.score(X, y) > 0.9
+
+
+def test_an_interrupt_before_anything_is_known_is_raised(monkeypatch):
+    def interrupting(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(paths, "objective", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        ConcatenatedKernelRegressor(lam=[1e-3, 1e-1], mu=1e-3, cv=3, n_restarts=1).fit(*kinked(40))

@@ -1,6 +1,7 @@
 """The hierarchical Gaussian estimators: what they learn, choices, limits, and refusals."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from convexkernels import (
     HierarchicalGaussianRegressor,
     InvalidInputError,
     LeaveOneOut,
+    OuterLearning,
     Pinball,
     Schedule,
     Status,
@@ -141,6 +143,28 @@ def test_one_time_limit_is_for_all_searches():
         model = HierarchicalGaussianRegressor((2, 3), **options).fit(X, y)
     assert model.solution_.status is Status.TIME_LIMIT
     assert sum(solution.seconds for solution in model.solutions_) < 1.0  # the choice had half
+
+
+@pytest.mark.parametrize("selection", [None, TreeSelection(2, average=True)])
+def test_the_time_limit_has_room_for_the_final_training(monkeypatch, selection):
+    """Every training takes 0.2 s: the searches together leave as much of the limit."""
+    X, y = make_friedman1(60, random_state=0)
+    granted, train, solve = [], OuterLearning.train, OuterLearning.solve
+
+    def slow(self, *arguments):
+        time.sleep(0.2)
+        return train(self, *arguments)
+
+    def watched(self, *arguments, max_time, **settings):
+        granted.append(max_time)
+        return solve(self, *arguments, max_time=max_time, **settings)
+
+    monkeypatch.setattr(OuterLearning, "train", slow)
+    monkeypatch.setattr(OuterLearning, "solve", watched)
+    search = TreeSearch(max_iter=1, n_restarts=2)
+    HierarchicalGaussianRegressor(2, search=search, selection=selection, max_time=3.0, random_state=0).fit(X, y)
+    assert len(granted) == 2
+    assert granted[-1] <= 3.0 - 2 * 0.2
 
 
 def test_an_interrupt_of_the_choice_keeps_the_best_complete_candidate(monkeypatch):

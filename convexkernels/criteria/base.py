@@ -6,14 +6,13 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Mask
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit
 
 __all__ = ["BoundCriterion", "Bounds", "Criterion", "CriterionValue", "clipped"]
 
-Array = NDArray[np.float64]
 # Least and largest prediction of each output, shapes (n_outputs, 1); None where predictions are left as they are.
 Bounds = tuple[Array, Array] | None
 
@@ -111,7 +110,7 @@ class CriterionValue(ABC):
         """M with ``d value = sum_ab M_ab dK_ab`` for symmetric dK, shape (m, m), and the slope in log lam."""
 
 
-def clipped(F: Array, bounds: Bounds) -> tuple[Array, NDArray[np.bool_]]:
+def clipped(F: Array, bounds: Bounds) -> tuple[Array, Mask]:
     """Predictions moved into their bounds, and where they are not at them: where their losses answer to a change."""
     if bounds is None:
         return F, np.ones(F.shape, dtype=bool)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_whole_number
 
@@ -20,8 +20,7 @@ __all__ = [
     "three_parts",
 ]
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+Rows = Index
 
 # Shares of D1 and D2 in the published search of hierarchical kernels; D3 has the rest, a third [ST16 Algorithm 1].
 SHARES = (4.0 / 9.0, 2.0 / 9.0)

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Bounds, Criterion, CriterionValue, clipped
 from convexkernels.criteria.folds import Rows, split_rows
 from convexkernels.linalg import shifted_cholesky, solve_bordered
@@ -28,7 +28,6 @@ from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["HeldOut"]
 
-Array = NDArray[np.float64]
 
 # Added to the free block, relative to its diagonal, where it is singular to rounding.
 JITTER = 1e-10

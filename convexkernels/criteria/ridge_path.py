@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpotrf, dpotri
 
+from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
 
 __all__ = ["path_residuals", "residuals_at"]
 
-Array = NDArray[np.float64]
 Blocks = Sequence[Rows] | None
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit
 from convexkernels.validation import check_number
 
 __all__ = ["TrainingValue"]
-
-Array = NDArray[np.float64]
 
 
 class TrainingValue(Criterion):

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.training_value import TrainingValue
+from convexkernels.driver import Kept, OuterSolver
 from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.table import TrainingTable
@@ -32,12 +33,12 @@ from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution
 from convexkernels.solvers.nonconvex.paths import DEFAULT_GRID, select_weights
-from convexkernels.solvers.nonconvex.restarts import Restarts, sampled, seed_of
+from convexkernels.solvers.nonconvex.restarts import Restarts, extended, sampled_rows, seed_of
 from convexkernels.validation import check_whole_number
 
 __all__ = ["ConcatenatedKernelClassifier", "ConcatenatedKernelInterpolator", "ConcatenatedKernelRegressor"]
 
-# Rows that starts and weights of norms are searched on.
+# Index that starts and weights of norms are searched on.
 SEARCH_SIZE = 400
 # Starts of the cross-validated paths.
 MOST_PATH_STARTS = 8
@@ -88,23 +89,22 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         family, loss = self._family(), self._chosen_loss()
         return OuterLearning(family, loss, TrainingValue(), table.X, y, sample_weight=table.weights)
 
-    def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> OuterLearning:
-        """The problem with its weights of norms."""
-        return problem.with_loss(problem.loss, self._family().with_mu(1.0 if self.mu is None else self.mu))
+    def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
+        """The problem with its weights of norms, and how it is searched."""
+        return problem.with_loss(problem.loss, self._family().with_mu(1.0 if self.mu is None else self.mu)), solver
 
     def _solve(self, problem: OuterLearning) -> Solution:
         clock = Clock(self.max_time, bool(self.verbose))
         state = self.random_state
         seed = seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state)
-        solver = self._solver(seed)
-        problem = self._weighed(problem, solver, clock)
+        problem, solver = self._weighed(problem, self._solver(seed), clock)
         return problem.solve(solver, tol=self.tol, max_time=clock.left, progress=clock.show)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.solution_.problem.gram_set.stack.widths[0])
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Array:
         """Inner images g(x) = f_2 o ... o f_L (x), on which the outermost functions act.
 
         Parameters
@@ -116,7 +116,7 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         ndarray of shape (n_samples, width of f_2)
         """
         check_is_fitted(self)
-        images: NDArray[np.float64] = self.solution_.kernel.images(self._points(X))
+        images: Array = self.solution_.kernel.images(self._points(X))
         return images
 
 
@@ -127,25 +127,28 @@ class _Regularized(_Concatenated):
     lam: Any = None
     cv: int = 5
 
-    def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> OuterLearning:
+    def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         lams, mus = _candidates("lam", self.lam), _candidates("mu", self.mu)
-        self.selection_ = None
+        self.selection_, chosen = None, None
         if len(lams) * len(mus) > 1:
+            rows = sampled_rows(problem, solver.search_size, solver.random_state)
             self.selection_ = select_weights(
-                sampled(problem, solver.search_size, solver.random_state),
+                problem if rows is None else problem.on_rows(rows),
                 _with_weights,
                 lams,
                 mus,
                 n_splits=self.cv,
                 n_restarts=min(solver.n_restarts, MOST_PATH_STARTS),
-                seed=solver.random_state,
+                seed=int(solver.random_state),
                 n_jobs=self.n_jobs,
                 deadline=clock.part(SELECTION_SHARE).deadline,
             )
-            lams, mus = [self.selection_.lam], [self.selection_.mu]
+            lams, mus, chosen = [self.selection_.lam], [self.selection_.mu], self.selection_.theta
         problem = _with_weights(problem, lams[0], mus[0])
         self.lam_, self.mu_ = float(lams[0]), float(mus[0])
-        return problem
+        if chosen is None:
+            return problem, solver
+        return problem, Kept(chosen if rows is None else extended(problem, chosen, rows))
 
 
 def _with_weights(problem: OuterLearning, lam: float, mu: float) -> OuterLearning:

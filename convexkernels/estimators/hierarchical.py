@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
@@ -25,11 +24,18 @@ from convexkernels.estimators.hierarchical_settings import (
     as_candidates,
     as_criterion,
 )
+from convexkernels.estimators.hierarchical_work import (
+    Job,
+    MeanFunction,
+    PairwiseFunction,
+    one_after_the_other,
+    relevance_of,
+    training_seconds,
+)
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
-from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -44,44 +50,15 @@ from convexkernels.validation import check_memory
 
 __all__ = ["HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor"]
 
-Array = NDArray[np.float64]
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
-# Rows that the relevance of features is measured on.
+# Index that the relevance of features is measured on.
 RELEVANCE_ROWS = 1000
 # Share of the time limit that the choice of the architecture may take.
 CHOICE_SHARE = 0.5
 # Square matrices of float64 that are alive while functions are trained.
 MATRICES = 3
-
-
-@dataclass(frozen=True, eq=False)
-class MeanFunction:
-    """The mean of several decision functions [ST16 Section 5]."""
-
-    functions: Sequence[Any]
-
-    def values(self, X: Array) -> Array:
-        """Values at new points, shape (n_samples, n_outputs)."""
-        return np.mean([function.values(X) for function in self.functions], axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class PairwiseFunction:
-    """One decision function for every pair of classes; positive values speak for the first of the two."""
-
-    pairs: Mapping[tuple[int, int], DecisionFunction]
-    n_classes: int
-
-    def values(self, X: Array) -> Array:
-        """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""
-        scores = np.zeros((len(X), self.n_classes))
-        for (i, j), function in self.pairs.items():
-            value = np.clip(function.values(X)[:, 0], -1.0, 1.0)
-            scores[:, i] += value
-            scores[:, j] -= value
-        return scores
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -133,15 +110,15 @@ class _HierarchicalEstimator(KernelEstimator):
     # -- searching ---------------------------------------------------------------------------------
 
     def _solve(self, task: TreeTask) -> Solution:
-        """Choose the tree, search for its weights, train on all rows."""
+        """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
         clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
-        selection = TreeSelection() if self.selection is None else self.selection
-        candidates, interrupted = as_candidates(self.architecture), False
+        selection, candidates = self.selection or TreeSelection(), as_candidates(self.architecture)
         earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
-        self.choice_ = None
+        training = 0.0 if clock.left is None else training_seconds(task.problem(candidates[0], seed))
+        self.choice_, interrupted = None, False
         solutions: list[Solution] = []
         if len(candidates) > 1 or selection.average:
-            self.choice_, solutions, interrupted = self._choose(task, candidates, selection, seed, clock)
+            self.choice_, solutions, interrupted = self._choose(task, candidates, selection, seed, clock, training)
             candidates = (candidates[self.choice_.best],)
         if not (selection.average or interrupted):
             jobs: list[Job] = []
@@ -149,7 +126,7 @@ class _HierarchicalEstimator(KernelEstimator):
                 start = earlier[k] if k < len(earlier) else None
                 problem = task.problem(candidates[0], seed + k)
                 jobs.append(partial(self._searched, problem, seed + k, f"-{k}" if k else "", start))
-            solutions, interrupted = _one_after_the_other(jobs, clock)
+            solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * training))
         functions = [self._function(task, solution) for solution in solutions]
         if interrupted:
             solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
@@ -172,7 +149,13 @@ class _HierarchicalEstimator(KernelEstimator):
         return solution
 
     def _choose(
-        self, task: TreeTask, candidates: Sequence[Any], selection: TreeSelection, seed: int, clock: Clock
+        self,
+        task: TreeTask,
+        candidates: Sequence[Any],
+        selection: TreeSelection,
+        seed: int,
+        clock: Clock,
+        training: float,
     ) -> tuple[ArchitectureChoice, list[Solution], bool]:
         """Cross-validate the architectures; returns the searches of the folds of the best one, too."""
         Y = task.loss.targets(task.y, len(task.y))
@@ -182,8 +165,8 @@ class _HierarchicalEstimator(KernelEstimator):
             for k, (train, _) in enumerate(folds):
                 problem = task.problem(candidate, seed, train)
                 jobs.append(partial(self._searched, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
-        part = clock.part(1.0 if selection.average else CHOICE_SHARE)
-        solutions, interrupted = _one_after_the_other(jobs, part)
+        part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * training)
+        solutions, interrupted = one_after_the_other(jobs, part)
         risks = np.full((len(candidates), len(folds)), np.inf)
         for k, solution in enumerate(solutions):
             risks.flat[k] = task.risk(solution.function, folds[k % len(folds)][1])
@@ -200,7 +183,7 @@ class _HierarchicalEstimator(KernelEstimator):
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
         self.feature_relevance_ = np.zeros(len(self.scaling_.scale))
-        shares = np.mean([_relevance(solution, table.X) for solution in self.solutions_], axis=0)
+        shares = np.mean([relevance_of(solution, table.X) for solution in self.solutions_], axis=0)
         self.feature_relevance_[self.scaling_.columns] = shares
 
     @property
@@ -212,42 +195,6 @@ class _HierarchicalEstimator(KernelEstimator):
 
     def _values(self, X: Any) -> Array:
         return np.asarray(self.function_.values(self._points(X)))
-
-
-Job = Callable[[Clock], Solution]
-
-
-def _one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solution], bool]:
-    """Searches, each with an equal share of the time that is left, and whether the user interrupted them."""
-    solutions: list[Solution] = []
-    try:
-        for k, job in enumerate(jobs):
-            clock.show.note(f"search {k + 1} of {len(jobs)}")
-            solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
-            clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
-            if solutions[-1].status is Status.INTERRUPTED:
-                return solutions, True
-    except KeyboardInterrupt:
-        if not solutions:
-            raise
-        message = f"INTERRUPTED by the user; the best of {len(solutions)} of {len(jobs)} searches is kept."
-        warnings.warn(message, ConvexKernelsWarning, stacklevel=5)
-        return solutions, True
-    return solutions, False
-
-
-def _relevance(solution: Solution, X: Array) -> Array:
-    """Relevance of the features that the problem has."""
-    problem = solution.problem
-    tree = problem.gram_set.tree
-    rows = X[np.linspace(0, len(X) - 1, min(len(X), RELEVANCE_ROWS)).astype(np.intp)]
-    evaluation = TreeEvaluation(tree, np.exp(2.0 * problem.split(solution.theta)[0]), rows)
-    slopes = np.abs(evaluation.gradient(np.full(evaluation.shape, 1.0 / len(rows) ** 2), lower=True))
-    relevance = np.zeros(X.shape[1])
-    for i in tree.leaves:
-        np.add.at(relevance, list(tree.places[i].features), slopes[tree.places[i].weights])
-    total = float(relevance.sum())
-    return relevance / total if total > 0.0 else np.full(X.shape[1], 1.0 / X.shape[1])
 
 
 @documented

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
@@ -27,8 +27,6 @@ from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["ArchitectureChoice", "TreeSearch", "TreeSelection", "TreeTask", "as_candidates", "as_criterion"]
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 METHODS = ("auto", "stochastic", "quasi-newton", "annealing")
 
@@ -46,7 +44,7 @@ class TreeSearch:
         Regularization parameter at the start, the weight of ``|f|^2`` against the sum of losses; the search moves it.
         That of the loss when it is given as an object, else 0.1.
     size : int, >= 4, optional
-        Rows that a step draws: a third of them, but 50 at least and 1,500 at most, when not given.
+        Index that a step draws: a third of them, but 50 at least and 1,500 at most, when not given.
     max_iter : int, >= 1
         Steps along gradients.
     tol : float, > 0
@@ -163,7 +161,7 @@ class TreeTask:
     criterion: Criterion
     clip: bool
 
-    def problem(self, architecture: Any, seed: int, rows: Rows | None = None, y: Array | None = None) -> OuterLearning:
+    def problem(self, architecture: Any, seed: int, rows: Index | None = None, y: Array | None = None) -> OuterLearning:
         """The outer problem, on some of the rows, perhaps with other targets for them."""
         rows = np.arange(len(self.X)) if rows is None else rows
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
@@ -184,7 +182,7 @@ class TreeTask:
             bounds=(-1.0, 1.0) if self.clip else None,
         )
 
-    def risk(self, function: Any, rows: Rows) -> float:
+    def risk(self, function: Any, rows: Index) -> float:
         """Weighted mean loss of a function on some of the rows."""
         Y = self.loss.targets(self.y, len(self.y))[:, rows]
         losses, _ = self.loss.pointwise(Y, function.values(self.X[rows]).T)

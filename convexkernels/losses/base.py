@@ -9,8 +9,8 @@ from inspect import signature
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
 
@@ -18,8 +18,6 @@ from convexkernels.validation import check_labels_finite, check_number
 SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-100, 1e100
 
 __all__ = ["BoxDual", "Loss", "LossStatement", "WeightedLoss", "check_regularization", "product"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +125,8 @@ class Loss(ABC):
         free.intercept = True
         return np.array([free.primal(np.zeros_like(y), 0.0, y, weights)[1] for y in Y])
 
-    def distinct_rows(self, X: Array, Y: Array) -> NDArray[np.intp]:
-        """Rows of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
+    def distinct_rows(self, X: Array, Y: Array) -> Index:
+        """Index of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
         return np.arange(len(X))
 
     def targets(self, y: Any, m: int) -> Array:
@@ -199,7 +197,7 @@ class Loss(ABC):
         """The alpha with the given coefficients, inverse of `coefficients`."""
         return np.abs(w) if self.of_labels else w
 
-    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[Index, Array]:
         """Which coefficients answer smoothly to a small change of K, and the diagonal the loss adds to K on them.
 
         With those coefficients F and ``A = K_FF + diag``, the second derivative of J along dK is

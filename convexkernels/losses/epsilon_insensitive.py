@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
 __all__ = ["EpsilonInsensitive"]
-
-Array = NDArray[np.float64]
 
 
 class EpsilonInsensitive(SupportVectorLoss):

@@ -6,13 +6,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.losses.base import BoxDual, Loss
 
 __all__ = ["FactorizedLoss"]
-
-Array = NDArray[np.float64]
 
 
 class FactorizedLoss(Loss):
@@ -54,7 +52,7 @@ class FactorizedLoss(Loss):
         w = np.where(weights > 0, alpha, 0.0)
         return w - w.sum() / weights.sum() * weights if self.intercept else w
 
-    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[Index, Array]:
         counted = np.flatnonzero(weights > 0)
         return counted, self.ridge / weights[counted]
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.losses.base import Loss, product
 
 __all__ = ["Fit", "fit", "measure"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 
 __all__ = ["Hinge"]
-
-Array = NDArray[np.float64]
 
 
 class Hinge(SupportVectorLoss):

@@ -12,15 +12,14 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.linalg import longest_step
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm, QuadraticTerm, pivoted_factor
 
 __all__ = ["LARGEST_INTERIOR", "interior_point", "machine_on_factor"]
 
-Array = NDArray[np.float64]
 
 # Above this many points the factorizations cost more than coordinate steps gain.
 LARGEST_INTERIOR = 4000
@@ -172,7 +171,7 @@ def _run(
 
 
 def _predict_and_correct(
-    quadratic: QuadraticTerm, s: _State, point: NDArray[np.intp], sign: Array, dual: Array, balance: float, mu: float,
+    quadratic: QuadraticTerm, s: _State, point: Index, sign: Array, dual: Array, balance: float, mu: float,
     intercept: bool,
 ) -> bool:  # fmt: skip
     """One iteration on `s` in place; False when the factorization or the step breaks down."""

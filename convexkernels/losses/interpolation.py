@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import LossStatement
 from convexkernels.losses.factorized import FactorizedLoss
@@ -15,7 +15,6 @@ from convexkernels.validation import check_number
 
 __all__ = ["Interpolation"]
 
-Array = NDArray[np.float64]
 
 # A function interpolates when it misses no target by more than this share of the largest.
 EXACT = 1e-7
@@ -44,7 +43,7 @@ class Interpolation(FactorizedLoss):
     def at(self, lam: float) -> Self:
         return self  # whatever |f|^2 weighs, the function is the same
 
-    def distinct_rows(self, X: Array, Y: Array) -> NDArray[np.intp]:
+    def distinct_rows(self, X: Array, Y: Array) -> Index:
         """One row per distinct point; repeated points with different values are refused by name."""
         _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
         representative = first[group.ravel()]

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from convexkernels.arrays import Array
 from convexkernels.losses.base import LossStatement, check_regularization
 from convexkernels.losses.factorized import FactorizedLoss
 
 __all__ = ["LeastSquares"]
-
-Array = NDArray[np.float64]
 
 
 class LeastSquares(FactorizedLoss):

@@ -6,15 +6,14 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr, expit, logit
 
+from convexkernels.arrays import Array, Index
 from convexkernels.linalg import shifted_cholesky, solve_bordered
 from convexkernels.losses.base import LossStatement, WeightedLoss
 
 __all__ = ["Logistic"]
 
-Array = NDArray[np.float64]
 
 # Dual variables keep this distance from their bounds, as a share of the box: beyond, float64 has no slope left.
 MARGIN = 1e-14
@@ -55,21 +54,21 @@ class Logistic(WeightedLoss):
             f = K @ w
             dual = self.dual_constant(y * w, y, weights) - 0.5 * float(w @ f)
             upper = self.primal(f, float(w @ f), y, weights)[0]
-            if upper - dual <= tol * max(abs(upper), abs(dual)) or (
-                deadline is not None and time.monotonic() > deadline
-            ):
+            closed = upper - dual <= tol * max(abs(upper), abs(dual))
+            if deadline is not None and time.monotonic() > deadline:
                 break
-            moved = self._newton_step(K, w, f, y, cap, weights, dual)
-            if moved is None:
+            # One step more where the gap is closed: it makes the error of w, of the order of its root, as small as it.
+            moved = self._newton_step(K, w, f, y, cap, weights, -np.inf if closed else dual)
+            w = w if moved is None else moved
+            if closed or moved is None:
                 break
-            w = moved
         alpha[counted] = y * w
         return alpha
 
     def _newton_step(
         self, K: Array, w: Array, f: Array, y: Array, cap: Array, weights: Array, dual: float
     ) -> Array | None:
-        """The next w, strictly inside the box, with a better dual value; None where there is none."""
+        """The next w, strictly inside the box, with a dual value better than `dual`; None where there is none."""
         u = np.clip(y * w / cap, MARGIN, 1.0 - MARGIN)
         slope = -y * logit(u) - f
         shifted = K + np.diag(1.0 / (cap * u * (1.0 - u)))
@@ -97,7 +96,7 @@ class Logistic(WeightedLoss):
         least = min(up, down)
         return alpha * np.where(y > 0, least / max(up, 1e-300), least / max(down, 1e-300))
 
-    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[Index, Array]:
         counted = np.flatnonzero(weights > 0)
         cap = self.C * weights[counted]
         u = np.clip(alpha[counted] / cap, MARGIN, 1.0 - MARGIN)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
 __all__ = ["Pinball"]
-
-Array = NDArray[np.float64]
 
 
 class Pinball(SupportVectorLoss):

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpstrf, dsytrf, dsytrs
 
-__all__ = ["DenseTerm", "FactoredTerm", "QuadraticTerm", "pivoted_factor"]
+from convexkernels.arrays import Array, Index
 
-Array = NDArray[np.float64]
+__all__ = ["DenseTerm", "FactoredTerm", "QuadraticTerm", "pivoted_factor"]
 
 
 class QuadraticTerm(ABC):
@@ -30,7 +29,7 @@ class QuadraticTerm(ABC):
     def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
         """``K dw`` and db."""
 
-    def infeasible(self, point: NDArray[np.intp], cap: Array) -> float:
+    def infeasible(self, point: Index, cap: Array) -> float:
         """What the objective may be wrong by because other unknowns do not agree with w yet."""
         return 0.0
 
@@ -105,7 +104,7 @@ class FactoredTerm(QuadraticTerm):
         assert self.p is not None
         self.best = self.p / self.sizes
 
-    def infeasible(self, point: NDArray[np.intp], cap: Array) -> float:
+    def infeasible(self, point: Index, cap: Array) -> float:
         if self.given:
             assert self.p is not None
             return float(np.abs(self.gap) @ np.abs(self.p) + 0.5 * np.sum((self.gap * self.sizes) ** 2))

@@ -12,13 +12,12 @@ changes there.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.compiled import EXACT_FAST, MATRIX, MATRIX32, VECTOR, compiled
 
 __all__ = ["ascend_free", "ascend_pairs", "box_dual_gap"]
 
-Array = NDArray[np.float64]
 
 FAST = {"contract", "reassoc", "nsz", "nnan", "arcp"}
 # Stands for "this coefficient cannot move that way"; finite, so that sums and squares with it stay ordered.

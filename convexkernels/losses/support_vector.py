@@ -6,8 +6,8 @@ import time
 from abc import abstractmethod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.linalg import shifted_cholesky, solve_bordered
 from convexkernels.losses.base import BoxDual, WeightedLoss
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
@@ -15,7 +15,6 @@ from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 
-Array = NDArray[np.float64]
 
 # Above this many free coefficients a Newton step (a Cholesky factorization of their block) is left out.
 LARGEST_NEWTON = 3000
@@ -61,7 +60,7 @@ class SupportVectorLoss(WeightedLoss):
         w = np.clip(self.coefficients(alpha, y), dual.lo, dual.hi)
         return self.dual_variable(_balance(w) if self.intercept else w, y)
 
-    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[NDArray[np.intp], Array]:
+    def free(self, alpha: Array, y: Array, weights: Array) -> tuple[Index, Array]:
         dual, w = self.box_dual(y, weights), self.coefficients(alpha, y)
         inside = np.flatnonzero((w > dual.lo) & (w < dual.hi) & ((w != 0.0) | (dual.eps == 0.0)))
         return inside, np.zeros(inside.size)
@@ -203,7 +202,7 @@ def _newton_direction(block: Array, slope: Array, intercept: bool) -> Array | No
     return direction if np.isfinite(direction).all() else None
 
 
-def _longest_step(w: Array, direction: Array, dual: BoxDual, free: NDArray[np.intp], step: float) -> tuple[float, int]:
+def _longest_step(w: Array, direction: Array, dual: BoxDual, free: Index, step: float) -> tuple[float, int]:
     """The part of `step` up to the first bound or change of slope, and who stops it (-1: nobody)."""
     kinked = dual.eps[free] > 0.0
     low = np.where(kinked & (w > 0), 0.0, dual.lo[free])

@@ -84,35 +84,21 @@ def search(
     """Choose a solver for a problem that is not convex, and run it; see :meth:`OuterLearning.solve`."""
     clock = Clock(max_time, progress, checkpoint)
     rng = np.random.default_rng(random_state)
-    if not isinstance(solver, str | OuterSolver):
-        raise InvalidInputError(f"solver must be a name or a solver object, got {solver!r}.")
     saved = clock.load((problem.n_unknowns,))
     restarts = check_whole_number("restarts", restarts, low=1)
-    if solver == "restarts" or (isinstance(solver, str) and restarts > 1):
-        initial = [point for point in (start, saved) if point is not None]
+    limit = {} if max_iter is None else {"max_iter": max_iter}
+    if isinstance(solver, OuterSolver):
+        solver = copy(solver)  # the one that was passed stays as it is
+    elif not isinstance(solver, str):
+        raise InvalidInputError(f"solver must be a name or a solver object, got {solver!r}.")
+    elif solver == "restarts" or restarts > 1:
         steps = {} if max_iter is None else {"max_steps": max_iter}
-        options = {"initial": initial, "random_state": rng, "n_jobs": n_jobs, **steps}
-        solver, max_iter = make_solver("restarts", SEARCHES, n_restarts=restarts, **options), None
+        solver, max_iter = make_solver("restarts", SEARCHES, n_restarts=restarts, n_jobs=n_jobs, **steps), None
     else:
-        first = problem.start(rng) if start is None else problem.check(start)
-        settings: dict[str, Any] = {"initial": first if saved is None else saved, "random_state": rng}
-        if isinstance(solver, OuterSolver):
-            solver = _completed(solver, settings)
-        else:
-            settings |= {} if max_iter is None else {"max_iter": max_iter}
-            automatic = solver == "auto"
-            solver = _automatic_search(problem, settings) if automatic else make_solver(solver, SEARCHES, **settings)
+        solver = _automatic_search(problem, limit) if solver == "auto" else make_solver(solver, SEARCHES, **limit)
+    solver.begin_at([problem.check(point) for point in (start, saved) if point is not None], rng)
     with threads_for(problem.m):
         return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
-
-
-def _completed(solver: OuterSolver, settings: dict[str, Any]) -> OuterSolver:
-    """The solver with a start and randomness where it has none of its own; the one that was passed stays as it is."""
-    completed = copy(solver)
-    for name, value in settings.items():
-        if getattr(completed, name, value) is None:
-            setattr(completed, name, value)
-    return completed
 
 
 def _automatic_search(problem: Any, settings: dict[str, Any]) -> OuterSolver:

@@ -6,14 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 
 __all__ = ["Chart", "CurvedFamily", "CurvedGram", "CurvedGramSet"]
-
-Array = NDArray[np.float64]
 
 
 class CurvedFamily(ABC):
@@ -39,7 +37,7 @@ class CurvedGramSet(ABC):
     draws_rows: bool = True
 
     @abstractmethod
-    def restrict(self, rows: NDArray[np.intp]) -> CurvedGramSet:
+    def restrict(self, rows: Index) -> CurvedGramSet:
         """The same family on some of the rows."""
 
     def with_family(self, family: CurvedFamily) -> CurvedGramSet:
@@ -62,7 +60,7 @@ class CurvedGramSet(ABC):
         """Coordinates for a search that begins at `z`: z itself unless a family has better ones."""
         return Chart(self, z)
 
-    def extend(self, z: Array, rows: NDArray[np.intp]) -> Array:
+    def extend(self, z: Array, rows: Index) -> Array:
         """The z here of the kernel that is `z` for the family on some rows of this table."""
         return z
 

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.families.curved.layers import Coordinates, LayerStack
@@ -20,7 +20,6 @@ from convexkernels.validation import check_number
 
 __all__ = ["Concatenations", "ConcatenationsGramSet"]
 
-Array = NDArray[np.float64]
 
 # With three or more layers the whitening depends on the images: this often it is renewed, at most.
 N_WHITENINGS = 8
@@ -95,7 +94,7 @@ class ConcatenationsGramSet(CurvedGramSet):
         self.family, self.stack = family, stack
         self.n_unknowns = len(stack.X) * sum(stack.widths)
 
-    def restrict(self, rows: NDArray[np.intp]) -> ConcatenationsGramSet:
+    def restrict(self, rows: Index) -> ConcatenationsGramSet:
         return ConcatenationsGramSet(self.family, self.stack.at(self.stack.X[rows]))
 
     def with_family(self, family: CurvedFamily) -> ConcatenationsGramSet:
@@ -108,7 +107,7 @@ class ConcatenationsGramSet(CurvedGramSet):
         parts = np.split(z, m * np.cumsum(self.stack.widths)[:-1])
         return [part.reshape(m, width) for part, width in zip(parts, self.stack.widths, strict=True)]
 
-    def extend(self, z: Array, rows: NDArray[np.intp]) -> Array:
+    def extend(self, z: Array, rows: Index) -> Array:
         whole = []
         for c in self.coefficients(z):
             whole.append(np.zeros((len(self.stack.X), c.shape[1])))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cones import Orthant, SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
@@ -14,8 +14,6 @@ from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedG
 from convexkernels.kernels.base import Kernel
 
 __all__ = ["Convex"]
-
-Array = NDArray[np.float64]
 
 
 class Convex(CurvedFamily):
@@ -63,7 +61,7 @@ class ConvexGramSet(CurvedGramSet):
         self.size = float(initial.sum() if initial.ndim == 1 else np.trace(initial))
         self.n_unknowns = int(np.prod(self.shape))
 
-    def restrict(self, rows: NDArray[np.intp]) -> ConvexGramSet:
+    def restrict(self, rows: Index) -> ConvexGramSet:
         return self.family.on(self.X[rows])
 
     def theta(self, z: Array) -> Array:

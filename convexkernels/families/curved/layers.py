@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel, KernelMap
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["Coordinates", "LayerStack", "Pass"]
 
-Array = NDArray[np.float64]
 
 # Eigenvalues below this fraction of the largest are round-off of the kernel matrix.
 RANK_TOLERANCE = 1e-12

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["SpectralMaps"]
 
-Array = NDArray[np.float64]
 
 # Standard deviation of the frequencies of start 0, over the inverse root mean square distance; drawn for the others.
 REACH = 1.5
@@ -54,7 +53,7 @@ class SpectralMapsGramSet(CurvedGramSet):
         self.family, self.X = family, X
         self.n_unknowns = X.shape[1] * family.n_components * (1 if family.stationary else 2)
 
-    def restrict(self, rows: NDArray[np.intp]) -> SpectralMapsGramSet:
+    def restrict(self, rows: Index) -> SpectralMapsGramSet:
         return SpectralMapsGramSet(self.family, self.X[rows])
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -16,7 +16,6 @@ from convexkernels.validation import check_whole_number
 
 __all__ = ["PAPER_ARCHITECTURES", "Trees", "TreesGramSet", "make_tree"]
 
-Array = NDArray[np.float64]
 
 # Section 5: inhomogeneous Gaussian kernels, and depth 2 with 4 to 16 nodes on the first layer.
 PAPER_ARCHITECTURES: tuple[int, ...] = (1, 4, 6, 8, 10, 12, 16)
@@ -62,7 +61,7 @@ class TreesGramSet(CurvedGramSet):
         self.tree, self.X = tree, X
         self.n_unknowns = tree.n_weights
 
-    def restrict(self, rows: NDArray[np.intp]) -> TreesGramSet:
+    def restrict(self, rows: Index) -> TreesGramSet:
         return TreesGramSet(self.tree, self.X[rows])
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.kernels.base import Kernel
@@ -15,7 +15,6 @@ from convexkernels.kernels.rescaled import Rescaled
 
 __all__ = ["Widths"]
 
-Array = NDArray[np.float64]
 
 # Features times exp of more than this overflow when they are squared and added up.
 LARGEST_LOG = 300.0
@@ -53,7 +52,7 @@ class WidthsGramSet(CurvedGramSet):
         self.family, self.X = family, X
         self.n_unknowns = X.shape[1] if family.per_feature else 1
 
-    def restrict(self, rows: NDArray[np.intp]) -> WidthsGramSet:
+    def restrict(self, rows: Index) -> WidthsGramSet:
         return WidthsGramSet(self.family, self.X[rows])
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:

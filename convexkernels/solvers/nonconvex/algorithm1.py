@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.criteria.base import clipped
 from convexkernels.criteria.folds import Rows, check_classes, three_parts
 from convexkernels.driver import Iterate, OuterSolver
@@ -19,8 +19,6 @@ from convexkernels.losses.fit import fit
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
 
 __all__ = ["Annealing", "Schedule"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.solution import Status
 
 __all__ = ["Descent", "Evaluation", "Limits", "descend"]
 
-Array = NDArray[np.float64]
 
 # Up to this many unknowns the whole inverse Hessian is stored; beyond, the last MEMORY steps.
 LARGEST_DENSE = 300

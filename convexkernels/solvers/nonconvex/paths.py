@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
-from convexkernels.criteria.folds import Rows, spread_folds
+from convexkernels.arrays import Array, Index
+from convexkernels.criteria.folds import spread_folds
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Limits
-from convexkernels.solvers.nonconvex.restarts import COARSE_STALL, Found, Start, descended, objective, rounds, starts_of
+from convexkernels.solvers.nonconvex.restarts import (
+    COARSE_STALL,
+    Found,
+    Start,
+    descended,
+    extended,
+    objective,
+    rounds,
+    starts_of,
+)
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["DEFAULT_GRID", "PAPER_GRID", "Selection", "select_weights"]
 
-Array = NDArray[np.float64]
 
 # lam and mu of [BGR19 Section 4.1.2]: 2^(-2t + 1), t = 1, ..., 10.
 PAPER_GRID = tuple(2.0 ** (1 - 2 * t) for t in range(1, 11))
@@ -42,9 +50,11 @@ class Selection:
     lams, mus : ndarray
         The grid, ascending.
     risks : ndarray of shape (n_lams, n_mus)
-        Weighted mean loss on the held-out rows, inf where no function was found or the time was up.
+        Weighted mean loss on held-out rows; inf where a limit or an interrupt has left fewer folds than elsewhere.
     lam, mu : float
         The best pair; of equal ones the most regular.
+    theta : ndarray or None
+        The answer where an interrupt has ended the choice: what the best pair has learned from a fold.
     """
 
     lams: Array
@@ -52,6 +62,7 @@ class Selection:
     risks: Array
     lam: float
     mu: float
+    theta: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +75,15 @@ class _Paths:
     n_restarts: int
     seed: int
     limits: Limits
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """The paths of one fold: sums of weighted losses on held-out rows, inf where unknown, and the points."""
+
+    risks: Array
+    thetas: dict[tuple[int, int], Array]
+    interrupted: bool
 
 
 def select_weights(
@@ -81,7 +101,7 @@ def select_weights(
     """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
     The paper says "smallest function value", which always is that of the smallest pair; what decides here are losses on
-    rows that were not learned from.
+    rows that were not learned from. An interrupt ends the choice with what is known, if anything is.
 
     Parameters
     ----------
@@ -108,14 +128,42 @@ def select_weights(
     limits = Limits(PATH_TOL, COARSE_STALL, PATH_STEPS, deadline)
     paths = _Paths(weighed, lam_grid, mu_grid, n_restarts, seed, limits)
     with threads_for(problem.m):
-        parts = Parallel(n_jobs=n_jobs)(delayed(_risks_of)(problem, *fold, paths) for fold in folds)
-    risks = np.sum(parts, axis=0) / problem.weights.sum()
-    if np.isfinite(risks).any():
+        done, interrupted = _all_folds(problem, folds, paths, n_jobs)
+    known = np.isfinite([fold.risks for fold in done])
+    shares = np.array([problem.weights[held_out].sum() for _, held_out in folds[: len(done)]])
+    sums = np.where(known, [fold.risks for fold in done], 0.0).sum(axis=0)
+    counts = known.sum(axis=0)
+    compared = (counts > 0) & (counts == counts.max())
+    risks = np.where(compared, sums / np.maximum(np.tensordot(shares, known, 1), 1e-300), np.inf)
+    if compared.any():
         best = int(np.flatnonzero(risks.ravel() <= risks.min())[-1])
     else:  # nothing is known: neither end of the grid
         best = int(np.ravel_multi_index((lam_grid.size // 2, mu_grid.size // 2), risks.shape))
-    i, j = np.unravel_index(best, risks.shape)
-    return Selection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]))
+    i, j = (int(k) for k in np.unravel_index(best, risks.shape))
+    theta = None
+    if interrupted:
+        if not compared.any():
+            raise KeyboardInterrupt
+        k = int(np.flatnonzero(known[:, i, j])[0])
+        theta = extended(problem, done[k].thetas[i, j], folds[k][0])
+    return Selection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]), theta)
+
+
+def _all_folds(
+    problem: Any, folds: list[tuple[Index, Index]], paths: _Paths, n_jobs: int | None
+) -> tuple[list[_Fold], bool]:
+    """The folds that there was time for, and whether the user interrupted them."""
+    done: list[_Fold] = []
+    try:
+        for fold in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_fold)(problem, *f, paths) for f in folds):
+            done.append(fold)
+            if fold.interrupted:
+                break
+    except KeyboardInterrupt:
+        if not done:
+            raise
+        return done, True
+    return done, done[-1].interrupted
 
 
 def _grid(name: str, values: Sequence[float]) -> Array:
@@ -124,32 +172,39 @@ def _grid(name: str, values: Sequence[float]) -> Array:
     return np.unique([check_number(name, float(value), low=0.0, open_low=True) for value in values])
 
 
-def _risks_of(problem: Any, train_rows: Rows, held_out: Rows, paths: _Paths) -> Array:
-    """Weighted sum of losses on the held-out rows for every pair, strongest lam and weakest mu first."""
-    train = problem.on_rows(train_rows)
+def _fold(problem: Any, train_rows: Index, held_out: Index, paths: _Paths) -> _Fold:
+    """The paths of one fold, as far as the time and the user let them go."""
+    fold = _Fold(np.full((paths.lams.size, paths.mus.size), np.inf), {}, False)
+    try:
+        _walk(problem, train_rows, held_out, paths, fold)
+    except KeyboardInterrupt:
+        return replace(fold, interrupted=True)
+    return fold
+
+
+def _walk(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, fold: _Fold) -> None:
+    """Every pair, strongest lam and weakest mu first, each from the best of its neighbors."""
+    train, thetas = problem.on_rows(train_rows), fold.thetas
     plainest = train.start(0)
-    thetas: dict[tuple[int, int], Array] = {}
-    risks = np.full((paths.lams.size, paths.mus.size), np.inf)
     for i in reversed(range(paths.lams.size)):
         for j in range(paths.mus.size):
             here = paths.weighed(train, paths.lams[i], paths.mus[j])
-            if not thetas:
-                first = rounds(here, starts_of(paths.n_restarts, paths.seed), paths.limits, 1)
-                thetas[i, j - 1] = min((_ended(found) for found, _ in first), key=lambda found: found.value).theta
-            elif time.monotonic() > paths.limits.deadline:
-                return risks
             near = [thetas[key] for key in ((i, j - 1), (i + 1, j)) if key in thetas]
+            if not near:
+                first = rounds(here, starts_of(paths.n_restarts, paths.seed), paths.limits, 1)
+                near = [min((_ended(found) for found, _ in first), key=lambda found: found.value).theta]
+            elif time.monotonic() > paths.limits.deadline:
+                return
             begin = min([*near, plainest], key=lambda theta: objective(here, theta))
             thetas[i, j] = _ended(descended(here, Start(0, theta=begin), paths.limits)).theta
             F = here.function(thetas[i, j]).values(problem.X[held_out]).T - problem.offset[:, None]
             losses, _ = here.loss.pointwise(problem.Y[:, held_out], F)
             risk = float((losses @ problem.weights[held_out]).sum())
-            risks[i, j] = risk if np.isfinite(risk) else np.inf
-    return risks
+            fold.risks[i, j] = risk if np.isfinite(risk) else np.inf
 
 
 def _ended(found: Found) -> Found:
-    """What a descent has found; an interrupt goes on: there is no choice without all folds."""
+    """What a descent has found; one that the user interrupted ends the paths of its fold."""
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return found

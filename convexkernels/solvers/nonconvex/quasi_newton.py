@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Descent, Limits, descend
 
 __all__ = ["QuasiNewton"]
 
-Array = NDArray[np.float64]
 
 # Points that a line search may try; fewer where the criterion says little about small differences.
 MANY_TRIALS, FEW_TRIALS = 25, 10

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.criteria.folds import spread_sample
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.exceptions import InvalidInputError
@@ -24,14 +24,14 @@ __all__ = [
     "Restarts",
     "Start",
     "descended",
+    "extended",
     "objective",
     "rounds",
-    "sampled",
+    "sampled_rows",
     "seed_of",
     "starts_of",
 ]
 
-Array = NDArray[np.float64]
 
 # Starts are first searched until ten steps gain less than this fraction; the best few go on.
 COARSE_STALL = 1e-3
@@ -101,6 +101,10 @@ class Restarts(OuterSolver):
     def __repr__(self) -> str:
         return f"Restarts({self.n_restarts}, search_size={self.search_size}, max_steps={self.max_steps})"
 
+    def begin_at(self, points: list[Array], rng: np.random.Generator) -> None:
+        super().begin_at([], rng)
+        self.initial = [*self.initial, *points]
+
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         limits = Limits(tol, problem.criterion.resolution, self.max_steps, np.inf if deadline is None else deadline)
         return next(_Search(self, problem, limits).iterates)
@@ -126,15 +130,14 @@ class _Search:
         seed = seed_of(settings.random_state)
         starts = starts_of(settings.n_restarts, seed)
         given = [Start(settings.n_restarts + k, theta=problem.check(theta)) for k, theta in enumerate(settings.initial)]
-        rows = _sampled_rows(problem, settings.search_size, seed)
+        rows = sampled_rows(problem, settings.search_size, seed)
         if rows is None:
             yield from self._both_rounds([*starts, *given], whole=True)
             return
         small, best = problem.on_rows(rows), np.inf
         for found, _ in rounds(small, starts, self.limits, settings.n_jobs):
             self._count(found)
-            z, log_lam = problem.split(found.theta)
-            theta, value = problem.joined(problem.gram_set.extend(z, rows), log_lam), np.inf
+            theta, value = extended(problem, found.theta, rows), np.inf
             if found.value < best:  # values of the sample do not compare with those of all rows
                 best, point = found.value, theta
                 value = objective(problem, theta)
@@ -208,16 +211,17 @@ def starts_of(count: int, seed: int) -> list[Start]:
     return [Start(k, child) for k, child in enumerate(np.random.SeedSequence(seed_of(seed)).spawn(count))]
 
 
-def sampled(problem: Any, size: int | None, seed: int) -> Any:
-    """The problem on about `size` rows, spread evenly over the targets, or itself if it is not larger."""
-    rows = _sampled_rows(problem, size, seed)
-    return problem if rows is None else problem.on_rows(rows)
-
-
-def _sampled_rows(problem: Any, size: int | None, seed: int) -> NDArray[np.intp] | None:
+def sampled_rows(problem: Any, size: int | None, seed: int) -> Index | None:
+    """About `size` rows, spread evenly over the targets; None where there are no more."""
     if size is None or problem.m <= size:
         return None
     return spread_sample(problem.Y, size, np.random.default_rng(seed))
+
+
+def extended(problem: Any, theta: Array, rows: Index) -> Array:
+    """The point of a problem whose kernel is that of `theta` for the problem on some of the rows."""
+    z, log_lam = problem.split(theta)
+    return np.asarray(problem.joined(problem.gram_set.extend(z, rows), log_lam))
 
 
 def seed_of(random_state: Any) -> int:

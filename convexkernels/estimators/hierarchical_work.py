@@ -1,0 +1,97 @@
+"""What hierarchical estimators do around a search: several of them, functions of functions, relevance, time."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
+from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.solution import Solution, Status
+
+__all__ = ["Job", "MeanFunction", "PairwiseFunction", "one_after_the_other", "relevance_of", "training_seconds"]
+
+# Rows that the relevance of features is measured on, and the time of a training.
+RELEVANCE_ROWS, TIMED_ROWS = 1000, 500
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFunction:
+    """The mean of several decision functions [ST16 Section 5]."""
+
+    functions: Sequence[Any]
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return np.mean([function.values(X) for function in self.functions], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseFunction:
+    """One decision function for every pair of classes; positive values speak for the first of the two."""
+
+    pairs: Mapping[tuple[int, int], DecisionFunction]
+    n_classes: int
+
+    def values(self, X: Array) -> Array:
+        """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""
+        scores = np.zeros((len(X), self.n_classes))
+        for (i, j), function in self.pairs.items():
+            value = np.clip(function.values(X)[:, 0], -1.0, 1.0)
+            scores[:, i] += value
+            scores[:, j] -= value
+        return scores
+
+
+Job = Callable[[Clock], Solution]
+
+
+def one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solution], bool]:
+    """Searches, each with an equal share of the time that is left, and whether the user interrupted them."""
+    solutions: list[Solution] = []
+    try:
+        for k, job in enumerate(jobs):
+            clock.show.note(f"search {k + 1} of {len(jobs)}")
+            solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
+            clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
+            if solutions[-1].status is Status.INTERRUPTED:
+                return solutions, True
+    except KeyboardInterrupt:
+        if not solutions:
+            raise
+        message = f"INTERRUPTED by the user; the best of {len(solutions)} of {len(jobs)} searches is kept."
+        warnings.warn(message, ConvexKernelsWarning, stacklevel=5)
+        return solutions, True
+    return solutions, False
+
+
+def relevance_of(solution: Solution, X: Array) -> Array:
+    """Relevance of the features that the problem has."""
+    problem = solution.problem
+    tree = problem.gram_set.tree
+    rows = X[np.linspace(0, len(X) - 1, min(len(X), RELEVANCE_ROWS)).astype(np.intp)]
+    evaluation = TreeEvaluation(tree, np.exp(2.0 * problem.split(solution.theta)[0]), rows)
+    slopes = np.abs(evaluation.gradient(np.full(evaluation.shape, 1.0 / len(rows) ** 2), lower=True))
+    relevance = np.zeros(X.shape[1])
+    for i in tree.leaves:
+        np.add.at(relevance, list(tree.places[i].features), slopes[tree.places[i].weights])
+    total = float(relevance.sum())
+    return relevance / total if total > 0.0 else np.full(X.shape[1], 1.0 / X.shape[1])
+
+
+def training_seconds(problem: OuterLearning) -> float:
+    """About how long the functions of a point take to be trained on all rows, from a few hundred of them."""
+    rows: Index = np.arange(0, problem.m, max(1, problem.m // TIMED_ROWS))
+    part = problem.on_rows(rows)
+    began = time.monotonic()
+    part.train(part.start(0))
+    return (time.monotonic() - began) * (problem.m / part.m) ** 3
