@@ -93,7 +93,7 @@ def held_out_blocks(m: int, validation: int | str, rng: np.random.Generator) -> 
     return [np.flatnonzero(labels == k) for k in range(folds)]
 
 
-def held_out_share(m: int, share: float, codes: NDArray[np.intp] | None, rng: np.random.Generator) -> Rows:
+def held_out_share(m: int, share: float, codes: Index | None, rng: np.random.Generator) -> Rows:
     """A share of m rows, in ascending order; in it are as many of each class, by `codes`, where there are enough."""
     from sklearn.model_selection import train_test_split
 
