@@ -1,6 +1,7 @@
 """Tables to learn from: seeded generators, and :func:`load_table` for CSV files.
 
-Generators return ``(X, y)`` and take their randomness from `random_state`: one seed, one table.
+Generators return ``(X, y)`` of shapes (n_samples, n_features) and (n_samples,). They take their randomness from
+`random_state`, an int, a ``numpy.random.Generator`` or None: one seed, one table. `noise` is a standard deviation.
 """
 
 from __future__ import annotations
@@ -35,31 +36,23 @@ def make_two_moons(
     Parameters
     ----------
     n_samples : int, >= 2
-        Number of points m; the classes differ in size by at most one.
+        The classes differ in size by at most one.
     noise : float, >= 0
-        Standard deviation of the Gaussian noise added to the two coordinates.
+        Added to the two coordinates.
     n_noise_features : int, >= 0
         Number of further features, independent standard normal variables.
     random_state : int, numpy.random.Generator or None
-        Seed of the noise and of the order of the rows.
 
     Returns
     -------
     X : ndarray of shape (n_samples, 2 + n_noise_features)
     y : ndarray of shape (n_samples,), labels -1 (upper moon) and 1 (lower moon)
     """
-    m = check_whole_number("n_samples", n_samples, low=2)
-    sigma = check_number("noise", noise, low=0.0)
+    m, sigma, rng = _checked(n_samples, noise, random_state, low=2)
     extra = check_whole_number("n_noise_features", n_noise_features, low=0)
-    rng = np.random.default_rng(random_state)
-    upper = np.linspace(0.0, np.pi, m - m // 2)
-    lower = np.linspace(0.0, np.pi, m // 2)
-    moons = np.vstack(
-        [
-            np.column_stack([np.cos(upper), np.sin(upper)]),
-            np.column_stack([1.0 - np.cos(lower), 0.5 - np.sin(lower)]),
-        ]
-    )
+    upper, lower = (np.linspace(0.0, np.pi, count) for count in (m - m // 2, m // 2))
+    first = np.column_stack([np.cos(upper), np.sin(upper)])
+    moons = np.vstack([first, np.column_stack([1.0 - np.cos(lower), 0.5 - np.sin(lower)])])
     moons += sigma * rng.standard_normal(moons.shape)
     X = np.hstack([moons, rng.standard_normal((m, extra))])
     y = np.repeat([-1, 1], [upper.size, lower.size])
@@ -76,25 +69,17 @@ def make_spiral(n_samples: int = 194, *, noise: float = 0.0, random_state: Any =
     Parameters
     ----------
     n_samples : int, >= 2
-        Number of points m; the classes differ in size by at most one.
+        The classes, -1 and 1, differ in size by at most one.
     noise : float, >= 0
-        Standard deviation of the Gaussian noise added to both coordinates.
+        Added to both coordinates.
     random_state : int, numpy.random.Generator or None
-        Seed of the noise and of the order of the rows.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,), labels -1 and 1
 
     References
     ----------
     K. J. Lang and M. J. Witbrock, "Learning to tell two spirals apart", Proceedings of the 1988
     Connectionist Models Summer School.
     """
-    m = check_whole_number("n_samples", n_samples, low=2)
-    sigma = check_number("noise", noise, low=0.0)
-    rng = np.random.default_rng(random_state)
+    m, sigma, rng = _checked(n_samples, noise, random_state, low=2)
     arms = []
     for sign, count in ((-1.0, m - m // 2), (1.0, m // 2)):
         i = np.linspace(0.0, 96.0, count) if count > 1 else np.zeros(1)
@@ -109,27 +94,18 @@ def make_spiral(n_samples: int = 194, *, noise: float = 0.0, random_state: Any =
 def make_circle(
     n_samples: int = 200, *, radius: float = 0.5**0.5, noise: float = 0.0, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Points in the square [-1, 1]^2, labeled by the side of a circle they are on.
+    """Points in the square [-1, 1]^2, labeled 1 inside a circle around the origin and -1 outside.
 
     Parameters
     ----------
     n_samples : int, >= 2
-        Number of points m.
     radius : float, > 0
-        Radius of the circle around the origin.
     noise : float, >= 0
-        Standard deviation of the Gaussian noise added to the points after they were labeled.
+        Added to the points after they were labeled.
     random_state : int, numpy.random.Generator or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,), 1 inside the circle and -1 outside
     """
-    m = check_whole_number("n_samples", n_samples, low=2)
+    m, sigma, rng = _checked(n_samples, noise, random_state, low=2)
     r = check_number("radius", radius, low=0.0, open_low=True)
-    sigma = check_number("noise", noise, low=0.0)
-    rng = np.random.default_rng(random_state)
     X = rng.uniform(-1.0, 1.0, (m, 2))
     y = np.where(np.einsum("ij,ij->i", X, X) < r * r, 1, -1)
     return X + sigma * rng.standard_normal(X.shape), y
@@ -147,49 +123,23 @@ def make_friedman1(
     n_samples : int, >= 1
     n_features : int, >= 5
     noise : float, >= 0
-        Standard deviation of the noise in y.
     random_state : int, numpy.random.Generator or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
     """
     from sklearn.datasets import make_friedman1 as sklearn_friedman1
 
-    m = check_whole_number("n_samples", n_samples, low=1)
+    m, sigma, rng = _checked(n_samples, noise, random_state)
     n = check_whole_number("n_features", n_features, low=5, remedy="The function uses five features.")
-    sigma = check_number("noise", noise, low=0.0)
-    seed = int(np.random.default_rng(random_state).integers(2**32))
-    return sklearn_friedman1(n_samples=m, n_features=n, noise=sigma, random_state=seed)
+    return sklearn_friedman1(n_samples=m, n_features=n, noise=sigma, random_state=int(rng.integers(2**32)))
 
 
 def inverse_distance(X: Any) -> Array:
-    """Evaluate ``h1(x, y) = 1 / (0.1 + |x - y|)``: continuous, with a ridge along the diagonal.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, 2)
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-    """
+    """Evaluate ``h1(x, y) = 1 / (0.1 + |x - y|)`` at points (m, 2): continuous, with a ridge along the diagonal."""
     points = check_points(X, n_features=2)
     return 1.0 / (0.1 + np.abs(points[:, 0] - points[:, 1]))
 
 
 def step(X: Any) -> Array:
-    """Evaluate ``h2(x, y) = 1 where x y > 3/20, else 0``: discontinuous along a hyperbola.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, 2)
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-    """
+    """Evaluate ``h2(x, y) = 1 where x y > 3/20, else 0`` at points (m, 2): discontinuous along a hyperbola."""
     points = check_points(X, n_features=2)
     return (points[:, 0] * points[:, 1] > 3.0 / 20.0).astype(np.float64)
 
@@ -197,35 +147,22 @@ def step(X: Any) -> Array:
 def make_inverse_distance(
     n_samples: int = 100, *, noise: float = 0.01, random_state: Any = None
 ) -> tuple[Array, Array]:
-    """Noisy values of :func:`inverse_distance` at uniform points of [-1, 1]^2.
-
-    Parameters
-    ----------
-    n_samples : int, >= 1
-    noise : float, >= 0
-        Standard deviation of the Gaussian noise in y.
-    random_state : int, numpy.random.Generator or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
-    """
+    """Noisy values of :func:`inverse_distance` at uniform points of [-1, 1]^2."""
     return _noisy_values(inverse_distance, n_samples, noise, random_state)
 
 
 def make_step(n_samples: int = 100, *, noise: float = 0.01, random_state: Any = None) -> tuple[Array, Array]:
-    """Noisy values of :func:`step` at uniform points of [-1, 1]^2.
-
-    Parameters and results are those of :func:`make_inverse_distance`.
-    """
+    """Noisy values of :func:`step` at uniform points of [-1, 1]^2."""
     return _noisy_values(step, n_samples, noise, random_state)
 
 
+def _checked(n_samples: int, noise: float, random_state: Any, low: int = 1) -> tuple[int, float, np.random.Generator]:
+    m, sigma = check_whole_number("n_samples", n_samples, low=low), check_number("noise", noise, low=0.0)
+    return m, sigma, np.random.default_rng(random_state)
+
+
 def _noisy_values(function: Any, n_samples: int, noise: float, random_state: Any) -> tuple[Array, Array]:
-    m = check_whole_number("n_samples", n_samples, low=1)
-    sigma = check_number("noise", noise, low=0.0)
-    rng = np.random.default_rng(random_state)
+    m, sigma, rng = _checked(n_samples, noise, random_state)
     X = rng.uniform(-1.0, 1.0, (m, 2))
     return X, function(X) + sigma * rng.standard_normal(m)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["MULTITHREADED_SIZE", "in_parts", "n_threads", "threads_for"]
+__all__ = ["MULTITHREADED_SIZE", "in_parts", "in_threads", "n_threads", "threads_for"]
 
 # Below this many rows the threads of BLAS and of compiled loops wait for each other longer than they work: on two
 # cores, 80 to 1,000 rows took 4 to 7 times the processor time of one thread, and more wall time even on idle cores.
@@ -70,6 +70,19 @@ def in_parts(loop: Callable[..., Any], size: int, *arguments: Any, least: int = 
     loop(0, ends[1], *arguments)
     for part in waiting:
         part.result()
+
+
+def in_threads(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    """Apply `work` to every part, in as many threads as BLAS may use, and return the results in order.
+
+    Inside, BLAS itself has one thread.
+    """
+    allowed = (info["num_threads"] for info in _controller().info() if info["user_api"] == "blas")
+    count = min(max(allowed, default=1), len(parts) // 4) if len(parts) >= 8 else 1
+    if count <= 1:
+        return [work(part) for part in parts]
+    with _controller().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, parts))
 
 
 class _Caller(local):

@@ -17,6 +17,7 @@ __all__ = [
     "check_points",
     "check_range",
     "check_scale",
+    "check_vector",
     "check_whole_number",
 ]
 
@@ -43,22 +44,33 @@ def check_number(
     ok = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     number = float(value) if ok else float("nan")
     if not ok or not np.isfinite(number) or number > high or number < low or (open_low and number <= low):
-        sign = ">" if open_low else ">="
-        bound = f" {sign} {low:g}" if np.isfinite(low) else ""
-        bound += f" and <= {high:g}" if np.isfinite(high) else ""
-        raise InvalidInputError(
-            f"{name} must be a finite number{bound}, got {value!r}." + (f" {remedy}" if remedy else "")
-        )
+        bound = _bound(low, open_low) + (f" and <= {high:g}" if np.isfinite(high) else "")
+        raise InvalidInputError(f"{name} must be a finite number{bound}, got {value!r}. {remedy}".rstrip())
     return number
+
+
+def _bound(low: float, open_low: bool) -> str:
+    return f" {'>' if open_low else '>='} {low:g}" if np.isfinite(low) else ""
 
 
 def check_whole_number(name: str, value: Any, *, low: int, remedy: str = "") -> int:
     """Return `value` as an int of at least `low`, or refuse it by name."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < low:
-        raise InvalidInputError(
-            f"{name} must be a whole number >= {low}, got {value!r}." + (f" {remedy}" if remedy else "")
-        )
+        raise InvalidInputError(f"{name} must be a whole number >= {low}, got {value!r}. {remedy}".rstrip())
     return int(value)
+
+
+def check_vector(name: str, value: Any, size: int, *, per: str, low: float = -np.inf, open_low: bool = False) -> Array:
+    """Return `value` as `size` finite numbers >= `low` (or > `low`), one per what `per` says, or refuse it by name."""
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    inside = vector > low if open_low else vector >= low
+    if vector.shape != (size,) or not (inside & np.isfinite(vector)).all():
+        bound = _bound(low, open_low)
+        raise InvalidInputError(f"{name} must be {size} finite numbers{bound}, one per {per}, got {value!r}.")
+    return vector
 
 
 def check_scale(name: str, value: Any, *, remedy: str) -> float:
@@ -84,43 +96,48 @@ def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> A
     Refused: not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
     products overflow, the wrong number of columns.
     """
-    try:
-        points = np.asarray(X)
-        if points.dtype.kind in "OUS":
-            points = points.astype(np.float64)
-        if points.dtype.kind == "c":
-            raise InvalidInputError(f"{name} holds complex numbers; pass real features.")
-        points = np.ascontiguousarray(points, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(
-            f"{name} must hold numbers only ({error}); encode text and category columns first, "
-            "for example with sklearn.preprocessing.OneHotEncoder."
-        ) from error
+    points = _as_numbers(X, name)
     if points.ndim != 2:
         raise InvalidInputError(
             f"{name} must be a table of shape (rows, features), got shape {points.shape}; "
             f"reshape one feature with {name}.reshape(-1, 1) and one point with {name}.reshape(1, -1)."
         )
-    if points.shape[0] == 0 or points.shape[1] == 0:
+    if points.size == 0:
         raise InvalidInputError(
             f"{name} is empty, its shape is {points.shape}; at least one row and column are needed."
         )
     if n_features is not None and points.shape[1] != n_features:
         raise InvalidInputError(f"{name} has {points.shape[1]} features, but {n_features} are expected.")
-    if not np.isfinite(points).all():
-        row, column = np.argwhere(~np.isfinite(points))[0]
+    largest = np.abs(points).max()
+    if not largest <= LARGEST_MAGNITUDE:
+        _refuse_entries(points, name, largest)
+    return points
+
+
+def _as_numbers(X: Any, name: str) -> Array:
+    try:
+        points = np.asarray(X)
+        if points.dtype.kind != "c":
+            return np.ascontiguousarray(points.astype(np.float64) if points.dtype.kind in "OUS" else points, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name} must hold numbers only ({error}); encode text and category columns first, "
+            "for example with sklearn.preprocessing.OneHotEncoder."
+        ) from error
+    raise InvalidInputError(f"{name} holds complex numbers; pass real features.")
+
+
+def _refuse_entries(points: Array, name: str, largest: float) -> None:
+    bad = np.argwhere(~np.isfinite(points))
+    if bad.size:
+        row, column = bad[0]
         raise InvalidInputError(
             f"{name} has a missing or infinite value at row {row}, column {column} "
             f"({points[row, column]}); impute or drop it first."
         )
-    largest = np.abs(points).max()
-    if largest > LARGEST_MAGNITUDE:
-        raise InvalidInputError(
-            f"{name} has an entry of magnitude {largest:.3g}, whose square overflows float64; rescale the column."
-        )
-    return points
+    raise InvalidInputError(
+        f"{name} has an entry of magnitude {largest:.3g}, whose square overflows float64; rescale the column."
+    )
 
 
 def check_labels_finite(y: Any, m: int, *, name: str = "y") -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from convexkernels import VoronoiRidge
 from convexkernels.plotting import CoverDisplay
+from convexkernels.plotting.canvas import SEQUENTIAL, plain_ticks
 
 
 def chirp(X):
@@ -54,9 +55,9 @@ def main(argv=None):
     figure, axes = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
     shown = rng.choice(m, min(m, 3000), replace=False)
     CoverDisplay.from_cover(model.cover_, model.scaling_.apply(X[shown])).plot(axes[0], balls=False)
-    axes[0].set_title(f"{model.n_cells_} cells (scaled features)")
-    points = axes[1].scatter(*model.cover_.centers.T, c=widths, cmap="viridis", norm="log", s=30)
-    figure.colorbar(points, ax=axes[1], label="selected width")
+    axes[0].set_title(f"{model.n_cells_} cells (scaled features): rows gray, centers black")
+    points = axes[1].scatter(*model.cover_.centers.T, c=widths, cmap=SEQUENTIAL, norm="log", s=90, edgecolor="black")
+    plain_ticks(figure.colorbar(points, ax=axes[1], label="selected width, in scaled features").ax.yaxis)
     axes[1].set(title="width of the kernel in each cell", xlabel="x1", ylabel="x2", aspect="equal")
     figure.savefig(options.out / "half_a_million_rows.png", dpi=110)
     plt.close(figure)

@@ -208,15 +208,25 @@ def save_figure(table: int, results: dict[tuple[str, str], np.ndarray], folder: 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    from convexkernels.plotting.canvas import CLASS_COLORS, plain_ticks
+
     figure, axes = plt.subplots(len(FUNCTIONS), len(PAIRS), figsize=(13, 6), sharey="row", layout="constrained")
     for (pair, function), errors in results.items():
         ax = axes[list(FUNCTIONS).index(function), list(PAIRS).index(pair)]
-        ax.boxplot(errors[:, :3], tick_labels=["single", *PAIRS[pair][1]])
-        ax.plot([1, 2, 3], PAPER[table, pair, function], "x", color="tab:red", label="paper, one draw")
-        ax.set(title=f"{pair}, {function}", yscale="log")
+        if len(errors) < 5:  # too few for a box
+            for draw in errors:
+                ax.plot([1, 2, 3], draw[:3], "o", color=CLASS_COLORS[0], label="here, one draw")
+        else:
+            ax.boxplot(errors[:, :3], medianprops={"color": CLASS_COLORS[0]})
+        ax.plot([1, 2, 3], PAPER[table, pair, function], "x", color=CLASS_COLORS[1], label="paper, one draw")
+        ax.set(title=f"{pair}, {function}", yscale="log", xlim=(0.5, 3.5))
+        ax.set_xticks([1, 2, 3], ["single", *PAIRS[pair][1]])
+        plain_ticks(ax.yaxis)
     for row in axes:
-        row[0].set_ylabel("error on the grid")
-    axes[0, 0].legend()
+        row[0].set_ylabel("relative error on the grid")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    known = dict(zip(labels, handles, strict=True))
+    figure.legend(known.values(), known, loc="outside upper right", ncols=2, frameon=False)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"concatenated_table_{table}.png", dpi=110)
     plt.close(figure)

@@ -18,7 +18,7 @@ import numpy as np
 
 import convexkernels as ck
 from convexkernels.datasets import make_spiral
-from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
+from convexkernels.plotting.canvas import color, legend, new_axes, plain_ticks
 
 
 def classes(degree):
@@ -54,15 +54,17 @@ def main(argv=None):
                 found.setdefault(name, []).append(match.value)
                 print(f"{title:14s} degree {degree}  {name:10s} {match.certificate}  {match.seconds:6.2f} s")
         if figure is None:
-            axes = new_axes(None, size=(6.0, 6.5), rows=2)
+            axes = new_axes(None, size=(7.4, 6.5), rows=2)
             figure = axes[0].figure
-        for color, (name, values) in zip(CLASS_COLORS, found.items(), strict=False):
-            axes[row].plot(list(degrees), values, marker="o", color=color, label=name)
+        for k, (name, values) in enumerate(found.items()):  # families may reach the same value: one inside the other
+            style = {"marker": "os^"[k], "linestyle": ("-", "--", ":")[k], "markersize": 11 - 3 * k}
+            axes[row].plot(list(degrees), values, color=color(k), label=name, **style)
         axes[row].axhline(0.5 if norm == "one" else 1.0, color="0.6", lw=0.8, ls="--", label="bound for Gaussians")
         axes[row].set_ylabel(title + " of |K - K*|")
         axes[row].set_ylim(0.0, 1.08)
-    axes[0].legend(frameon=False, fontsize=8)
-    axes[1].set_xlabel("degree")
+    legend(axes[0])
+    axes[1].set_xlabel("degree of the monomials")
+    plain_ticks(axes[1].xaxis, at=degrees)
     figure.savefig(options.out / "kernel_matching.png", dpi=150)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import convexkernels as ck
 from convexkernels.datasets import make_spiral
-from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
+from convexkernels.plotting.canvas import CLASS_COLORS, legend, new_axes, plain_ticks
 
 
 def main(argv=None):
@@ -54,11 +54,13 @@ def main(argv=None):
     report("[SimpleMKL] library", ck.Candidates(ck.kernel_library(2), normalize="mean"))
     report("[SimpleMKL TK+] both", ck.Candidates([*kernels, *ck.kernel_library(2)], normalize="mean"))
 
-    ax = new_axes(None)
+    ax = new_axes(None, size=(7.2, 4.2))
     ax.plot(counts, reached, marker="o", color=CLASS_COLORS[0], label="random P")
-    ax.axhline(best, color=CLASS_COLORS[1], label="all P (semidefinite)")
-    ax.set(xscale="log", yscale="log", xlabel="number of random matrices", ylabel="objective")
-    ax.legend(frameon=False)
+    ax.axhline(best, color=CLASS_COLORS[1], label="all P (semidefinite)", linestyle="--")
+    ax.set(xscale="log", yscale="log", xlabel="number of random matrices", ylabel="smallest objective J")
+    plain_ticks(ax.xaxis, at=counts)
+    plain_ticks(ax.yaxis)
+    legend(ax)
     ax.figure.savefig(options.out / "tessellated_mkl.png", dpi=150)
 
 

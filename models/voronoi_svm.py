@@ -89,17 +89,22 @@ def main(argv=None):
 def draw(results, sizes, out):
     import matplotlib.pyplot as plt
 
+    from convexkernels.plotting.canvas import color, legend, plain_ticks
+
     out.mkdir(parents=True, exist_ok=True)
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-    for name in dict.fromkeys(name for name, _ in results):
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    for k, name in enumerate(dict.fromkeys(name for name, _ in results)):
         at = [n for n in sizes if (name, n) in results]
         means = np.array([np.mean(results[name, n], axis=0) for n in at])
         style = {"VP": "-o", "RC": "--s", "LS": ":^"}[name[:2]]
-        axes[0].loglog(at, means[:, 0], style, label=name)
-        axes[1].semilogx(at, 100 * means[:, 2], style, label=name)
-    axes[0].set(xlabel="training points", ylabel="training and selection, processor seconds")
+        axes[0].loglog(at, means[:, 0], style, color=color(k), label=name)
+        axes[1].semilogx(at, 100 * means[:, 2], style, color=color(k), label=name)
+    axes[0].set(xlabel="training points", ylabel="training and selection, processor time / s")
+    for ax in axes:
+        plain_ticks(ax.xaxis, at=sizes)
+    plain_ticks(axes[0].yaxis)
     axes[1].set(xlabel="training points", ylabel="test error, %")
-    axes[1].legend(fontsize="small", loc="upper right")
+    legend(axes[1])
     figure.savefig(out / "voronoi_svm.png", dpi=110)
     plt.close(figure)
 

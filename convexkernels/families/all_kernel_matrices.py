@@ -10,7 +10,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.cones import SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, FamilyStatement, GramSet
-from convexkernels.families.precomputed import Precomputed
+from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.linalg import leading_eigenpair, project_simplex
 from convexkernels.validation import check_memory, check_number, check_whole_number
 
@@ -100,8 +100,6 @@ class AllKernelMatricesGramSet(GramSet):
 
     def cross(self, theta: Array, Z: Any) -> Array:
         """Rows of K for row numbers; nothing is known about other points."""
-        from convexkernels.families.precomputed import row_numbers
-
         return self.kernel(theta)(Z, row_numbers(self.m))
 
     def statement(self) -> FamilyStatement:

@@ -9,6 +9,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.tessellated import check_corners
 from convexkernels.validation import check_number
 
 __all__ = ["Box", "BoxRule", "UnitBox"]
@@ -69,22 +70,7 @@ class Box(BoxRule):
     """
 
     def __init__(self, lower: Any, upper: Any) -> None:
-        try:
-            self.lower = np.atleast_1d(np.array(lower, dtype=np.float64))
-            self.upper = np.atleast_1d(np.array(upper, dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"lower and upper must be lists of numbers ({error}).") from error
-        if self.lower.ndim != 1 or self.lower.shape != self.upper.shape:
-            raise InvalidInputError(
-                f"lower and upper must be lists of equal length, got shapes {self.lower.shape} and {self.upper.shape}."
-            )
-        bad = ~((self.lower < self.upper) & np.isfinite(self.lower) & np.isfinite(self.upper))
-        if bad.any():
-            column = int(np.flatnonzero(bad)[0])
-            raise InvalidInputError(
-                f"the box needs finite lower < upper, got lower[{column}] = {self.lower[column]:g} and "
-                f"upper[{column}] = {self.upper[column]:g}."
-            )
+        self.lower, self.upper = check_corners(np.atleast_1d(lower), np.atleast_1d(upper))
 
     @classmethod
     def around(cls, X: Any, margin: float = 0.5) -> Box:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,13 @@ class CandidateList:
                 raise InvalidInputError(f"the Gram matrices in kernels have different shapes: {shapes}.")
             self.matrices = check_matrices(np.stack(list(kernels)), definite=definite)
             return
-        self.entries = [_entry(k, entry) for k, entry in enumerate(kernels)]
+        entries = [_entry(k, entry) for k, entry in enumerate(kernels)]
+        known = Counter(name for name, _, _ in entries)
+        # Printed forms of kernels leave out what is long.
+        self.entries = [
+            (f"{name} [{k}]" if known[name] > 1 else name, kernel, columns)
+            for k, (name, kernel, columns) in enumerate(entries)
+        ]
 
     def __len__(self) -> int:
         return len(self.entries) if self.matrices is None else len(self.matrices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,8 @@ from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList, combination
-from convexkernels.families.gram_stack import GramStack, StreamedStack, make_stack
+from convexkernels.families.gram_filling import make_stack
+from convexkernels.families.gram_stack import GramStack, StreamedStack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import project_simplex
@@ -118,7 +120,8 @@ def _checked_traces(
         )
     traces = diagonals.sum(axis=1)
     # Centering leaves rounding of the size of the uncentered matrix where nothing should be left.
-    size = np.array([k.kernel.diag(points).sum() for k in kernels]) if center and _all_centered(kernels) else traces
+    uncentered = center and all(isinstance(kernel, Centered) for kernel in kernels)
+    size = np.array([k.kernel.diag(points).sum() for k in kernels]) if uncentered else traces
     for k, trace in enumerate(traces):
         if not trace > 1e-13 * abs(size[k]):
             what = " after centering" if center else ""
@@ -127,10 +130,6 @@ def _checked_traces(
                 "them; leave it out."
             )
     return traces
-
-
-def _all_centered(kernels: Sequence[Kernel]) -> bool:
-    return all(isinstance(kernel, Centered) for kernel in kernels)
 
 
 def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:
@@ -151,27 +150,21 @@ def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:
             )
 
 
+@dataclass(eq=False, repr=False)
 class CandidateGramSet(GramSet):
     """Gram matrices of the convex combinations of candidate kernels on m points."""
 
     is_simplex = True
 
-    def __init__(
-        self,
-        family: Candidates,
-        stack: GramStack,
-        kernels: Sequence[Kernel],
-        scales: Array,
-        X: Array,
-        names: Sequence[str],
-    ) -> None:
-        self.family = family
-        self.stack: GramStack = stack
-        self.kernels = kernels
-        self.scales = scales
-        self.X = X
-        self.names = names
-        self.m = X.shape[0]
+    family: Candidates
+    stack: GramStack
+    kernels: Sequence[Kernel]
+    scales: Array
+    X: Array
+    names: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.m = self.X.shape[0]
 
     def release(self) -> None:
         self.stack = self._streamed()
@@ -211,9 +204,7 @@ class CandidateGramSet(GramSet):
 
     def support(self, D: Array) -> tuple[float, Array]:
         best = int(np.argmax(D))
-        vertex = np.zeros_like(D)
-        vertex[best] = 1.0
-        return float(D[best]), vertex
+        return float(D[best]), np.eye(1, D.size, best)[0]
 
     def kernel(self, theta: Array) -> Kernel:
         return combination(self.kernels, theta * self.scales)

@@ -11,9 +11,9 @@ from convexkernels.arrays import Array, Index
 from convexkernels.bases import expansion, monomial_basis, monomials
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
-from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
+from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel
-from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
+from convexkernels.validation import check_points, check_range, check_scale, check_whole_number
 
 __all__ = ["GeneralizedPolynomial", "GeneralizedPolynomialGramSet"]
 
@@ -61,12 +61,7 @@ class GeneralizedPolynomial(Family):
             dtype,
             remedy="scale the features to [-1, 1], lower the degree or the trace, or use dtype='float64'.",
         )
-        check_memory(
-            check_work_space(X.shape[0], basis.q, 1.2, dtype),
-            memory_limit,
-            what=f"learning a polynomial kernel on {X.shape[0]} rows with q = {basis.q}",
-            remedy="Use fewer rows, dtype=numpy.float32, or a larger memory_limit.",
-        )
+        check_spectraplex_memory(X.shape[0], basis.q, 1.2, dtype, memory_limit, "polynomial")
         return GeneralizedPolynomialGramSet(self, _Coordinates.of(X, self.degree), X, modulo_constants, dtype)
 
 
@@ -116,10 +111,8 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
     ) -> None:
         super().__init__(len(coordinates.powers), family.trace)
         self.m, self.n = X.shape
-        self.family = family
-        self.coordinates = coordinates
-        self.dtype = dtype
-        self.modulo_constants = modulo_constants
+        self.family, self.coordinates = family, coordinates
+        self.dtype, self.modulo_constants = dtype, modulo_constants
         # P_00 and P_0e Z_e(y) are functions of one point.
         self.varying = coordinates.features(X, modulo_constants)
 

@@ -8,15 +8,13 @@ the orthonormal basis allows, and what is negative of it is paid for with the tr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
+from scipy.linalg import LinAlgError
 
 from convexkernels.arrays import Array
-from convexkernels.cones import Cone, Scaling, SemidefiniteCone, is_definite
+from convexkernels.cones import SemidefiniteCone
 
-__all__ = ["SemidefiniteSlice", "SliceCone"]
+__all__ = ["SemidefiniteSlice"]
 
 
 # Combinations whose matrix is smaller than this, relative to their weights, are left out of the span: rounding.
@@ -81,7 +79,7 @@ class SemidefiniteSlice:
         if size == 0.0:
             return 0.0, self.back @ self.center
         slope = slope / size
-        nu, Z, s = self._optimize(slope, None, self.center)
+        nu, Z, s = self._program().optimize(slope, None, self.center)
         return float(size * self._bound(slope, Z, s)), self.back @ nu
 
     def _bound(self, slope: Array, Z: Array, s: float) -> float:
@@ -98,16 +96,13 @@ class SemidefiniteSlice:
         start = self.forth @ theta
         smallest = float(np.linalg.eigvalsh(self.matrix(start))[0])
         outside = float(np.abs(np.tensordot(theta - self.back @ start, self.matrices, axes=1)).max())
-        if (
-            outside <= self.slack * self.unit
-            and smallest >= -self.slack
-            and abs(self.traces @ start - self.trace) <= 1e-9 * self.trace
-        ):
+        of_trace = abs(self.traces @ start - self.trace) <= 1e-9 * self.trace
+        if of_trace and outside <= self.slack * self.unit and smallest >= -self.slack:
             return theta
         metric = self.back.T @ self.back
         scale = np.linalg.norm(metric, 2)
         slope = metric @ start / scale
-        nu, _, _ = self._optimize(slope, metric / scale, self.center)
+        nu, _, _ = self._program().optimize(slope, metric / scale, self.center)
         return self.back @ nu
 
     def weigh(self, Z: Array) -> Array:
@@ -135,8 +130,8 @@ class SemidefiniteSlice:
         nu = found[:-1]
         return float(np.linalg.eigvalsh(self.matrix(nu))[0]), nu
 
-    def _optimize(self, slope: Array, metric: Array | None, start: Array) -> tuple[Array, Array, float]:
-        return _Program(self.basis, self.traces, self.slack).optimize(slope, metric, start)
+    def _program(self) -> _Program:
+        return _Program(self.basis, self.traces, self.slack)
 
 
 def _on_joint_range(basis: Array) -> Array:
@@ -215,88 +210,3 @@ class _Program:
         if not step > 1e-8:
             return None
         return nu + step * step_nu, Z + step * dZ, s + step * step_s
-
-
-class SliceCone(Cone):
-    """The cone of the nu with ``M(nu) >= 0``; its dual cone are the ``S = B*(Z)`` with Z >= 0, of which Z is kept."""
-
-    def __init__(self, part: SemidefiniteSlice) -> None:
-        self.slice = part
-        self.inner = SemidefiniteCone(part.basis.shape[1])
-        self.rank = self.inner.rank
-        self.one = part.traces
-        self.Z: Array = self.inner.one
-
-    def largest(self, D: Array) -> float:
-        return self.inner.largest(self.slice.matrix(D))
-
-    def begin(self, s: float, D: Array) -> Array:
-        # B*(I) are the traces.
-        self.Z = s * self.inner.one - self.slice.matrix(D)
-        return s * self.one - D
-
-    @property
-    def excess(self) -> float:
-        return self.slice.slack * float(np.trace(self.Z))
-
-    def theta(self, P: Array) -> Array:
-        return self.slice.back @ P
-
-    def coordinates(self, theta: Array) -> Array:
-        return self.slice.forth @ theta
-
-    def pull(self, D: Array) -> Array:
-        return D @ self.slice.back
-
-    def onto(self, Z: Array, S: Array) -> Array:
-        """The matrix nearest to Z with ``B*(Z) = S``: the basis is orthonormal."""
-        return Z + self.slice.matrix(S - self.slice.weigh(Z))
-
-    def scaling(self, P: Array, S: Array) -> Scaling | None:
-        Z, X = self.onto(self.Z, S), self.slice.matrix(P) + self.slice.slack * self.inner.one
-        pair = self.inner.scaling(Z, X)
-        if pair is None:
-            return None
-        half = pair.halves(self.slice.basis)
-        try:
-            factor = cho_factor(half @ half.T, lower=True, check_finite=False)
-        except LinAlgError:
-            return None
-        return _SliceScaling(self, Z, pair, factor)
-
-
-class _SliceScaling(Scaling):
-    """``W(D) = N^-1 D`` with ``N_qr = <B_q, W_Z(B_r)>``, from the scaling W_Z of Z and X."""
-
-    def __init__(self, cone: SliceCone, Z: Array, pair: Scaling, factor: Any) -> None:
-        self.cone, self.Z, self.pair, self.factor = cone, Z, pair, factor
-        self.aim = np.zeros_like(Z)
-
-    def apply(self, D: Array) -> Array:
-        return cho_solve(self.factor, D, check_finite=False)
-
-    def halves(self, T: Array) -> Array:
-        return solve_triangular(self.factor[0], T.T, lower=True, check_finite=False).T
-
-    def target(self, mu: float, dP: Array | None = None, dS: Array | None = None) -> Array:
-        if dP is None or dS is None:
-            self.aim = self.pair.target(mu)
-        else:
-            self.aim = self.pair.target(mu, self._change(dP, dS), self.cone.slice.matrix(dP))
-        return self.apply(self.cone.slice.weigh(self.aim))
-
-    def _change(self, dP: Array, dS: Array) -> Array:
-        """The change of Z that goes with the last target."""
-        return self.cone.onto(self.aim - self.pair.apply(self.cone.slice.matrix(dP)), dS)
-
-    def reach(self, dP: Array, dS: Array) -> float:
-        return self.pair.reach(self._change(dP, dS), self.cone.slice.matrix(dP))
-
-    def _moved(self, step: float, dP: Array, dS: Array, S: Array) -> Array:
-        return self.cone.onto(self.Z + step * self._change(dP, dS), S)
-
-    def holds(self, step: float, dP: Array, dS: Array, S: Array) -> bool:
-        return is_definite(self._moved(step, dP, dS, S))
-
-    def advance(self, step: float, dP: Array, dS: Array, S: Array) -> None:
-        self.cone.Z = self._moved(step, dP, dS, S)

@@ -11,7 +11,9 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList
-from convexkernels.families.semidefinite_slice import SemidefiniteSlice, SliceCone
+from convexkernels.families.semidefinite_slice import SemidefiniteSlice
+from convexkernels.families.slice_cone import SliceCone
+from convexkernels.kernels.algebra import WeightedSum
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
@@ -89,28 +91,15 @@ class Span(Family):
         return np.vstack([X, check_points(self.test, name="test", n_features=X.shape[1])]), len(X)
 
 
-class SignedSum(Kernel):
-    """k = sum_k weights_k kernels_k with weights of any sign: symmetric, and PSD only where it was made so.
+class SignedSum(WeightedSum):
+    """k = sum_k weights_k kernels_k with weights of any sign: symmetric, and PSD only where it was made so."""
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-    weights : array-like of shape (n_kernels,)
-    """
-
-    def __init__(self, kernels: Sequence[Kernel], weights: Any) -> None:
-        self.kernels = kernels
-        self.weights = weights
+    _lowest = -np.inf
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        K = np.zeros((X.shape[0], Y.shape[0]))
-        for weight, kernel in zip(self.weights, self.kernels, strict=True):
-            K += weight * (kernel(X) if Y is X else kernel(X, Y))
-        return K
-
-    def _diag(self, X: Array) -> Array:
-        pairs = zip(self.weights, self.kernels, strict=True)
-        return sum((weight * kernel.diag(X) for weight, kernel in pairs), np.zeros(X.shape[0]))
+        # Each matrix is made symmetric by itself, as those were that the family is PSD with.
+        parts = (weight * (kernel(X) if Y is X else kernel(X, Y)) for weight, kernel in self._active())
+        return sum(parts, np.zeros((X.shape[0], Y.shape[0])))
 
 
 class SpanGramSet(GramSet):

@@ -10,8 +10,9 @@ from convexkernels.arrays import Array
 from convexkernels.cones import SemidefiniteCone
 from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.linalg import leading_eigenpair, project_spectraplex
+from convexkernels.validation import check_memory
 
-__all__ = ["SpectraplexGramSet"]
+__all__ = ["SpectraplexGramSet", "check_spectraplex_memory"]
 
 
 class SpectraplexGramSet(GramSet):
@@ -57,6 +58,11 @@ class SpectraplexGramSet(GramSet):
         return columns
 
 
-def check_work_space(m: int, size: int, matrices: float, dtype: Any) -> float:
-    """Bytes of `matrices` Gram matrices of m points and of the work space of a (size, size) parameter."""
-    return matrices * float(m) ** 2 * np.dtype(dtype).itemsize + 10 * 8.0 * float(size) ** 2
+def check_spectraplex_memory(m: int, size: int, matrices: float, dtype: Any, limit: float | None, what: str) -> None:
+    """Refuse `matrices` Gram matrices of m points, with the work space of a (size, size) parameter, beyond a limit."""
+    check_memory(
+        matrices * float(m) ** 2 * np.dtype(dtype).itemsize + 10 * 8.0 * float(size) ** 2,
+        limit,
+        what=f"learning a {what} kernel on {m} rows",
+        remedy="Use fewer rows, dtype=numpy.float32, or a larger memory_limit.",
+    )

@@ -10,11 +10,12 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.bases import monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
+from convexkernels.bases.tessellation_adjoint import adjoint, derivative, pullback
 from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox
-from convexkernels.families.spectraplex import SpectraplexGramSet, check_work_space
+from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory
 from convexkernels.kernels.tessellated import TessellatedKernel
-from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
+from convexkernels.validation import check_points, check_range, check_scale, check_whole_number
 
 __all__ = ["Tessellated", "TessellatedGramSet"]
 
@@ -71,12 +72,7 @@ class Tessellated(Family):
         )
         tessellation = Tessellation(basis, lower, upper)
         # The Gram matrix, the pair volumes, and the rows a new Gram matrix is built from.
-        check_memory(
-            check_work_space(X.shape[0], 2 * basis.q, 2.2, dtype),
-            memory_limit,
-            what=f"learning a tessellated kernel on {X.shape[0]} rows with q = {basis.q}",
-            remedy="Use fewer rows, dtype=numpy.float32, or a larger memory_limit.",
-        )
+        check_spectraplex_memory(X.shape[0], 2 * basis.q, 2.2, dtype, memory_limit, "tessellated")
         return TessellatedGramSet(self, tessellation, X, modulo_constants, dtype)
 
 
@@ -87,12 +83,8 @@ class TessellatedGramSet(SpectraplexGramSet):
         self, family: Tessellated, tessellation: Tessellation, X: Array, modulo_constants: bool, dtype: Any
     ) -> None:
         super().__init__(2 * tessellation.basis.q, family.trace)
-        self.m = X.shape[0]
-        self.family = family
-        self.tessellation = tessellation
-        self.modulo_constants = modulo_constants
-        self.X = X
-        self.dtype = dtype
+        self.family, self.tessellation, self.X, self.m = family, tessellation, X, X.shape[0]
+        self.modulo_constants, self.dtype = modulo_constants, dtype
 
     @cached_property
     def points(self) -> BoxPoints:
@@ -113,9 +105,6 @@ class TessellatedGramSet(SpectraplexGramSet):
         # What grows as m^2, and what can be had again from X, is not written out with a model.
         return {name: value for name, value in self.__dict__.items() if name not in _MADE_AGAIN}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def restrict(self, index: Index) -> TessellatedGramSet:
         return TessellatedGramSet(self.family, self.tessellation, self.X[index], self.modulo_constants, self.dtype)
 
@@ -129,17 +118,18 @@ class TessellatedGramSet(SpectraplexGramSet):
     def adjoint(self, W: Array) -> Array:
         D = np.zeros((self.size, self.size))
         for w in W:
-            D += self.tessellation.adjoint(w, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes)
+            D += adjoint(
+                self.tessellation, w, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes
+            )
         return D
 
     def pullback(self, M: Array) -> Array:
-        volumes, modulo_constants = self.volumes, self.modulo_constants
-        return self.tessellation.pullback(M, self.points, modulo_constants=modulo_constants, volumes=volumes)
+        return pullback(self.tessellation, M, self.points, modulo_constants=self.modulo_constants, volumes=self.volumes)
 
     def derivative(self, w: Array, rows: Index) -> Array | None:
         if rows.size * self.size**2 > LARGEST_DERIVATIVE:
             return None
-        return self.tessellation.derivative(w, self.points, rows, modulo_constants=self.modulo_constants)
+        return derivative(self.tessellation, w, self.points, rows, modulo_constants=self.modulo_constants)
 
     def kernel(self, theta: Array) -> TessellatedKernel:
         t = self.tessellation

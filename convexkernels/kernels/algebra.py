@@ -10,6 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
+from convexkernels.validation import check_vector
 
 __all__ = ["OnColumns", "WeightedSum"]
 
@@ -24,17 +25,14 @@ class WeightedSum(Kernel):
         Kernels of weight 0 are not evaluated.
     """
 
+    _lowest = 0.0
+
     def __init__(self, kernels: Sequence[Kernel], weights: Any) -> None:
-        self.kernels = kernels
-        self.weights = weights
+        self.kernels, self.weights = kernels, weights
 
     def _active(self) -> list[tuple[float, Kernel]]:
-        weights = np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (len(self.kernels),) or not (weights >= 0).all() or not np.isfinite(weights).all():
-            raise InvalidInputError(
-                f"weights must be {len(self.kernels)} finite numbers >= 0, one per kernel, got {self.weights!r}."
-            )
-        return [(w, k) for w, k in zip(weights, self.kernels, strict=True) if w > 0]
+        weights = check_vector("weights", self.weights, len(self.kernels), per="kernel", low=self._lowest)
+        return [(w, k) for w, k in zip(weights, self.kernels, strict=True) if w != 0.0]
 
     def _gram(self, X: Array, Y: Array) -> Array:
         K = np.zeros((X.shape[0], Y.shape[0]))
@@ -60,8 +58,7 @@ class OnColumns(Kernel):
     """
 
     def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
-        self.kernel = kernel
-        self.columns = columns
+        self.kernel, self.columns = kernel, columns
 
     def _select(self, X: Array) -> Array:
         columns = np.asarray(self.columns)

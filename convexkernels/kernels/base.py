@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,20 @@ from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.validation import check_number, check_points
 
-__all__ = ["Constant", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
+__all__ = ["Constant", "Described", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
 
 
-class Kernel(ABC, BaseEstimator):
+class Described(BaseEstimator):
+    """What is described by its constructor arguments."""
+
+    def __repr__(self) -> str:
+        """Parameters that differ from their defaults; of large arrays and long lists the size only."""
+        told = ((name, p.default, getattr(self, name)) for name, p in signature(type(self)).parameters.items())
+        given = (f"{name}={_brief(value)}" for name, default, value in told if _brief(value) != repr(default))
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+class Kernel(ABC, Described):
     """A positive semidefinite function k(x, y), called on tables of points [CP20 Definition 2].
 
     Parameters are ordinary constructor arguments stored under their own names, so that
@@ -59,19 +70,10 @@ class Kernel(ABC, BaseEstimator):
         return self._diag(check_points(X))
 
     def pullback(self, X: Any, Y: Any, M: Any) -> Array:
-        """Gradient of ``sum_ij M_ij k(x_i, y_j)`` with respect to the rows of `X`.
+        """Gradient of ``sum_ij M_ij k(x_i, y_j)`` with respect to the rows of `X`, in the shape of `X`.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-        Y : array-like of shape (n_samples_Y, n_features)
-            Held fixed, also where its rows equal those of `X`. For the Gram matrix of one table
-            and symmetric `M`, the whole gradient is twice this one.
-        M : array-like of shape (n_samples_X, n_samples_Y)
-
-        Returns
-        -------
-        ndarray of shape (n_samples_X, n_features)
+        `Y` is held fixed, also where its rows equal those of `X`: for the Gram matrix of one table and symmetric `M`,
+        the whole gradient is twice this one.
 
         Raises
         ------
@@ -127,6 +129,16 @@ class Kernel(ABC, BaseEstimator):
         return Scaled(other, self)
 
 
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray | list | tuple) and len(value) and not isinstance(value[0], str):
+        if isinstance(value[0], BaseEstimator):
+            return repr(value) if len(value) <= 3 else f"[{value[0]!r}, ..., {len(value)} in all]"
+        shape = np.shape(value)
+        many = np.prod(shape) > 6
+        return f"<{' x '.join(map(str, shape))}>" if many else repr(np.asarray(value).tolist())
+    return repr(value)
+
+
 def as_kernel(value: Any) -> Kernel:
     """Return `value` if it is a kernel, or the constant kernel of a non-negative number."""
     return value if isinstance(value, Kernel) else Constant(value)
@@ -138,12 +150,14 @@ class Constant(Kernel):
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
+    def _checked(self) -> float:
+        return check_number("value", self.value, low=0.0, remedy="A constant kernel is PSD only then.")
+
     def _gram(self, X: Array, Y: Array) -> Array:
-        value = check_number("value", self.value, low=0.0, remedy="A constant kernel is PSD only then.")
-        return np.full((X.shape[0], Y.shape[0]), value)
+        return np.full((X.shape[0], Y.shape[0]), self._checked())
 
     def _diag(self, X: Array) -> Array:
-        return np.full(X.shape[0], check_number("value", self.value, low=0.0))
+        return np.full(X.shape[0], self._checked())
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return np.zeros_like(X)
@@ -153,8 +167,7 @@ class Scaled(Kernel):
     """k(x, y) = scale * kernel(x, y), with scale >= 0."""
 
     def __init__(self, scale: float, kernel: Kernel) -> None:
-        self.scale = scale
-        self.kernel = kernel
+        self.scale, self.kernel = scale, kernel
 
     def _factor(self) -> float:
         return check_number("scale", self.scale, low=0.0, remedy="A negative multiple of a kernel is not a kernel.")
@@ -169,12 +182,13 @@ class Scaled(Kernel):
         return self._factor() * self.kernel._pullback(X, Y, M)
 
 
-class Sum(Kernel):
-    """k = left + right."""
-
+class _Pair(Kernel):
     def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
+        self.left, self.right = left, right
+
+
+class Sum(_Pair):
+    """k = left + right."""
 
     def _gram(self, X: Array, Y: Array) -> Array:
         K = self.left._gram(X, Y)
@@ -188,12 +202,8 @@ class Sum(Kernel):
         return self.left._pullback(X, Y, M) + self.right._pullback(X, Y, M)
 
 
-class Product(Kernel):
+class Product(_Pair):
     """k = left * right, PSD by Schur's product theorem."""
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
 
     def _gram(self, X: Array, Y: Array) -> Array:
         K = self.left._gram(X, Y)
@@ -204,6 +214,5 @@ class Product(Kernel):
         return self.left._diag(X) * self.right._diag(X)
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
-        return self.left._pullback(X, Y, M * self.right._gram(X, Y)) + self.right._pullback(
-            X, Y, M * self.left._gram(X, Y)
-        )
+        left = self.left._pullback(X, Y, M * self.right._gram(X, Y))
+        return left + self.right._pullback(X, Y, M * self.left._gram(X, Y))

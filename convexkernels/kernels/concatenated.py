@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.base import Described, Kernel
 from convexkernels.validation import check_points
 
 __all__ = ["Concatenated", "KernelMap"]
 
 
-class KernelMap(BaseEstimator):
+class KernelMap(Described):
     """A vector-valued function spanned by kernel translates: ``f(x) = sum_i k(z_i, x) c_i``.
 
     The form that the representer theorem gives every layer of a concatenation [BGR19 (13)].
@@ -30,9 +28,7 @@ class KernelMap(BaseEstimator):
     """
 
     def __init__(self, kernel: Kernel, centers: Any, coefficients: Any) -> None:
-        self.kernel = kernel
-        self.centers = centers
-        self.coefficients = coefficients
+        self.kernel, self.centers, self.coefficients = kernel, centers, coefficients
 
     def checked(self) -> tuple[Array, Array]:
         """Return centers and coefficients as arrays, or refuse them by name."""
@@ -54,10 +50,9 @@ class KernelMap(BaseEstimator):
 class Concatenated(Kernel):
     """k(x, y) = outer(g(x), g(y)) with g = f_2 o ... o f_L: the deep kernel [BGR19 (10), (11)].
 
-    Its matrices as functions of the coefficients of the maps are [BGR19 (14)]. A minimizer of a
-    concatenated learning problem is a combination of translates of this kernel, and with it fixed
-    any kernel machine can be trained. Positive semidefinite for every choice of the maps, because it
-    is a kernel evaluated at images.
+    Its matrices as functions of the coefficients of the maps are [BGR19 (14)]. Positive semidefinite for every choice
+    of the maps, because it is a kernel evaluated at images; differentiable when `outer` and the kernels of all maps
+    are. A minimizer of a concatenated learning problem is a combination of translates of this kernel.
 
     Parameters
     ----------
@@ -65,15 +60,10 @@ class Concatenated(Kernel):
         K_1, on the images.
     maps : sequence of KernelMap
         f_2, ..., f_L, outermost first: the last one is applied to the points themselves.
-
-    Notes
-    -----
-    It is differentiable when `outer` and the kernels of all maps are.
     """
 
     def __init__(self, outer: Kernel, maps: Sequence[KernelMap]) -> None:
-        self.outer = outer
-        self.maps = maps
+        self.outer, self.maps = outer, maps
 
     def images(self, X: Any) -> Array:
         """Return the inner images g(x) of the rows of `X`, shape (n_samples, width of f_2)."""

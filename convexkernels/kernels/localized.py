@@ -11,7 +11,7 @@ from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import nearest_rows
-from convexkernels.validation import check_points
+from convexkernels.validation import check_points, check_vector
 
 __all__ = ["Localized"]
 
@@ -34,21 +34,18 @@ class Localized(Kernel):
     """
 
     def __init__(self, centers: Any, kernels: Sequence[Kernel], lams: Any = None) -> None:
-        self.centers = centers
-        self.kernels = kernels
-        self.lams = lams
+        self.centers, self.kernels, self.lams = centers, kernels, lams
 
     def _cells(self, n_features: int) -> tuple[Array, Array]:
         centers = check_points(self.centers, name="centers", n_features=n_features)
-        lams = np.ones(len(centers)) if self.lams is None else np.asarray(self.lams, dtype=np.float64)
         if len(self.kernels) != len(centers):
             raise InvalidInputError(
                 f"kernels has {len(self.kernels)} entries, but there are {len(centers)} centers; one per cell is "
                 "needed."
             )
-        if lams.shape != (len(centers),) or not np.isfinite(lams).all() or not (lams > 0.0).all():
-            raise InvalidInputError(f"lams must be {len(centers)} finite numbers > 0, one per cell, got {self.lams!r}.")
-        return centers, lams
+        if self.lams is None:
+            return centers, np.ones(len(centers))
+        return centers, check_vector("lams", self.lams, len(centers), per="cell", low=0.0, open_low=True)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         centers, lams = self._cells(X.shape[1])

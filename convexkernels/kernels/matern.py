@@ -14,7 +14,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
-__all__ = ["Matern", "MaternProfile", "refuse_kinks"]
+__all__ = ["Matern", "MaternBase", "MaternProfile"]
 
 
 # Beyond this distance every Matern kernel is 0, and polynomials in the distance do not overflow below it.
@@ -24,16 +24,9 @@ NEGLIGIBLE = 40.0
 
 
 class MaternProfile:
-    """The one-variable function behind both Matern kernels.
+    """The function M of :class:`Matern`; for whole orders it is a polynomial times ``exp(-t)``.
 
-    ``M(t) = 2^(1 - nu) / Gamma(nu) * t^nu * K_nu(t)`` with ``nu = order - 1/2`` and K_nu the modified
-    Bessel function of the second kind, so that ``M(0) = 1``. For whole orders it is a polynomial
-    times ``exp(-t)``. All methods return the function times ``exp(t)``, which neither under- nor
-    overflows for large t.
-
-    Parameters
-    ----------
-    order : float, > 1/2
+    Methods return it times ``exp(t)``, which neither under- nor overflows for large t.
     """
 
     def __init__(self, order: float) -> None:
@@ -78,11 +71,35 @@ class MaternProfile:
         return np.where(np.isfinite(value), value, 1.0)
 
 
-class Matern(Kernel):
+class MaternBase(Kernel):
+    """What both Matern kernels share: parameters, values of 1 on the diagonal, kinks."""
+
+    def __init__(self, order: float = 2, length: float = 1.0, smoothing: float = 0.0) -> None:
+        self.order, self.length, self.smoothing = order, length, smoothing
+
+    def _checked(self) -> tuple[MaternProfile, float, float]:
+        order = check_number("order", self.order, low=0.5, open_low=True)
+        length = check_number("length", self.length, low=0.0, open_low=True)
+        return MaternProfile(order), length, check_number("smoothing", self.smoothing, low=0.0)
+
+    def _diag(self, X: Array) -> Array:
+        self._checked()
+        return np.ones(X.shape[0])
+
+    def _refuse_kinks(self) -> None:
+        if self.order <= 1 and self.smoothing == 0:
+            raise NotDifferentiableError(
+                f"{self!r} has order {self.order:g} and therefore a kink where points meet, so no derivative with "
+                "respect to them; use order > 1 (order=2 is the next whole one) or smoothing > 0, for example "
+                "smoothing=1e-3."
+            )
+
+
+class Matern(MaternBase):
     r"""k(x, y) = M(r) with r = \|x - y\| / length and M the Matern function, k(x, x) = 1.
 
-    ``M(r) = 2^(1 - nu) / Gamma(nu) * r^nu * K_nu(r)`` with ``nu = order - 1/2``; order 1 is
-    ``exp(-r)``, order 2 is ``(1 + r) exp(-r)``, order 3 is ``(1 + r + r^2 / 3) exp(-r)``.
+    ``M(r) = 2^(1 - nu) / Gamma(nu) * r^nu * K_nu(r)`` with ``nu = order - 1/2`` and K_nu the modified Bessel function
+    of the second kind; order 1 is ``exp(-r)``, order 2 ``(1 + r) exp(-r)``, order 3 ``(1 + r + r^2 / 3) exp(-r)``.
 
     Parameters
     ----------
@@ -105,16 +122,6 @@ class Matern(Kernel):
     ``2^(nu - 1) Gamma(nu)`` times this one (``sqrt(pi / 2)`` for orders 1 and 2), with length 1.
     Without smoothing the kernel is differentiable for ``order > 1``.
     """
-
-    def __init__(self, order: float = 2, length: float = 1.0, smoothing: float = 0.0) -> None:
-        self.order = order
-        self.length = length
-        self.smoothing = smoothing
-
-    def _checked(self) -> tuple[MaternProfile, float, float]:
-        order = check_number("order", self.order, low=0.5, open_low=True)
-        length = check_number("length", self.length, low=0.0, open_low=True)
-        return MaternProfile(order), length, check_number("smoothing", self.smoothing, low=0.0)
 
     def _radius(self, X: Array, Y: Array, length: float, smoothing: float) -> Array:
         # Rounding of the fast distances, 1e-8 between equal points, is harmless only where the
@@ -144,16 +151,12 @@ class Matern(Kernel):
             decay /= profile.value(np.array(smoothing))
         return profile, t, decay
 
-    def _diag(self, X: Array) -> Array:
-        self._checked()
-        return np.ones(X.shape[0])
-
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         profile, t, decay = self._parts(X, Y)
         return self._slope(X, Y, profile, t, decay, M)
 
     def _slope(self, X: Array, Y: Array, profile: MaternProfile, t: Array, decay: Array, M: Array) -> Array:
-        refuse_kinks(self, self.order, self.smoothing)
+        self._refuse_kinks()
         slope = profile.slope(t)
         slope[t == 0.0] = 0.0  # equal points: the derivative is 0 although the slope may be infinite
         slope *= decay
@@ -164,12 +167,3 @@ class Matern(Kernel):
     def _linearized(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         profile, t, decay = self._parts(X, X)
         return profile.value(t) * decay, lambda M: 2.0 * self._slope(X, X, profile, t, decay, M)
-
-
-def refuse_kinks(kernel: Kernel, order: float, smoothing: float) -> None:
-    """Raise `NotDifferentiableError` for orders at which a Matern kernel has kinks."""
-    if order <= 1 and smoothing == 0:
-        raise NotDifferentiableError(
-            f"{kernel!r} has order {order:g} and therefore a kink where points meet, so no derivative with respect "
-            "to them; use order > 1 (order=2 is the next whole one) or smoothing > 0, for example smoothing=1e-3."
-        )

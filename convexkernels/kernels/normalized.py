@@ -54,9 +54,7 @@ class Centered(Kernel):
     """
 
     def __init__(self, kernel: Kernel, points: Any, grand_mean: float | None = None) -> None:
-        self.kernel = kernel
-        self.points = points
-        self.grand_mean = grand_mean
+        self.kernel, self.points, self.grand_mean = kernel, points, grand_mean
 
     def _center(self, n: int) -> tuple[Array, float]:
         points = check_points(self.points, name="points", n_features=n)

@@ -27,14 +27,11 @@ class Polynomial(Kernel):
     """
 
     def __init__(self, degree: int = 2, offset: float = 1.0) -> None:
-        self.degree = degree
-        self.offset = offset
+        self.degree, self.offset = degree, offset
 
     def _checked(self) -> tuple[int, float]:
-        return (
-            check_whole_number("degree", self.degree, low=1),
-            check_number("offset", self.offset, low=0.0, remedy="A negative offset is not PSD."),
-        )
+        degree = check_whole_number("degree", self.degree, low=1)
+        return degree, check_number("offset", self.offset, low=0.0, remedy="A negative offset is not PSD.")
 
     def _gram(self, X: Array, Y: Array) -> Array:
         degree, offset = self._checked()

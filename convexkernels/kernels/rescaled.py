@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import LARGEST_MAGNITUDE
+from convexkernels.validation import LARGEST_MAGNITUDE, check_vector
 
 __all__ = ["Rescaled", "rescale"]
 
@@ -40,17 +40,10 @@ class Rescaled(Kernel):
     """
 
     def __init__(self, kernel: Kernel, offset: Any, scale: Any) -> None:
-        self.kernel = kernel
-        self.offset = offset
-        self.scale = scale
+        self.kernel, self.offset, self.scale = kernel, offset, scale
 
     def _scales(self, X: Array) -> tuple[Array, Array]:
-        offset, scale = (np.asarray(part, dtype=np.float64) for part in (self.offset, self.scale))
-        for name, part in (("offset", offset), ("scale", scale)):
-            if part.shape != (X.shape[1],) or not np.isfinite(part).all():
-                raise InvalidInputError(
-                    f"{name} must be {X.shape[1]} finite numbers, one per feature, got {getattr(self, name)!r}."
-                )
+        offset, scale = (check_vector(n, getattr(self, n), X.shape[1], per="feature") for n in ("offset", "scale"))
         if (scale < 0.0).any():
             raise InvalidInputError(f"scale must be >= 0, got {scale.min():g}; swap the sign of that feature instead.")
         return offset, scale

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.matern import FARTHEST, MaternProfile, refuse_kinks
-from convexkernels.validation import check_number
+from convexkernels.kernels.matern import FARTHEST, MaternBase
 
 __all__ = ["TensorMatern"]
 
 
-class TensorMatern(Kernel):
+class TensorMatern(MaternBase):
     r"""k(x, y) = prod_j M(\|x_j - y_j\| / length), one Matern kernel per feature, k(x, x) = 1.
 
     Parameters
@@ -34,14 +32,7 @@ class TensorMatern(Kernel):
     """
 
     def __init__(self, order: float = 1, length: float = 1.0, smoothing: float = 0.0) -> None:
-        self.order = order
-        self.length = length
-        self.smoothing = smoothing
-
-    def _checked(self) -> tuple[MaternProfile, float, float]:
-        order = check_number("order", self.order, low=0.5, open_low=True)
-        length = check_number("length", self.length, low=0.0, open_low=True)
-        return MaternProfile(order), length, check_number("smoothing", self.smoothing, low=0.0)
+        super().__init__(order, length, smoothing)
 
     @staticmethod
     def _radius(difference: Array, length: float, smoothing: float) -> Array:
@@ -79,13 +70,9 @@ class TensorMatern(Kernel):
             K /= float(profile.value(np.array(smoothing))) ** X.shape[1]
         return K
 
-    def _diag(self, X: Array) -> Array:
-        self._checked()
-        return np.ones(X.shape[0])
-
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         profile, length, smoothing = self._checked()
-        refuse_kinks(self, self.order, smoothing)
+        self._refuse_kinks()
         weighted = M * self._gram(X, Y)
         gradient = np.empty_like(X)
         for j, (x, y) in enumerate(zip(X.T, Y.T, strict=True)):

@@ -35,6 +35,25 @@ def check_parameter_matrix(P: Any, size: int, what: str) -> Array:
     return 0.5 * (matrix + matrix.T)
 
 
+def check_corners(lower: Any, upper: Any) -> tuple[Array, Array]:
+    """Return the corners of a box as float64 vectors, or refuse them by name."""
+    try:
+        low, high = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"lower and upper must be lists of numbers ({error}).") from error
+    if low.ndim != 1 or low.shape != high.shape:
+        raise InvalidInputError(
+            f"lower and upper must be lists of equal length, got shapes {low.shape} and {high.shape}."
+        )
+    bad = np.flatnonzero(~((low < high) & np.isfinite(low) & np.isfinite(high)))
+    if bad.size:
+        j = bad[0]
+        raise InvalidInputError(
+            f"a box needs finite lower < upper, got lower[{j}] = {low[j]:g} and upper[{j}] = {high[j]:g}."
+        )
+    return low, high
+
+
 class TessellatedKernel(Kernel):
     """k(x, y) = integral over [lower, upper] of N(z, x)' P N(z, y) dz.
 
@@ -65,38 +84,24 @@ class TessellatedKernel(Kernel):
     """
 
     def __init__(self, P: Any, lower: Any, upper: Any, degree: int = 1, z_degree: int | None = None) -> None:
-        self.P = P
-        self.lower = lower
-        self.upper = upper
-        self.degree = degree
-        self.z_degree = z_degree
+        self.P, self.lower, self.upper, self.degree, self.z_degree = P, lower, upper, degree, z_degree
 
-    def _prepare(self) -> tuple[Array, Tessellation]:
-        lower = np.asarray(self.lower, dtype=np.float64)
-        upper = np.asarray(self.upper, dtype=np.float64)
-        if lower.ndim != 1 or lower.shape != upper.shape or not (lower < upper).all():
-            raise InvalidInputError(
-                "lower and upper must be lists of equal length with lower < upper, "
-                f"got {self.lower!r} and {self.upper!r}."
-            )
+    def _prepare(self, X: Array) -> tuple[Array, Tessellation]:
+        lower, upper = check_corners(self.lower, self.upper)
         basis = monomial_basis(lower.size, self.degree, self.z_degree)
         what = f"{lower.size} features, degree={self.degree}, z_degree={self.z_degree}"
-        return check_parameter_matrix(self.P, 2 * basis.q, what), Tessellation(basis, lower, upper)
-
-    def _check_width(self, X: Array, tessellation: Tessellation) -> None:
-        n = tessellation.lower.size
-        if X.shape[1] != n:
-            raise InvalidInputError(f"X has {X.shape[1]} features, but the box of the kernel has {n}.")
+        P = check_parameter_matrix(self.P, 2 * basis.q, what)
+        if X.shape[1] != lower.size:
+            raise InvalidInputError(f"X has {X.shape[1]} features, but the box of the kernel has {lower.size}.")
+        return P, Tessellation(basis, lower, upper)
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        P, tessellation = self._prepare()
-        self._check_width(X, tessellation)
+        P, tessellation = self._prepare(X)
         x = tessellation.points(X)
         return tessellation.gram(P, x, x if Y is X else tessellation.points(Y))
 
     def _diag(self, X: Array) -> Array:
-        P, tessellation = self._prepare()
-        self._check_width(X, tessellation)
+        P, tessellation = self._prepare(X)
         return tessellation.diagonal(P, tessellation.points(X))
 
 
@@ -118,10 +123,7 @@ class GeneralizedPolynomialKernel(Kernel):
     """
 
     def __init__(self, P: Any, degree: int = 1, center: Any = None, scale: Any = None) -> None:
-        self.P = P
-        self.degree = degree
-        self.center = center
-        self.scale = scale
+        self.P, self.degree, self.center, self.scale = P, degree, center, scale
 
     def _parameter(self, X: Array) -> Array:
         degree, n = check_whole_number("degree", self.degree, low=0), X.shape[1]

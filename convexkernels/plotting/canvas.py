@@ -21,6 +21,7 @@ __all__ = [
     "legend",
     "new_axes",
     "new_panels",
+    "plain_ticks",
     "plane_around",
     "signed_scale",
 ]
@@ -108,6 +109,18 @@ def legend(ax: Any, **options: Any) -> None:
     """A legend on the right of the axes, where it hides nothing."""
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
     ax.legend(**{"frameon": False, "fontsize": "small", **place, **options})
+
+
+def plain_ticks(axis: Any, at: Any = None) -> None:
+    """Numbers without powers of ten on an axis, where there are few of them; only those `at`, if given."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    if at is not None:
+        axis.set_ticks(list(at))
+    elif axis.get_scale() == "log":
+        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def signed_scale(values: Any) -> dict[str, Any]:

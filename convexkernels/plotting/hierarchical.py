@@ -59,7 +59,7 @@ class KernelTreeDisplay(Display):
             below = np.zeros(len(ends)) if place.is_leaf else height[list(place.children)]
             for x, y, share in zip(ends, below, shares.tolist(), strict=True):
                 width = WIDTHS[0] + (WIDTHS[1] - WIDTHS[0]) * share
-                style = {"color": line, "linewidth": width, "alpha": 0.1 + 0.9 * share, "zorder": 1 + share / 2}
+                style = {"color": line, "linewidth": width, "alpha": max(0.06, share**1.5), "zorder": 1 + share / 2}
                 ax.plot([x, across[i]], [y, height[i]], solid_capstyle="round", **style)
             ax.plot(across[i], height[i], "o", color=line, markersize=9, zorder=2)
         ax.plot(at_features, np.zeros(n), "s", color="gray", markersize=5, zorder=2)

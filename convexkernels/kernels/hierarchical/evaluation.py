@@ -11,21 +11,20 @@ exponential and one addition for each leaf.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from threadpoolctl import ThreadpoolController
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import center_of, has_lost_digits
-from convexkernels.kernels.hierarchical.tree import KernelTree, Place
+from convexkernels.kernels.hierarchical.tree import KernelTree
+from convexkernels.threads import in_threads
 
-__all__ = ["TreeEvaluation", "in_threads"]
+__all__ = ["TreeEvaluation"]
 
 Array = NDArray[Any]
 Rows = slice
@@ -36,12 +35,8 @@ TILE_ROWS, TILE_COLUMNS = 64, 512
 LONGEST = 500.0
 
 
-@dataclass(eq=False)
-class _Leaf:
-    """A leaf on given points: one product of `left` and `right` is ``log(2 q) - S``.
-
-    Of rows that are `long`, that product loses small S.
-    """
+class _Leaf(NamedTuple):
+    """A leaf on given points: a product of `left` and `right` is ``log(2 q) - S``; of `long` rows it loses small S."""
 
     left: Array
     right: Array
@@ -96,13 +91,9 @@ class TreeEvaluation:
 
     def _leaf(self, i: int) -> _Leaf:
         """A leaf, prepared when it is first needed: a move of one node needs one."""
-        if i not in self._leaves:
-            self._leaves[i] = self._prepare(i)
-        return self._leaves[i]
-
-    def _prepare(self, i: int) -> _Leaf:
-        place = self.tree.places[i]
-        columns, root = list(place.features), np.sqrt(self.squares[place.weights])
+        if i in self._leaves:
+            return self._leaves[i]
+        columns, root = list(self.tree.places[i].features), np.sqrt(self.squares[self.tree.places[i].weights])
         A, B = self._left[:, columns] * root, self._right[:, columns] * root
         with np.errstate(over="ignore"):
             a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
@@ -114,24 +105,22 @@ class TreeEvaluation:
         left = np.column_stack([2.0 * A, self._shift(i) - a, -np.ones(len(A))])
         right = np.column_stack([B, np.ones(len(B)), b])
         long = a > LONGEST if has_lost_digits(a, b) else np.zeros(len(a), dtype=bool)
-        return _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)), long)
+        self._leaves[i] = _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)), long)
+        return self._leaves[i]
 
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix."""
         return len(self._left), len(self._right)
 
-    # -- forward -----------------------------------------------------------------------------------
-
     def gram(self, *, lower: bool = False, out: Array | None = None) -> Array:
         """The kernel matrix; with `lower`, only its lower triangle when there is one table (the rest undefined)."""
         K = np.empty(self.shape, dtype=self.dtype) if out is None else out
-        symmetric = self.Z is None
 
         def fill(rows: Rows) -> None:
             for columns in self._columns(rows):
                 self._values(rows, columns, K[rows, columns])
-            if symmetric:
+            if self.Z is None:
                 corner = K[rows, rows]
                 np.fill_diagonal(corner, 1.0)
                 if not lower:
@@ -142,13 +131,11 @@ class TreeEvaluation:
         return K
 
     def _rows(self) -> list[Rows]:
-        m = self.shape[0]
-        return [slice(start, min(start + TILE_ROWS, m)) for start in range(0, m, TILE_ROWS)][::-1]
+        return _tiles(self.shape[0], TILE_ROWS)[::-1]
 
-    def _columns(self, rows: Rows) -> Iterator[slice]:
+    def _columns(self, rows: Rows) -> list[slice]:
         """Tiles of a block of rows: the lower triangle of one table, everything of two."""
-        end = rows.stop if self.Z is None else self.shape[1]
-        return (slice(start, min(start + TILE_COLUMNS, end)) for start in range(0, end, TILE_COLUMNS))
+        return _tiles(rows.stop if self.Z is None else self.shape[1], TILE_COLUMNS)
 
     def leaf_values(self, i: int, rows: Rows, out: Array) -> None:
         """What leaf `i` passes on, ``2 q k`` (k itself where it is the root), for a block of rows of two tables."""
@@ -178,19 +165,17 @@ class TreeEvaluation:
                 value = self._exponents(i, rows, columns, target)
             else:
                 total = 2.0 * float(self.squares[place.weights].sum()) - self._shift(i)
-                parts = [kept[child] for child in place.children if child in kept]
                 shape = (rows.stop - rows.start, columns.stop - columns.start)
                 value = np.empty(shape, dtype=self.dtype) if target is None else target
                 value[:] = -total
-                for part in parts:
-                    value += part
+                for child in place.children:
+                    if child in kept:
+                        value += kept[child]
             # Distances are not negative; where rounding says so, the exponential must not amplify it.
             np.minimum(value, self._shift(i), out=value)
             np.exp(value, out=value)
             kept[i] = value
         return kept
-
-    # -- backward ----------------------------------------------------------------------------------
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to log w, shape (n_weights,).
@@ -205,28 +190,24 @@ class TreeEvaluation:
         [ST16 Lemma 4.1], with the factor k that its second formula lacks, by reverse accumulation: the
         derivative of the sum with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's.
         """
-        symmetric = self.Z is None
-        if symmetric and not lower:
+        if self.Z is None and not lower:
             M = 0.5 * (M + M.T)
-        total = np.zeros(self.tree.n_weights)
-        rows = self._rows()
-        for part in in_threads(lambda block: self._block_gradient(M, block, symmetric), rows):
-            total += part
-        return total
+        parts = in_threads(lambda block: self._block_gradient(M, block), self._rows())
+        return np.asarray(sum(parts, np.zeros(self.tree.n_weights)))
 
-    def _block_gradient(self, M: Array, rows: Rows, symmetric: bool) -> Array:
+    def _block_gradient(self, M: Array, rows: Rows) -> Array:
         """The part of the gradient that a block of rows contributes."""
         total = np.zeros(self.tree.n_weights)
         for columns in self._columns(rows):
             kept = self._values(rows, columns)
             sensitivity = M[rows, columns].astype(self.dtype, copy=True)
-            if symmetric:  # every pair below the diagonal stands for two, those above for none
+            if self.Z is None:  # every pair below the diagonal stands for two, those above for none
                 if columns.stop > rows.start:
                     sensitivity = np.tril(sensitivity, rows.start - columns.start - 1)
                 sensitivity *= 2.0
             for i, E in self._descend(kept, sensitivity, total):
                 place = self.tree.places[i]
-                total[place.weights] -= 2.0 * self.squares[place.weights] * self._moments(place, rows, columns, E)
+                total[place.weights] -= 2.0 * self.squares[place.weights] * self._moments(i, rows, columns, E)
         return total
 
     def _descend(self, kept: dict[int, Array], M: Array, total: Array) -> Iterator[tuple[int, Array]]:
@@ -234,9 +215,8 @@ class TreeEvaluation:
 
         Overwrites M and what is kept.
         """
-        root = self._live[-1]
-        M *= kept[root]
-        slopes = {root: M}
+        M *= kept[self._live[-1]]
+        slopes = {self._live[-1]: M}
         for i in reversed(self._live):
             place, E = self.tree.places[i], slopes.pop(i)
             if place.is_leaf:
@@ -252,47 +232,29 @@ class TreeEvaluation:
 
     def pullback(self, M: Array) -> Array:
         """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to the rows of the first of two tables."""
-        result = np.zeros(self.X.shape)
-        unused = np.zeros(self.tree.n_weights)
+        result, unused = np.zeros(self.X.shape), np.zeros(self.tree.n_weights)
         for rows in self._rows():
             for columns in self._columns(rows):
                 kept = self._values(rows, columns)
                 for i, E in self._descend(kept, M[rows, columns].astype(self.dtype, copy=True), unused):
-                    features = list(self.tree.places[i].features)
-                    x, z = self._left[rows][:, features], self._right[columns][:, features]
+                    features, x, z = self._seen(i, rows, columns)
                     slope = E.sum(axis=1)[:, None] * x - E @ z
                     result[rows, features] -= 2.0 * self.squares[self.tree.places[i].weights] * slope
         return result
 
-    def _moments(self, place: Place, rows: Rows, columns: slice, E: Array) -> Array:
+    def _seen(self, i: int, rows: Rows, columns: slice) -> tuple[list[int], Array, Array]:
+        """The features of a leaf, and the points of a tile in them."""
+        features = list(self.tree.places[i].features)
+        return features, self._left[rows][:, features], self._right[columns][:, features]
+
+    def _moments(self, i: int, rows: Rows, columns: slice, E: Array) -> Array:
         """``sum_ab E_ab (x_aj - z_bj)^2`` for the features j of a leaf."""
-        features = list(place.features)
-        x, z = self._left[rows][:, features], self._right[columns][:, features]
+        _, x, z = self._seen(i, rows, columns)
         joined = E @ np.column_stack([z, np.ones(len(z))]).astype(self.dtype)
         below = np.ones(len(x), dtype=self.dtype) @ E
         cross = np.einsum("ij,ij->j", x, joined[:, :-1], dtype=np.float64)
         return np.asarray(joined[:, -1].astype(np.float64) @ x**2 + below.astype(np.float64) @ z**2 - 2.0 * cross)
 
 
-_controller: ThreadpoolController | None = None
-
-
-def _n_threads() -> int:
-    """Threads that BLAS may use: the one number by which users and callers limit all work."""
-    global _controller
-    if _controller is None:
-        _controller = ThreadpoolController()
-    return max((info["num_threads"] for info in _controller.info() if info["user_api"] == "blas"), default=1)
-
-
-def in_threads(work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
-    """Apply `work` to every part, in as many threads as BLAS may use, and return the results in order.
-
-    Inside, BLAS itself has one thread.
-    """
-    most = len(parts) // 4
-    count = min(_n_threads(), most) if most > 1 else 1
-    if count <= 1 or _controller is None:
-        return [work(part) for part in parts]
-    with _controller.limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
-        return list(pool.map(work, parts))
+def _tiles(end: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, end)) for start in range(0, end, size)]

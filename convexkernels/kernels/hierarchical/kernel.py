@@ -66,10 +66,7 @@ class HierarchicalGaussian(Kernel):
         features: Sequence[int] | None = None,
         gamma: float = 1.0,
     ) -> None:
-        self.weights = weights
-        self.children = children
-        self.features = features
-        self.gamma = gamma
+        self.weights, self.children, self.features, self.gamma = weights, children, features, gamma
 
     @classmethod
     def from_tree(cls, tree: KernelTree, weights: Any) -> HierarchicalGaussian:
@@ -118,19 +115,9 @@ class HierarchicalGaussian(Kernel):
     def weight_gradient(self, X: Any, Y: Any, M: Any) -> Array:
         """Gradient of ``sum_ij M_ij k(x_i, y_j)`` with respect to `flat_weights`, by one backward pass.
 
-        [ST16 Lemma 4.1], with the factor k that is missing in the second formula as printed: for a weight w inside
-        child j, ``dk/dw = 2 gamma^-2 w_j^2 (dk_j/dw) k``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples_X, n_features)
-        Y : array-like of shape (n_samples_Y, n_features), or None for `X`
-        M : array-like of shape (n_samples_X, n_samples_Y)
-
-        Returns
-        -------
-        ndarray of shape (n_weights,)
-            0 for weights that are 0: the kernel depends on their squares.
+        `Y` may be None for `X`. 0 for weights that are 0: the kernel depends on their squares. [ST16 Lemma 4.1], with
+        the factor k that is missing in the second formula as printed: for a weight w inside child j,
+        ``dk/dw = 2 gamma^-2 w_j^2 (dk_j/dw) k``.
         """
         X = check_points(X)
         Z = None if Y is None else check_points(Y, name="Y", n_features=X.shape[1])
@@ -142,8 +129,6 @@ class HierarchicalGaussian(Kernel):
         slopes = evaluation.gradient(M)
         return np.divide(slopes, weights, out=np.zeros_like(slopes), where=weights > 0.0)
 
-    # -- the contract of kernels -------------------------------------------------------------------
-
     def _gram(self, X: Array, Y: Array) -> Array:
         evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, None if Y is X else Y)
         return np.asarray(evaluation.gram())
@@ -154,8 +139,6 @@ class HierarchicalGaussian(Kernel):
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return np.asarray(TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, Y).pullback(M))
-
-    # -- checks ------------------------------------------------------------------------------------
 
     def _own_weights(self) -> Array:
         """The weights of this node over gamma, or a refusal."""

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation, in_threads
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
+from convexkernels.threads import in_threads
 
 __all__ = ["FixedFunction", "anneal"]
 
