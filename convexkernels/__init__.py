@@ -41,6 +41,7 @@ _HOME = {
     "Span": "families",
     "Tessellated": "families",
     "UnitBox": "families",
+    "data_library": "families",
     "kernel_library": "families",
     "optimal_kernel_matrix": "families",
     "random_tessellated_kernels": "families",

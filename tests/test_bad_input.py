@@ -76,7 +76,7 @@ def test_estimator_refuses_new_points(value):
 
 
 PARAMETERS = {
-    "C": (0.0, -1.0, np.nan, np.inf, "1", None),
+    "C": (0.0, -1.0, np.nan, np.inf, "1"),
     "degree": (-1, 1.5, "1"),
     "z_degree": (-1, 0.5),
     "margin": (0.0, -0.1, np.nan),

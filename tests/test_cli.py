@@ -117,12 +117,6 @@ def test_what_is_not_given_is_cross_validated_and_shown(table, capsys, monkeypat
     assert "C=" not in line
 
 
-def test_grid_reaches_the_values_that_small_boxes_need():
-    grid = MODELS["tessellated"].grid
-    assert min(grid["C"]) <= 1e-5
-    assert set(grid["margin"]) == {0.1, 0.5, 1.0, 2.0}
-
-
 def test_compressed_table_with_options_of_the_model(table, capsys):
     path = table.with_name("moons.csv.gz")
     path.write_bytes(gzip.compress(table.read_bytes()))

@@ -15,7 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
 
-__all__ = ["path_residuals", "residuals_at"]
+__all__ = ["coefficients_at", "path_residuals", "residuals_at"]
 
 Blocks = Sequence[Rows] | None
 
@@ -104,13 +104,10 @@ def residuals_at(K: Array, Y: Array, weights: Array, lam: float, blocks: Blocks)
     ndarray of shape (n_outputs, m), or None where A is not definite at working precision
         0 for rows in no block. O(m^3).
     """
-    A = K.T  # symmetric; the transpose has the layout of LAPACK
-    A[np.diag_indices_from(A)] += lam / weights
-    factor, failed = dpotrf(A, lower=1, overwrite_a=1, clean=0)
-    if failed:
+    solved = _solved(K, Y.T, weights, lam)
+    if solved is None:
         return None
-    W = cho_solve((factor, True), Y.T, check_finite=False)
-    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    W, inverse = solved
     if blocks is None:
         return np.asarray((W / np.diagonal(inverse)[:, None]).T)
     residual = np.zeros_like(W)
@@ -118,6 +115,46 @@ def residuals_at(K: Array, Y: Array, weights: Array, lam: float, blocks: Blocks)
         part = np.tril(inverse[np.ix_(block, block)])
         residual[block] = _definite_solve(part + np.tril(part, -1).T, W[block])
     return residual.T
+
+
+def coefficients_at(K: Array, Y: Array, weights: Array, lam: float, intercept: bool) -> tuple[Array, Array] | None:
+    """Coefficients w of ridge regression and the diagonal of the matrix that takes targets to them.
+
+    Parameters
+    ----------
+    K : ndarray of shape (m, m)
+        Overwritten.
+    Y, weights, lam
+        As in `path_residuals`.
+    intercept : bool
+        Whether b is fitted.
+
+    Returns
+    -------
+    (W, diagonal), shapes (n_outputs, m) and (m,), or None where ``K + lam S^-1`` is not definite at working precision
+        The residual of row i is ``lam w_i / s_i``, and ``w_i / diagonal_i`` by the function that has not seen it.
+        O(m^3).
+    """
+    solved = _solved(K, np.vstack([Y, np.ones((1, len(weights)))]).T, weights, lam)
+    if solved is None:
+        return None
+    W, diagonal = solved[0][:, :-1], np.diagonal(solved[1]).copy()
+    if intercept:
+        ones = solved[0][:, -1]
+        W = W - np.outer(ones, W.sum(axis=0) / ones.sum())
+        diagonal -= ones**2 / ones.sum()
+    return W.T, diagonal
+
+
+def _solved(K: Array, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
+    """``A^-1 right`` and the lower triangle of the inverse of ``A = K + lam S^-1``, which takes the place of K."""
+    A = K.T  # symmetric; the transpose has the layout of LAPACK
+    A[np.diag_indices_from(A)] += lam / weights
+    factor, failed = dpotrf(A, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        return None
+    W = cho_solve((factor, True), right, check_finite=False)
+    return np.asarray(W), np.asarray(dpotri(factor, lower=1, overwrite_c=1)[0])
 
 
 def _definite_solve(A: Array, right: Array) -> Array:

@@ -62,11 +62,11 @@ def _spectral(**training: Any) -> dict[str, Any]:
 # name -> (kind of target: "labels" or "numbers", a function that returns an example with cheap settings)
 ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     "TessellatedSVC": ("labels", lambda: TessellatedSVC(tol=1e-2)),
-    "TessellatedSVR": ("numbers", lambda: TessellatedSVR(tol=1e-2)),
+    "TessellatedSVR": ("numbers", lambda: TessellatedSVR(1.0, epsilon=0.1, tol=1e-2)),
     "TessellatedRidge": ("numbers", lambda: TessellatedRidge(tol=1e-2)),
-    "MultipleKernelSVC": ("labels", lambda: MultipleKernelSVC(tol=1e-2)),
+    "MultipleKernelSVC": ("labels", lambda: MultipleKernelSVC(C=1.0, tol=1e-2)),
     "MultipleKernelSVR": ("numbers", lambda: MultipleKernelSVR(tol=1e-2)),
-    "MultipleKernelRidge": ("numbers", lambda: MultipleKernelRidge(tol=1e-2)),
+    "MultipleKernelRidge": ("numbers", lambda: MultipleKernelRidge(lam=0.1, tol=1e-2)),
     "HierarchicalGaussianClassifier": ("labels", lambda: HierarchicalGaussianClassifier(**_HIERARCHICAL)),
     "HierarchicalGaussianClassifier, pairs": (
         "labels",

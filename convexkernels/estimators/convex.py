@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.clock import Clock
+from convexkernels.criteria.ridge_path import coefficients_at
 from convexkernels.estimators.base import KernelEstimator
+from convexkernels.estimators.selection import Selection, follow_path, spreads
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
+from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.hinge import Hinge
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_number
 
-__all__ = ["ConvexEstimator"]
+__all__ = ["MAX_TIME", "ConvexEstimator", "EpsilonEstimator", "HingeEstimator", "RidgeEstimator"]
+
+
+# Values of C to choose from, for kernels of unit scale and targets of unit spread, the most regular first.
+COSTS = np.geomspace(0.01, 1e6, 9)
+# The insensitive deviation against the error to be expected: a compromise between support vectors and noise.
+INSENSITIVITY = 0.25
+# Seconds of a fit with default settings.
+MAX_TIME = 60.0
+# The part of the time limit that choosing may take.
+SHARE = 0.5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -26,32 +48,146 @@ class ConvexEstimator(KernelEstimator):
     solver: Any = "auto"
     memory_limit: float | None = None
 
-    @abstractmethod
-    def _family(self, n_features: int) -> Family:
-        """The family, from the parameters, for a table of `n_features` used features."""
+    # The name of the regularization parameter.
+    _regularization: ClassVar[str] = "C"
 
     @abstractmethod
-    def _loss(self) -> Loss:
-        """The loss, from the parameters."""
+    def _family(self, X: Array) -> Family:
+        """The family on a scale on which C = 1 is a soft margin, for the scaled rows of a table."""
+
+    @abstractmethod
+    def _loss(self, value: float, deviation: float) -> Loss:
+        """The loss at a regularization parameter and a root mean squared error to be expected."""
+
+    def _path_values(self, spread: float) -> Array:
+        """Values to choose from for targets of this spread, the most regular first."""
+        return COSTS
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("tol", self.tol, low=0.0, open_low=True)
         if self.memory_limit is not None:
             check_number("memory_limit", self.memory_limit, low=0.0, remedy="None means the free memory.")
-        self._loss()
+        given = getattr(self, self._regularization)
+        self._loss(1.0 if given is None else given, 1.0)
 
     def _problem(self, table: TrainingTable, targets: Targets) -> KernelLearning:
         # With weights all alike, the problem is the plain one, and says so.
         weights = None if (table.weights == 1.0).all() else table.weights
-        family = self._family(table.X.shape[1])
-        y = targets.expanded(table.y)
-        return KernelLearning(family, self._loss(), table.X, y, sample_weight=weights, memory_limit=self.memory_limit)
+        y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
+        options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
+        return KernelLearning(self._family(table.X), loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self.tol}
+
+    def _solve(self, problem: KernelLearning) -> Solution:
+        clock = Clock(self.max_time)
+        loss, interrupted = self._chosen_loss(problem, clock.part(SHARE))
+        problem = problem.with_loss(loss)
+        if not interrupted:
+            return problem.solve(max_time=clock.left, progress=bool(self.verbose), **self._search())
+        warnings.warn("interrupted while the regularization parameter was chosen.", ConvexKernelsWarning, stacklevel=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvexKernelsWarning)
+            return replace(problem.solve(max_time=1e-3, **self._search()), status=Status.INTERRUPTED)
+
+    def _chosen_loss(self, problem: KernelLearning, clock: Clock) -> tuple[Loss, bool]:
+        """The loss with all its parameters, and whether the user interrupted the choice; sets what was chosen."""
+        name, spread = self._regularization, spreads(problem)
+        given, found = getattr(self, name), None
+        values = self._path_values(float(spread.max())) if given is None else np.array([float(given)])
+        if self._has_choice and np.ptp(problem.Y, axis=1).any():
+            found = follow_path(problem, name, self._loss, values, clock)
+        value = float(values[2 % len(values)]) if found is None else found.value
+        loss = self._loss(value, float(spread.min()) if found is None else found.deviation)
+        self.selection_: Selection | None = found
+        setattr(self, f"{name}_", value)
+        return loss, found is not None and found.interrupted
+
+    @property
+    def _has_choice(self) -> bool:
+        """Whether a parameter of the loss is to be chosen."""
+        return getattr(self, self._regularization) is None
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.support_ = table.rows[self.solution_.function.support]
         self.support_vectors_ = rows.points_of(self.support_)
         self.solution_.problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HingeEstimator(ConvexEstimator):
+    """With the hinge loss."""
+
+    C: float | None = field(default=None, kw_only=False)
+
+    def _loss(self, value: float, deviation: float) -> Hinge:
+        return Hinge(value, self.intercept)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EpsilonEstimator(ConvexEstimator):
+    """With the epsilon-insensitive loss."""
+
+    C: float | None = field(default=None, kw_only=False)
+    epsilon: float | None = None
+
+    def _loss(self, value: float, deviation: float) -> EpsilonInsensitive:
+        epsilon = INSENSITIVITY * deviation if self.epsilon is None else self.epsilon
+        return EpsilonInsensitive(value, epsilon, self.intercept)
+
+    def _path_values(self, spread: float) -> Array:
+        return COSTS * spread
+
+    @property
+    def _has_choice(self) -> bool:
+        return self.C is None or self.epsilon is None
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        super()._finish(rows, table)
+        self.epsilon_ = float(self.solution_.problem.loss.epsilon)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RidgeEstimator(ConvexEstimator):
+    """With the squared loss, whose leave-one-out predictions have a closed form."""
+
+    lam: float | None = field(default=None, kw_only=False)
+
+    _regularization: ClassVar[str] = "lam"
+
+    def _loss(self, value: float, deviation: float) -> LeastSquares:
+        return LeastSquares(value, self.intercept)
+
+    def _path_values(self, spread: float) -> Array:
+        return np.asarray(0.5 / COSTS)
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        self.loo_predictions_ = self._left_out(rows, table)
+        y = np.asarray(self.targets_.decoded(self.targets_.expanded(rows.y)))
+        errors = rows.weights @ (y - self.loo_predictions_) ** 2
+        spread = rows.weights @ (y - np.average(y, axis=0, weights=rows.weights)) ** 2
+        self.loo_score_ = float(
+            np.mean(np.where(spread > 0.0, 1.0 - errors / np.where(spread > 0.0, spread, 1.0), 0.0))
+        )
+        super()._finish(rows, table)
+
+    def _left_out(self, rows: TrainingTable, table: TrainingTable) -> Array:
+        """Predictions for the rows that were passed, each by the function that has not seen it.
+
+        Equal rows are one row of the problem: leaving out one of them takes its share from the weight, and so from
+        the leverage.
+        """
+        problem, lam = self.solution_.problem, self.solution_.problem.loss.lam
+        K = np.ascontiguousarray(problem.gram_set.gram(self.solution_.theta), dtype=np.float64)
+        found = coefficients_at(K, problem.Y, problem.weights, lam, self.intercept)
+        Y = problem.Y + problem.center[:, None]
+        if found is None:
+            return np.full(rows.y.shape, np.nan)
+        W, diagonal = found
+        place = table.places(rows.scaled(self.scaling_))
+        residual, leverage = lam * W / problem.weights, 1.0 - lam * diagonal / problem.weights
+        share = rows.weights / problem.weights[place]
+        left = Y[:, place] - residual[:, place] / np.maximum(1.0 - share * leverage[place], np.finfo(np.float64).eps)
+        return np.asarray(self.targets_.decoded(left[0] if problem.single else left.T))

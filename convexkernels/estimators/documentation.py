@@ -6,41 +6,45 @@ import inspect
 import re
 from typing import TypeVar
 
+from convexkernels.estimators.convex_words import CONVEX_WORDS
+
 __all__ = ["documented"]
 
 Estimator = TypeVar("Estimator", bound=type)
 
 # What ``{parameters}`` stands for: those parameters of the class that its docstring does not describe itself.
 _PARAMETERS = """
-C : float, > 0
-    Weight of the losses against half the squared norm, ``1 / (2 lam)``.
-epsilon : float, >= 0
-    Deviation that costs nothing, in units of y.
-lam : float, > 0
+C : float, > 0, or None
+    Weight of the losses against half the squared norm, ``1 / (2 lam)``. None: chosen along a path, see the notes.
+epsilon : float, >= 0, or None
+    Deviation that costs nothing, in units of y. None: a quarter of the root mean squared held-out error.
+lam : float, > 0, or None
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
-    scikit-learn's ``KernelRidge``.
+    scikit-learn's ``KernelRidge``. None: chosen along a path, see the notes.
 class_weight : None, "balanced" or dict
     Factors of the losses of the classes; "balanced" takes them inversely proportional to the weight of the classes.
     Classes of weight 0 are as good as absent.
 intercept : bool
     Whether the functions have an intercept.
-degree : int, >= 0
-    Bound on the degree of the monomials of the kernel. Already degree 0 is universal.
+degree : int, >= 0, or None
+    Bound on the degree of the monomials of the kernel. Already degree 0 is universal. None: 1 for up to 31 features, 0
+    for more, where P would have more than 64 rows.
 z_degree : int >= 0 or None
     Bound on the degree in the variable of integration; `degree` when None. The default 0 keeps P at
     ``2 (n_features + 1)`` rows for degree 1; on the tables of the paper it is as accurate as None, and faster.
-margin : float, > 0
-    Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``. Kernel
-    values, and with them what is a large C or a small lam, grow with the volume of the box: search a wide range of
-    powers of 10.
+margin : float, > 0, or None
+    Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``, as in the
+    paper. There the part of the kernel that is no polynomial vanishes with the number of features. None: the box
+    ``[-0.1, 1.1 + 0.7 r]^n_features``, r being the mean distance between rows in the sum of coordinates.
 kernels : list, ndarray of shape (l, N, N), "precomputed" or None
     Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
     DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which goes
     through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
-    `predict` one of shape (l, n_new, m). None: Gaussians and polynomials on all and on single standardized features,
-    see :func:`convexkernels.kernel_library`.
-normalize : {"mean", "trace", "cosine", "none"}
-    Every kernel gets mean diagonal 1, trace 1, unit diagonal, or stays as it is.
+    `predict` one of shape (l, n_new, m). None: Gaussians, Laplacians and polynomials on all standardized features and
+    Gaussians on single ones, with bandwidths from the data: :func:`convexkernels.data_library`.
+normalize : {"variance", "mean", "trace", "cosine", "none"} or None
+    On the training points, every kernel gets mean squared distance 1 from the mean of the images, mean diagonal 1,
+    trace 1, unit diagonal, or stays as it is. None is the first of them, and without an intercept the second.
 center : bool
     Whether the training points get mean 0 in the feature space of every kernel.
 tol : float, > 0
@@ -115,6 +119,7 @@ verbose : bool
 
 # Paragraphs by the names that stand for them in braces.
 _SHARED = {
+    **CONVEX_WORDS,
     "columns": """
 columns_ : Columns or None
     How categories and missing values became numbers; None where the table held numbers only.
@@ -130,41 +135,6 @@ targets_ : Targets
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
-""",
-    # convex kernel learning
-    "learned": """
-kernel_ : Kernel
-    The learned kernel on features as they were passed to `fit` (on ``columns_.encoded(X)`` where there are categories
-    or missing values), scaling and normalization included: a valid ``kernel=`` of :class:`sklearn.svm.SVC`.
-solution_ : Solution
-    With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
-    rows, sorted, with equal rows merged.
-{encodings}
-support_ : ndarray of int
-    Rows of the training table that prediction uses.
-support_vectors_ : ndarray of shape (n_support, n_features_in_)
-    These rows.
-n_iter_ : int
-    Number of steps of the solver, at least 1.
-{names}
-""",
-    "one_kernel": """
-With more than two classes there is one function per class, against the rest, and with a matrix y one per column;
-all of them share one kernel, and the sum of their objectives is minimized, which stays convex.
-""",
-    "tessellated": """
-{one_kernel}
-
-Features are scaled to [0, 1] by their range in the training table; constant ones are left out. A point to predict
-that lies outside the box is moved to its nearest point. The learned functions are polynomials between the lines
-through the coordinates of the support vectors.
-
-A fitted model pickles, and goes through ``skops.io.dump`` and ``load``; the m x m matrices are left out and made
-again when they are needed. What a reader is asked to trust (``skops.io.get_untrusted_types`` lists it) are classes
-of this package and ``numpy.dtype``.
-
-Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
-O(m^2 n_features^2) for degree 1, besides solving for the functions.
 """,
     # hierarchical kernels
     "tree_learned": """

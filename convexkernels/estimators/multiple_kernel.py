@@ -11,18 +11,15 @@ from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import ConvexEstimator
+from convexkernels.estimators.convex import MAX_TIME, ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.candidate_list import check_matrices, transform_rows
 from convexkernels.families.candidates import Candidates
-from convexkernels.families.library import kernel_library
+from convexkernels.families.library import data_library
 from convexkernels.families.precomputed import Precomputed, row_numbers
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
-from convexkernels.losses.hinge import Hinge
-from convexkernels.losses.least_squares import LeastSquares
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelSVC", "MultipleKernelSVR"]
 
@@ -34,7 +31,7 @@ class _CandidateEstimator(ConvexEstimator):
     """Candidates from the parameter `kernels`, and the learned weights as fitted attributes."""
 
     kernels: Any = field(default=None, kw_only=False)
-    normalize: str = "mean"
+    normalize: str | None = None
     center: bool = False
 
     def __sklearn_tags__(self) -> Any:
@@ -53,20 +50,24 @@ class _CandidateEstimator(ConvexEstimator):
         # The bandwidths of the library are meant for features of unit spread.
         return Scaling.standard(X) if self.kernels is None else Scaling.none(X)
 
-    def _family(self, n_features: int) -> Candidates:
+    def _family(self, X: Array) -> Candidates:
+        normalize = self.normalize or ("variance" if self.intercept else "mean")
         if self.kernels is None:
-            return Candidates(kernel_library(n_features), self.normalize, self.center, allow_duplicates=True)
+            return Candidates(data_library(X), normalize, self.center, allow_duplicates=True)
+        return Candidates(self._listed(), normalize, self.center)
+
+    def _listed(self) -> list[Any]:
+        """The candidates that were passed."""
         if self._stack is not None:
-            return Candidates([Precomputed(K) for K in self._stack], self.normalize, self.center)
+            return [Precomputed(K) for K in self._stack]
         if isinstance(self.kernels, np.ndarray) and self.kernels.dtype != object:
-            matrices = check_matrices(self.kernels)
-            return Candidates([Precomputed(K) for K in matrices], self.normalize, self.center)
+            return [Precomputed(K) for K in check_matrices(self.kernels)]
         if isinstance(self.kernels, str):
             raise InvalidInputError(
                 f"kernels must be None, 'precomputed', a list of kernels or an array of shape (l, N, N), got "
                 f"{self.kernels!r}."
             )
-        return Candidates([self._with_indices(entry) for entry in self.kernels], self.normalize, self.center)
+        return [self._with_indices(entry) for entry in self.kernels]
 
     def _with_indices(self, entry: Any) -> Any:
         """Replace column names by their places, when the table that is fitted has column names."""
@@ -137,11 +138,12 @@ class _CandidateEstimator(ConvexEstimator):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelSVC(KernelClassifier, _CandidateEstimator):
+class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
     """Support vector classifier that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
     ----------
+    {scaled_limit}
     {parameters}
 
     Attributes
@@ -150,6 +152,7 @@ class MultipleKernelSVC(KernelClassifier, _CandidateEstimator):
         Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
     kernel_names_ : list of str
     classes_ : ndarray of shape (n_classes,)
+    {chosen_cost}
     {learned}
 
     Notes
@@ -170,19 +173,17 @@ class MultipleKernelSVC(KernelClassifier, _CandidateEstimator):
     (4, True)
     """
 
-    C: float = 1.0
-
-    def _loss(self) -> Hinge:
-        return Hinge(self.C, self.intercept)
+    max_time: float | None = MAX_TIME
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelSVR(KernelRegressor, _CandidateEstimator):
+class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
     """Support vector regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
     ----------
+    {scaled_limit}
     {parameters}
 
     Attributes
@@ -190,6 +191,7 @@ class MultipleKernelSVR(KernelRegressor, _CandidateEstimator):
     weights_ : ndarray of shape (l,)
         Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
     kernel_names_ : list of str
+    {chosen_tube}
     {learned}
 
     Notes
@@ -208,20 +210,17 @@ class MultipleKernelSVR(KernelRegressor, _CandidateEstimator):
     True
     """
 
-    C: float = 1.0
-    epsilon: float = 0.1
-
-    def _loss(self) -> EpsilonInsensitive:
-        return EpsilonInsensitive(self.C, self.epsilon, self.intercept)
+    max_time: float | None = MAX_TIME
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelRidge(KernelRegressor, _CandidateEstimator):
+class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
     """Kernel ridge regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
     ----------
+    {scaled_limit}
     {parameters}
 
     Attributes
@@ -229,6 +228,7 @@ class MultipleKernelRidge(KernelRegressor, _CandidateEstimator):
     weights_ : ndarray of shape (l,)
         Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
     kernel_names_ : list of str
+    {chosen_lam}
     {learned}
 
     Notes
@@ -247,7 +247,4 @@ class MultipleKernelRidge(KernelRegressor, _CandidateEstimator):
     True
     """
 
-    lam: float = 1.0
-
-    def _loss(self) -> LeastSquares:
-        return LeastSquares(self.lam, self.intercept)
+    max_time: float | None = MAX_TIME

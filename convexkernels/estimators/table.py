@@ -62,6 +62,11 @@ class TrainingTable:
         first = order[is_new]
         return TrainingTable(self.X[first], self.y[first], weights, self.rows[first])
 
+    def places(self, other: TrainingTable) -> NDArray[np.intp]:
+        """For every row of a table its place in this one, which is the table merged."""
+        keys = np.hstack([other.X, other.y.reshape(len(other.y), -1).astype(np.float64)])
+        return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+
 
 def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool = False) -> TrainingTable:
     """The rows of positive weight of a table, validated; the estimator gets ``n_features_in_`` and names of columns.

@@ -2,54 +2,85 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
+from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import ConvexEstimator
+from convexkernels.estimators.convex import MAX_TIME, ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
-from convexkernels.families.box import UnitBox
+from convexkernels.families.base import Family
+from convexkernels.families.box import Box, BoxRule, UnitBox
 from convexkernels.families.tessellated import Tessellated
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
-from convexkernels.losses.hinge import Hinge
-from convexkernels.losses.least_squares import LeastSquares
 
 __all__ = ["TessellatedRidge", "TessellatedSVC", "TessellatedSVR"]
 
 
+# Features up to which the default degree is 1: P has 64 rows then.
+MANY_FEATURES = 31
+# Rows that the scale and the default box are measured on, spread over the table.
+SAMPLE = 500
+# How far the default box begins below the features, in their ranges, and how far it reaches beyond them, in mean
+# distances between rows.
+BELOW, REACH = 0.1, 0.7
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TessellatedEstimator(ConvexEstimator):
-    degree: int = 1
+    degree: int | None = None
     z_degree: int | None = 0
-    margin: float = 0.5
+    margin: float | None = None
 
-    def _scaling_of(self, X: NDArray[np.float64]) -> Scaling:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.margin is not None:
+            UnitBox(self.margin)
+
+    def _scaling_of(self, X: Array) -> Scaling:
         return Scaling.to_unit_box(X)
 
-    def _family(self, n_features: int) -> Tessellated:
-        return Tessellated(self.degree, self.z_degree, UnitBox(self.margin))
+    def _family(self, X: Array) -> Family:
+        sample = X[np.unique(np.linspace(0, len(X) - 1, SAMPLE).round().astype(np.intp))]
+        box: BoxRule = _far_box(sample) if self.margin is None else UnitBox(self.margin)
+        degree = self.degree if self.degree is not None else int(X.shape[1] <= MANY_FEATURES)
+        family = Tessellated(degree, self.z_degree, box)
+        size = family.on(sample, modulo_constants=self.intercept).largest_scale(self.intercept)
+        return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0)
+
+
+def _far_box(X: Array) -> Box:
+    """A box whose far corner is about as far as two points are from each other in the sum of their coordinates.
+
+    The volume of ``[max(x, y), b]`` is then about ``exp(-|x - y| / (2 side))`` in the norm of sums: it neither vanishes
+    nor is it all alike, however many features there are.
+    """
+    distance = float(np.mean(cdist(X, X, "cityblock")))
+    n = X.shape[1]
+    return Box(np.full(n, -BELOW), np.full(n, 1.0 + BELOW + REACH * distance))
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedSVC(KernelClassifier, _TessellatedEstimator):
+class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
     """Support vector classifier that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
     ----------
+    {scaled_limit}
     {parameters}
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    {chosen_cost}
     {learned}
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (24), with trace P <= 1: another bound on the trace is another C.
+    Colbert and Peet (JMLR 2020), (24), the bound on the trace being that scale.
 
     {tessellated}
 
@@ -65,28 +96,27 @@ class TessellatedSVC(KernelClassifier, _TessellatedEstimator):
     True
     """
 
-    C: float = field(default=1.0, kw_only=False)
-
-    def _loss(self) -> Hinge:
-        return Hinge(self.C, self.intercept)
+    max_time: float | None = MAX_TIME
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedSVR(KernelRegressor, _TessellatedEstimator):
+class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
     """Support vector regression that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
     ----------
+    {scaled_limit}
     {parameters}
 
     Attributes
     ----------
+    {chosen_tube}
     {learned}
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (10), with another loss and trace P <= 1.
+    Colbert and Peet (JMLR 2020), (10), with another loss.
 
     {tessellated}
 
@@ -99,29 +129,27 @@ class TessellatedSVR(KernelRegressor, _TessellatedEstimator):
     True
     """
 
-    C: float = field(default=1.0, kw_only=False)
-    epsilon: float = 0.1
-
-    def _loss(self) -> EpsilonInsensitive:
-        return EpsilonInsensitive(self.C, self.epsilon, self.intercept)
+    max_time: float | None = MAX_TIME
 
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedRidge(KernelRegressor, _TessellatedEstimator):
+class TessellatedRidge(KernelRegressor, RidgeEstimator, _TessellatedEstimator):
     """Kernel ridge regression that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
     ----------
+    {scaled_limit}
     {parameters}
 
     Attributes
     ----------
+    {chosen_lam}
     {learned}
 
     Notes
     -----
-    Colbert and Peet (JMLR 2020), (10), with another loss and trace P <= 1.
+    Colbert and Peet (JMLR 2020), (10), with another loss.
 
     {tessellated}
 
@@ -134,7 +162,4 @@ class TessellatedRidge(KernelRegressor, _TessellatedEstimator):
     True
     """
 
-    lam: float = field(default=1.0, kw_only=False)
-
-    def _loss(self) -> LeastSquares:
-        return LeastSquares(self.lam, self.intercept)
+    max_time: float | None = MAX_TIME

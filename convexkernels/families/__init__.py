@@ -12,7 +12,7 @@ from convexkernels.families.base import Family, FamilyStatement, GramSet
 from convexkernels.families.box import Box, BoxRule, UnitBox
 from convexkernels.families.candidates import Candidates
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomial
-from convexkernels.families.library import kernel_library, random_tessellated_kernels
+from convexkernels.families.library import data_library, kernel_library, random_tessellated_kernels
 from convexkernels.families.precomputed import Precomputed
 from convexkernels.families.span import Span
 from convexkernels.families.tessellated import Tessellated
@@ -32,6 +32,7 @@ __all__ = [
     "Span",
     "Tessellated",
     "UnitBox",
+    "data_library",
     "kernel_library",
     "optimal_kernel_matrix",
     "random_tessellated_kernels",

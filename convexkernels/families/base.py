@@ -119,6 +119,16 @@ class GramSet(ABC):
     def support(self, D: Array) -> tuple[float, Array]:
         """``max of <D, theta> over Theta``, not below the exact value, and a theta that attains it."""
 
+    def largest_scale(self, intercept: bool) -> float:
+        """The largest mean diagonal of ``K(theta) over Theta``, of centered matrices where an intercept is fitted.
+
+        Then it is the mean squared distance of the images of the points from their mean: what is constant costs
+        nothing. A family divided by it takes C = 1 for a soft margin.
+        """
+        m = self.m
+        M = np.eye(m) / m
+        return self.support(self.pullback(M - 1.0 / m**2 if intercept else M))[0]
+
     @abstractmethod
     def kernel(self, theta: Array) -> Kernel:
         """The kernel of `theta`, usable on any points."""

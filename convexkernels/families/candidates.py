@@ -24,7 +24,7 @@ from convexkernels.validation import check_range
 __all__ = ["CandidateGramSet", "Candidates"]
 
 
-NORMALIZATIONS = ("trace", "mean", "cosine", "none")
+NORMALIZATIONS = ("trace", "mean", "variance", "cosine", "none")
 
 
 class Candidates(Family):
@@ -36,9 +36,10 @@ class Candidates(Family):
         Kernels, or ``(name, kernel, columns)`` for a kernel that sees some columns only (a list of indices, a slice or
         a mask, as in scikit-learn's ``ColumnTransformer``), or the Gram matrices themselves. Ready-made
         matrices must be symmetric positive semidefinite; the problem's X is then None.
-    normalize : {"trace", "mean", "cosine", "none"}
+    normalize : {"trace", "mean", "variance", "cosine", "none"}
         What is done to every kernel on the training points: trace 1 (as the papers do), mean of the diagonal 1
-        (so that C means what it means for a Gaussian kernel), diagonal 1, or nothing.
+        (so that C means what it means for a Gaussian kernel), the same without the part that is constant and that an
+        intercept makes free (the mean squared distance of images from their mean is 1), diagonal 1, or nothing.
     center : bool
         Whether the images of the training points get mean 0 in feature space first.
     allow_duplicates : bool
@@ -89,7 +90,7 @@ class Candidates(Family):
         stack = make_stack(kernels, points, memory_limit=memory_limit, dtype=dtype)
         kernels = [_with_mean(kernel) for kernel in kernels]
         traces = _checked_traces(stack, names, kernels, self.center, points)
-        scales = {"trace": 1.0 / traces, "mean": points.shape[0] / traces}.get(self.normalize, np.ones(len(kernels)))
+        scales = self._scales(stack, traces, names)
         largest = (scales[:, None] * stack.diagonals()).max(axis=1)
         k = int(np.argmax(largest))
         check_range(
@@ -99,6 +100,19 @@ class Candidates(Family):
         if not self.allow_duplicates:
             _refuse_duplicates(stack, names)
         return CandidateGramSet(self, stack, kernels, scales, points, names)
+
+    def _scales(self, stack: GramStack, traces: Array, names: Sequence[str]) -> Array:
+        """Factors of the matrices."""
+        if self.normalize == "variance":
+            varying = traces - stack.weigh(np.ones((1, stack.m))) / stack.m
+            constant = np.flatnonzero(varying <= 1e-13 * traces)
+            if constant.size:
+                raise InvalidInputError(
+                    f"kernel {names[constant[0]]!r} is constant on the training points, so that it says nothing about "
+                    "them; leave it out."
+                )
+            return np.asarray(stack.m / varying)
+        return {"trace": 1.0 / traces, "mean": stack.m / traces}.get(self.normalize, np.ones(stack.l))
 
 
 def _with_mean(kernel: Kernel) -> Kernel:

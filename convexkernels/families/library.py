@@ -5,16 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
+from convexkernels.arrays import Array
 from convexkernels.bases import monomial_basis
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["kernel_library", "random_tessellated_kernels"]
+__all__ = ["data_library", "kernel_library", "random_tessellated_kernels"]
+
+
+# Features from which on a single one has one candidate only.
+MANY_FEATURES = 30
 
 
 def kernel_library(
@@ -49,6 +56,46 @@ def kernel_library(
     ]
     groups = [("all", list(range(n)))] + ([(f"x{j}", [j]) for j in range(n)] if n > 1 else [])
     return [(f"{name} on {where}", kernel, columns) for where, columns in groups for name, kernel in kernels]
+
+
+def data_library(X: Array, rows: int = 500) -> list[tuple[str, Kernel, list[int]]]:
+    """Candidates with bandwidths from a table: kernels on all features, and Gaussians on every feature alone.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, n)
+        Features of comparable spread.
+    rows : int
+        Rows that distances are measured on, spread over the table.
+
+    Returns
+    -------
+    list of (name, kernel, columns)
+        On all features Gaussians with bandwidths from a quarter of the median distance to four times of it, Laplacians
+        ``exp(-r / length)`` at half of it and at twice, and polynomials of degree 1 to 3; on single features two
+        Gaussians, or one where there are more than `MANY_FEATURES`: ``11 + 2 n`` or ``11 + n`` candidates.
+    """
+    sample, n = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], X.shape[1]
+    typical, columns = _typical_distance(sample), list(range(n))
+    found: list[tuple[str, Kernel, list[int]]] = []
+    for s in (typical * np.geomspace(0.25, 4.0, 6)).tolist():
+        found.append((f"gaussian s={s:.3g} on all", Gaussian(0.5 / s**2), columns))
+    for length in (0.5 * typical, 2.0 * typical):
+        found.append((f"laplacian length={length:.3g} on all", Matern(1, length), columns))
+    # With n as offset, powers have a linear part of their own size for features of unit spread.
+    found += [(f"polynomial d={d} on all", Polynomial(d, float(n)), columns) for d in (1, 2, 3)]
+    for j in columns if n > 1 else []:
+        own = _typical_distance(sample[:, [j]])
+        for s in [own] if n > MANY_FEATURES else [0.3 * own, 1.5 * own]:
+            found.append((f"gaussian s={s:.3g} on x{j}", Gaussian(0.5 / s**2), [j]))
+    return found
+
+
+def _typical_distance(X: Array) -> float:
+    """The median of the positive distances between rows, 1 where there are none."""
+    distances = pdist(X)
+    positive = distances[distances > 0.0]
+    return float(np.median(positive)) if positive.size else 1.0
 
 
 def random_tessellated_kernels(

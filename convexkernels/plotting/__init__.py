@@ -12,6 +12,7 @@ from convexkernels.plotting.kernel_weights import (
     RegularizationPathDisplay,
 )
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
+from convexkernels.plotting.selection import SelectionDisplay
 from convexkernels.plotting.spectral import LearningCurvesDisplay, NonStationarityDisplay, SpectralDensityDisplay
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "ParameterMatrixDisplay",
     "RegularizationPathDisplay",
     "RiskHistoryDisplay",
+    "SelectionDisplay",
     "SpectralDensityDisplay",
     "SurfaceDisplay",
 ]

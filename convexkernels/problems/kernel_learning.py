@@ -367,6 +367,26 @@ class KernelLearning:
         other.gram_set = gram_set
         return other
 
+    def with_loss(self, loss: Loss) -> KernelLearning:
+        """The same problem at another regularization parameter: a loss of the same kind, for the same targets."""
+        other = copy(self)
+        other.loss = loss
+        other.__dict__.pop("_known", None)
+        return other
+
+    def on_rows(self, rows: NDArray[np.intp]) -> KernelLearning:
+        """The problem on some of the rows of a table; the family is restricted to them anew."""
+        y = (self.Y + self.center[:, None])[:, rows].T
+        return KernelLearning(
+            self.family,
+            self.loss,
+            self.X[rows],
+            y[:, 0] if self.single else y,
+            sample_weight=self.weights[rows],
+            memory_limit=self.memory_limit,
+            dtype=self.dtype.name,
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_known"}
 

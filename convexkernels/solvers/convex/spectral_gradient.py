@@ -128,6 +128,8 @@ class SpectralGradient(OuterSolver):
         Iterations within which the gap has to halve. Where it does not, the interior-point method takes over if it
         accepts the problem; else iterates keep a distance from the boundary of Theta, on which J has kinks, in
         proportion to the gap.
+    initial : (theta, alpha), optional
+        A point of a similar problem to start from, for example its solution at another regularization parameter.
     """
 
     name = "spectral-gradient"
@@ -139,21 +141,24 @@ class SpectralGradient(OuterSolver):
         inner_fraction: float = 0.02,
         newton_below: float = 0.1,
         patience: int = 5,
+        initial: tuple[Array, Array] | None = None,
     ) -> None:
         self.memory = memory
         self.history = history
         self.inner_fraction = inner_fraction
         self.newton_below = newton_below
         self.patience = patience
+        self.initial = initial
         self.other = InteriorPoint()
 
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
-        theta = problem.gram_set.initial()
+        theta, alpha = (problem.gram_set.initial(), None) if self.initial is None else self.initial
         K = problem.gram_set.gram(theta)
-        evaluation = problem.evaluate(theta, K=K, tol=1e-3, deadline=deadline)
+        known = None if alpha is None else problem.feasible(alpha)
+        evaluation = problem.evaluate(theta, K=K, start=known, tol=1e-3, deadline=deadline)
         lower, gradient, vertex = problem.lower_bound(evaluation)
         # A first step about as long as the set: from theta to the best vertex.
         length = max(float(np.linalg.norm(vertex - theta)), 1e-300)

@@ -1,0 +1,267 @@
+"""Every estimator as it comes beside cross-validated rivals: ``python -m benchmarks.defaults --data FOLDER``.
+
+    python -m benchmarks.defaults --data FOLDER [--tables NAME ...] [--methods NAME ...] [--splits 3]
+    python -m benchmarks.defaults --report
+
+FOLDER holds ``manifest.json`` and the tables it names (random splits), and perhaps a folder ``uci`` with tables and
+published splits. At most 2,000 training rows, no parameter of ours set, everything chosen from training rows. A row
+per table, split and method is appended to ``benchmarks/results/defaults.csv``, and what is there is never run again, so
+that an interrupted run goes on where it was. Seconds are those of the processor, of fitting alone; a fit that takes
+more than ``--limit`` of them has no score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import signal
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+import convexkernels as ck
+from convexkernels.datasets import load_table
+from convexkernels.estimators import ESTIMATORS
+
+RESULTS = Path(__file__).parent / "results" / "defaults.csv"
+FIELDS = ["table", "split", "method", "task", "rows", "features", "score", "seconds", "status"]
+TRAINING_ROWS, TEST_ROWS = 2000, 5000
+OURS = ["TessellatedSVC", "TessellatedSVR", "TessellatedRidge"]
+OURS += ["MultipleKernelSVC", "MultipleKernelSVR", "MultipleKernelRidge"]
+RBF = ["rbf svm", "rbf ridge"]
+RIVALS = [*RBF, "random forest", "histogram boosting"]
+# What a method may lose to the best RBF machine: two points of accuracy, or 0.03 of R^2.
+ALLOWED = {"classification": 0.02, "regression": 0.03}
+
+
+class OutOfTimeError(Exception):
+    """The limit of a fit has come."""
+
+
+def tables(folder):
+    """name -> (folder, entry of the manifest)."""
+    found = {}
+    for place in (folder, folder / "uci"):
+        if (place / "manifest.json").exists():
+            entries = json.loads((place / "manifest.json").read_text())
+            found |= {name: (place, entry) for name, entry in entries.items()}
+    return found
+
+
+def parts(place, entry, split):
+    """Training and test rows of a split: the published one, or a random one."""
+    X, y, _ = load_table(place / entry["file"], "y")
+    rng = np.random.default_rng(split)
+    order = rng.permutation(len(X))
+    if "splits" in entry:
+        marks = np.loadtxt(place / entry["splits"], delimiter=",", skiprows=1, dtype=int)[:, split]
+        train, test = order[marks[order] == 0], order[marks[order] == 1]
+    else:
+        count = min(TRAINING_ROWS, int(0.8 * len(X)))
+        train, test = order[:count], order[count:]
+    train, test = train[:TRAINING_ROWS], test[:TEST_ROWS]
+    y = np.asarray(y, dtype=np.float64) if entry["task"] == "regression" else np.asarray(y).astype(str)
+    return X[train], y[train], X[test], y[test]
+
+
+def rbf_machine(method, task, n):
+    """A machine with a Gaussian kernel on standardized columns, its two parameters by 5-fold cross-validation."""
+    gammas = np.array([0.01, 0.03, 0.1, 0.3, 1.0, 3.0]) / n
+    if method == "rbf ridge":
+        grid = {"kernelridge__alpha": 10.0 ** np.arange(-5, 2), "kernelridge__gamma": gammas}
+        machine = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf"))
+    elif task == "classification":
+        grid = {"svc__C": 10.0 ** np.arange(-1, 5), "svc__gamma": gammas}
+        machine = make_pipeline(StandardScaler(), SVC(cache_size=500))
+    else:
+        grid = {"svr__C": 10.0 ** np.arange(-1, 4), "svr__gamma": gammas, "svr__epsilon": [0.03, 0.3]}
+        machine = make_pipeline(StandardScaler(), SVR(cache_size=500, max_iter=200_000))
+    search = GridSearchCV(machine, grid, cv=5)
+    return search if task == "classification" else TransformedTargetRegressor(search, transformer=StandardScaler())
+
+
+def make(method, task, n, split):
+    """The estimator of a name, None where it is not for the task."""
+    if method in RBF:
+        return None if method == "rbf ridge" and task == "classification" else rbf_machine(method, task, n)
+    if method in RIVALS:
+        forest, boosting = (
+            (RandomForestClassifier, HistGradientBoostingClassifier)
+            if task == "classification"
+            else (RandomForestRegressor, HistGradientBoostingRegressor)
+        )
+        return forest(300, random_state=split) if method == "random forest" else boosting(random_state=split)
+    kind = {"labels": "classification", "numbers": "regression"}[ESTIMATORS[method][0]]
+    if kind != task:
+        return None
+    estimator = getattr(ck, method)()
+    return estimator.set_params(random_state=split) if "random_state" in estimator.get_params() else estimator
+
+
+def run(estimator, X, y, T, t, limit):
+    """(score, processor seconds, status) of one fit."""
+
+    def stop(*_):
+        raise OutOfTimeError
+
+    began, score, status = time.process_time(), float("nan"), ""
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator.fit(X, y)
+    except OutOfTimeError:
+        status = "no answer in time"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    seconds = time.process_time() - began
+    if not status:
+        score = float(estimator.score(T, t))
+        solution = getattr(estimator, "solution_", None)
+        status = "" if solution is None else solution.status.name
+    return score, seconds, status
+
+
+def known(path):
+    """The rows that are there, without one that was cut off."""
+    if not path.exists():
+        return []
+    text = path.read_text()
+    if not text.endswith("\n"):
+        text = text[: text.rfind("\n") + 1]
+        path.write_text(text)
+    return list(csv.DictReader(text.splitlines()))
+
+
+def append(path, row):
+    """Write a row, or nothing at all."""
+    path.parent.mkdir(exist_ok=True)
+    line = ",".join(str(row[name]) for name in FIELDS) + "\n"
+    with path.open("a") as stream:
+        stream.write(line if stream.tell() else ",".join(FIELDS) + "\n" + line)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def measure(args):
+    """Run what is missing, small tables first."""
+    found = tables(args.data)
+    names = args.tables or sorted(
+        found, key=lambda name: min(found[name][1]["rows"], 2500) * found[name][1]["features"]
+    )
+    done = {(row["table"], int(row["split"]), row["method"]) for row in known(args.out)}
+    for split in range(args.splits):
+        for name in names:
+            place, entry = found[name]
+            missing = [method for method in args.methods if (name, split, method) not in done]
+            missing = [method for method in missing if make(method, entry["task"], 1, 0) is not None]
+            if not missing:
+                continue
+            X, y, T, t = parts(place, entry, split)
+            for method in missing:
+                estimator = make(method, entry["task"], X.shape[1], split)
+                score, seconds, status = run(estimator, X, y, T, t, args.limit)
+                row = {"table": name, "split": split, "method": method, "task": entry["task"], "rows": len(X)}
+                row |= {"features": X.shape[1], "score": f"{score:.5f}", "seconds": f"{seconds:.2f}", "status": status}
+                append(args.out, row)
+                print(*row.values(), flush=True)
+
+
+def report(path):
+    """Scores, mean ranks, and where an estimator loses to the best RBF machine."""
+    rows = known(path)
+    for task, allowed in ALLOWED.items():
+        cells = defaultdict(list)
+        for row in rows:
+            if row["task"] == task:
+                cells[row["table"], row["method"]].append((float(row["score"]), float(row["seconds"]), row["status"]))
+        names = sorted({table for table, _ in cells})
+        methods = [
+            m for m in dict.fromkeys([*OURS, *(r["method"] for r in rows)]) if any((t, m) in cells for t in names)
+        ]
+        means = {key: float(np.mean([score for score, _, _ in cell])) for key, cell in cells.items()}
+        print(f"\n{task}: {'accuracy' if task == 'classification' else 'R^2'} (seconds)\n")
+        print("| table | " + " | ".join(methods) + " |\n|" + "---|" * (len(methods) + 1))
+        for name in names:
+            print(f"| {name} | " + " | ".join(_cell(cells.get((name, method))) for method in methods) + " |")
+        _print_ranks(names, methods, means)
+        for method in methods:
+            _print_losses(method, names, means, allowed)
+            late = sorted(
+                {t for t in names for *_, status in cells.get((t, method), []) if status not in ("", "OPTIMAL")}
+            )
+            if late:
+                print(f"{method}: another status than OPTIMAL on {', '.join(late)}")
+
+
+def _cell(cell):
+    """The mean score and the mean seconds."""
+    return "" if not cell else f"{np.mean([c[0] for c in cell]):.3f} ({np.mean([c[1] for c in cell]):.1f})"
+
+
+def _print_ranks(names, methods, means):
+    """Mean ranks on the tables that all methods have."""
+    whole = [name for name in names if all((name, method) in means for method in methods)]
+    scores = np.array([[means[name, method] for method in methods] for name in whole]).reshape(-1, len(methods))
+    order = -np.where(np.isfinite(scores), scores, -math.inf)
+    ranks = [(order < order[:, [k]]).sum(1) + 0.5 * ((order == order[:, [k]]).sum(1) + 1) for k in range(len(methods))]
+    print(
+        f"\nmean rank on {len(whole)} tables:",
+        {m: round(float(r.mean()), 2) for m, r in zip(methods, ranks, strict=True) if len(r)},
+    )
+
+
+def _print_losses(method, names, means, allowed):
+    """The tables where a method is clearly behind the best RBF machine."""
+    if method in RIVALS:
+        return
+    compared, lost = 0, []
+    for name in names:
+        best = max((means[name, rival] for rival in RBF if (name, rival) in means), default=math.nan)
+        if (name, method) not in means or math.isnan(best):
+            continue
+        compared += 1
+        if not means[name, method] >= best - allowed:
+            lost.append(f"{name} ({means[name, method] - best:+.3f})")
+    print(f"{method}: behind the best RBF machine on {len(lost)} of {compared} tables: {', '.join(lost) or 'none'}")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--tables", nargs="+")
+    parser.add_argument("--methods", nargs="+", default=[*OURS, *RIVALS], help="names of estimators, or of rivals")
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--limit", type=float, default=600.0, help="processor seconds of a fit")
+    parser.add_argument("--report", action="store_true")
+    args = parser.parse_args(argv)
+    if args.report:
+        report(args.out)
+    elif args.data is None:
+        parser.error("--data is needed to measure; --report prints what is there")
+    else:
+        measure(args)
+
+
+if __name__ == "__main__":
+    main()

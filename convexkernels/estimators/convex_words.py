@@ -1,0 +1,80 @@
+"""The paragraphs that the docstrings of estimators of convex kernel learning share."""
+
+__all__ = ["CONVEX_WORDS"]
+
+CONVEX_WORDS = {
+    "scaled_limit": """
+max_time : float, > 0, or None
+    Seconds of the whole fit, of which choosing may take half; then the best kernel so far is kept, with its
+    certificate and one warning. None for no limit.
+""",
+    "chosen_cost": """
+C_ : float
+    The value that was given or chosen.
+{selection}
+""",
+    "chosen_tube": """
+C_, epsilon_ : float
+    The values that were given or chosen.
+{selection}
+""",
+    "chosen_lam": """
+lam_ : float
+    The value that was given or chosen.
+loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+    For every row of positive weight the prediction of the function that is trained without it, with the learned
+    kernel: exact, in closed form. The kernel itself has seen the row.
+loo_score_ : float
+    Their R^2, rows counting by their weights; the mean over outputs.
+{selection}
+""",
+    "selection": """
+selection_ : Selection or None
+    The values that were tried and their held-out scores, when there was a choice:
+    ``plotting.SelectionDisplay.from_estimator`` draws it.
+""",
+    "choice": """
+Kernels are on a scale on which C = 1 is a soft margin whatever the number of features: the images of the training
+points under any kernel of the family have a mean squared distance of at most 1 from their mean, or from 0 without an
+intercept. A regularization parameter that is not given is chosen on a path from strong to weak regularization, by the
+accuracy or the R^2 on folds of the rows (of 1000 of them, where there are more) that neither the kernel nor the
+functions have seen. Each value starts from the last one, and the path ends where scores fall, so that choosing costs
+about as much as the fit.
+""",
+    "learned": """
+kernel_ : Kernel
+    The learned kernel on features as they were passed to `fit` (on ``columns_.encoded(X)`` where there are categories
+    or missing values), scaling and normalization included: a valid ``kernel=`` of :class:`sklearn.svm.SVC`.
+solution_ : Solution
+    With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
+    rows, sorted, with equal rows merged.
+{encodings}
+support_ : ndarray of int
+    Rows of the training table that prediction uses.
+support_vectors_ : ndarray of shape (n_support, n_features_in_)
+    These rows.
+n_iter_ : int
+    Number of steps of the solver, at least 1.
+{names}
+""",
+    "one_kernel": """
+With more than two classes there is one function per class, against the rest, and with a matrix y one per column;
+all of them share one kernel, and the sum of their objectives is minimized, which stays convex.
+
+{choice}
+""",
+    "tessellated": """
+{one_kernel}
+
+Features are scaled to [0, 1] by their range in the training table; constant ones are left out. A point to predict
+that lies outside the box is moved to its nearest point. The learned functions are polynomials between the lines
+through the coordinates of the support vectors.
+
+A fitted model pickles, and goes through ``skops.io.dump`` and ``load``; the m x m matrices are left out and made
+again when they are needed. What a reader is asked to trust (``skops.io.get_untrusted_types`` lists it) are classes
+of this package and ``numpy.dtype``.
+
+Cost: O(m^2) memory for m rows; a step takes O(m^2 n_features) operations with ``z_degree=0``, otherwise
+O(m^2 n_features^2) for degree 1, besides solving for the functions.
+""",
+}

@@ -1,0 +1,215 @@
+"""Regularization parameters by held-out scores, the kernel being learned anew wherever rows are held out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.clock import Clock
+from convexkernels.criteria.folds import split_rows, spread_sample
+from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.losses.base import Loss
+from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.solvers import make_solver
+
+__all__ = ["Selection", "follow_path", "spreads"]
+
+# The loss at a value of the regularization parameter and a guess of the root mean squared error.
+LossAt = Callable[[float, float], Loss]
+
+# Rows that a path is followed on: what is chosen there holds for longer tables, too.
+LARGEST_SAMPLE = 1000
+# Rows up to which there are five folds instead of three.
+FEW_ROWS = 400
+# Values without an improvement after which a path ends.
+PATIENCE = 2
+# Errors within this factor of the least one are as good.
+ALL_BUT = 1.002
+# How exactly kernels are learned that are only compared.
+PATH_TOL, PATH_STEPS = 1e-2, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What a regularization parameter was chosen by.
+
+    Attributes
+    ----------
+    name : str
+        ``"C"`` or ``"lam"``.
+    values : ndarray of shape (n_values,)
+        The values that were tried, ascending.
+    scores : ndarray of shape (n_values,)
+        Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together.
+    value : float
+        The value of the best score; the most regular one of those that are as good.
+    deviation : float
+        Root of the mean squared held-out error there, for the output where it is least; of classes, 1.
+    interrupted : bool
+        Whether the user ended the choice.
+    """
+
+    name: str
+    values: Array
+    scores: Array
+    value: float
+    deviation: float
+    interrupted: bool
+
+
+@dataclass(eq=False)
+class _Fold:
+    """A problem on training rows, what is held out, and where the path stands."""
+
+    problem: KernelLearning
+    X: Array
+    Y: Array
+    weights: Array
+    spreads: Array
+    initial: tuple[Array, Array] | None = None
+
+    def error(self, loss: Loss, clock: Clock) -> float:
+        """Error of the functions on the rows held out, whose kernel has not seen them either."""
+        solver = make_solver("spectral-gradient", initial=self.initial)
+        problem = self.problem.with_loss(loss)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvexKernelsWarning)
+            found = problem.solve(solver, tol=PATH_TOL, max_iter=PATH_STEPS, max_time=clock.left)
+        self.initial = (found.theta, found.alpha)
+        return self.error_of(np.atleast_2d(found.decision_function(self.X).T))
+
+    def error_of(self, F: Array) -> float:
+        """Weight of the rows with a wrong label, or sum of squared errors in units of spread, the mean over outputs."""
+        if self.problem.loss.is_of_differences:
+            return float(np.mean(((F - self.Y) / self.spreads[:, None]) ** 2 @ self.weights))
+        wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
+        return float(self.weights @ wrong)
+
+    def constant_error(self) -> float:
+        """Error of the best constants."""
+        problem = self.problem
+        b = problem.center + problem.loss.constant(problem.Y, problem.weights)
+        return self.error_of(np.broadcast_to(b[:, None], self.Y.shape))
+
+
+@dataclass(eq=False)
+class _Path:
+    """Errors of the values visited so far; `deviation` is that of the best of them."""
+
+    folds: list[_Fold]
+    loss_at: LossAt
+    clock: Clock
+    values: Array
+    deviation: float
+    errors: dict[float, float] = field(default_factory=dict)
+
+    @property
+    def best(self) -> float:
+        """The most regular value whose error is all but the least one."""
+        good = ALL_BUT * min(self.errors.values())
+        first = min if self.values[0] <= self.values[-1] else max
+        return first(value for value, error in self.errors.items() if error <= good)
+
+    def visit(self, value: float) -> bool:
+        """Try a value, if there is time."""
+        total, loss = 0.0, self.loss_at(value, self.deviation)
+        for fold in self.folds:
+            total += fold.error(loss, self.clock)
+            if self.clock.is_over:
+                return False
+        self.errors[value] = total
+        if value == self.best and loss.is_of_differences:
+            relative = total / sum(fold.weights.sum() for fold in self.folds)
+            self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
+        return True
+
+    def follow(self) -> None:
+        """Visit the values until two in a row are no better than one that beats constants; then those in between."""
+        constant, waited = sum(fold.constant_error() for fold in self.folds), 0
+        for value in self.values.tolist():
+            if waited == PATIENCE or not self.visit(value):
+                break
+            waited = 0 if value == self.best or self.errors[self.best] >= constant else waited + 1
+        if len(self.errors) < 2:
+            return
+        visited = list(self.errors)
+        at = visited.index(self.best)
+        for other in visited[max(at - 1, 0) : at + 2]:
+            if other != visited[at] and not self.visit(float(np.sqrt(other * visited[at]))):
+                return
+
+
+def follow_path(problem: KernelLearning, name: str, loss_at: LossAt, values: Array, clock: Clock) -> Selection | None:
+    """Choose among values, given from the most regular one on, by learning and scoring on folds of the rows.
+
+    Every value starts from the kernel and the functions of the last one, and the path ends where errors rise: values
+    for which learning takes long are never met, unless they are the ones that are needed. A third of the values lies
+    between the best one and its neighbors.
+
+    Parameters
+    ----------
+    problem : KernelLearning
+    name : str
+        What the values are called.
+    loss_at : callable
+        The loss at (value, root mean squared error expected).
+    values : ndarray of shape (n_values,), > 0
+    clock : Clock
+        The time that the choice may take.
+
+    Returns
+    -------
+    Selection, or None where the rows are too few to hold any out, or no value was tried in time
+    """
+    path = _Path(_folds(problem), loss_at, clock, values, float(spreads(problem).min()))
+    interrupted = False
+    try:
+        if path.folds:
+            path.follow()
+    except KeyboardInterrupt:
+        interrupted = True
+    if not (path.errors or interrupted):
+        return None
+    tried = np.sort(np.array(list(path.errors)))
+    total = sum(_total(fold) for fold in path.folds)
+    scores = np.array([1.0 - path.errors[value] / total for value in tried.tolist()])
+    return Selection(name, tried, scores, path.best if path.errors else float(values[0]), path.deviation, interrupted)
+
+
+def _folds(problem: KernelLearning) -> list[_Fold]:
+    """Folds of the rows, or of a sample of them; none where there are too few rows."""
+    rng = np.random.default_rng(0)
+    m, Y = problem.m, problem.Y + problem.center[:, None]
+    rows = np.arange(m) if m <= LARGEST_SAMPLE else spread_sample(Y, LARGEST_SAMPLE, rng)
+    count = 5 if m <= FEW_ROWS else 3
+    if m < 2 * count:
+        return []
+    folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
+    return [
+        _Fold(problem.on_rows(train), problem.X[held], Y[:, held], problem.weights[held], spreads(problem))
+        for train, held in folds
+        if problem.loss.is_of_differences or _has_both(Y[:, train])
+    ]
+
+
+def spreads(problem: KernelLearning) -> Array:
+    """Standard deviation of every output, 1 where it is constant, or for labels."""
+    share = problem.weights / problem.weights.sum()
+    spread = np.sqrt((problem.Y - (problem.Y @ share)[:, None]) ** 2 @ share)
+    return np.where((spread > 0.0) & problem.loss.is_of_differences, spread, 1.0)
+
+
+def _has_both(Y: Array) -> bool:
+    """Whether every row has two labels."""
+    return bool((Y.min(axis=1) < Y.max(axis=1)).all())
+
+
+def _total(fold: _Fold) -> float:
+    """The error that scores compare with: that of wrong labels only, or of means."""
+    if not fold.problem.loss.is_of_differences:
+        return float(fold.weights.sum())
+    return fold.error_of(np.average(fold.Y, axis=1, weights=fold.weights)[:, None])

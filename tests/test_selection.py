@@ -1,0 +1,185 @@
+"""Regularization parameters that estimators choose, the scale they are on, and exact leave-one-out predictions."""
+
+import time
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1, make_moons
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV
+
+import convexkernels as ck
+from convexkernels.clock import Clock
+from convexkernels.estimators import selection
+from convexkernels.estimators.selection import follow_path
+from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.plotting import SelectionDisplay
+
+CLASSIFIERS = [ck.TessellatedSVC, ck.MultipleKernelSVC]
+REGRESSORS = [ck.TessellatedSVR, ck.TessellatedRidge, ck.MultipleKernelSVR, ck.MultipleKernelRidge]
+
+
+def noisy(kind, m=150, n_noise=0):
+    if kind in CLASSIFIERS:
+        X, y = make_moons(m, noise=0.3, random_state=0)
+        return np.hstack([X, np.random.default_rng(1).standard_normal((m, n_noise))]), y
+    return make_friedman1(m, noise=1.0, random_state=0)
+
+
+def regularization(model):
+    return ("lam", model.lam_) if hasattr(model, "lam_") else ("C", model.C_)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS, ids=lambda kind: kind.__name__)
+def test_what_is_chosen_is_the_best_of_what_was_tried_and_is_what_is_used(kind):
+    X, y = noisy(kind)
+    model = kind(tol=1e-6).fit(X, y)
+    name, value = regularization(model)
+    chosen = model.selection_
+    assert chosen.name == name
+    assert value == chosen.value
+    assert (np.diff(chosen.values) > 0.0).all()
+    assert chosen.scores[chosen.values == value] >= chosen.scores.max() - 0.01
+    assert chosen.scores.max() > 0.7
+    # Both ends are worse: the path was long enough.
+    assert chosen.scores[[0, -1]].min() < chosen.scores.max()
+    given = {name: value} | ({"epsilon": model.epsilon_} if hasattr(model, "epsilon_") else {})
+    again = kind(tol=1e-6, **given).fit(X, y)
+    assert again.selection_ is None
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("n_noise", [0, 20])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_families_have_unit_scale_for_any_number_of_features(kind, n_noise, intercept):
+    X, y = noisy(kind, 60, n_noise)
+    given = {"lam": 0.5} if "lam" in kind().get_params() else {"C": 1.0}
+    solution = kind(**given, intercept=intercept, tol=0.1).fit(X, y).solution_
+    K = solution.problem.family.on(solution.problem.X).gram(solution.theta)
+    size = np.trace(K) / len(K) - (K.mean() if intercept else 0.0)
+    assert 0.02 < size <= 1.0 + 1e-6
+    family = solution.problem.family.on(solution.problem.X, modulo_constants=intercept)
+    assert family.largest_scale(intercept) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_units_of_the_targets_scale_what_is_chosen():
+    X, y = noisy(ck.TessellatedSVR)
+    plain = ck.TessellatedSVR(tol=1e-6).fit(X, y)
+    scaled = ck.TessellatedSVR(tol=1e-6).fit(X, 1024.0 * y)
+    np.testing.assert_allclose(scaled.C_, 1024.0 * plain.C_)
+    assert scaled.epsilon_ == pytest.approx(1024.0 * plain.epsilon_, rel=1e-3)
+    np.testing.assert_allclose(scaled.predict(X), 1024.0 * plain.predict(X), rtol=1e-2)
+    ridge, far = (ck.TessellatedRidge(tol=1e-6).fit(X, s * y) for s in (1.0, 1024.0))
+    assert far.lam_ == ridge.lam_
+
+
+def test_held_out_rows_are_seen_by_neither_kernel_nor_functions():
+    """Labels that are coins are predicted no better than by a constant, whatever was learned from the others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((200, 3)), rng.permutation(np.repeat([-1.0, 1.0], 100))
+    problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(), X, y)
+    found = follow_path(problem, "C", lambda C, _: ck.Hinge(C), np.array([0.1, 1.0, 10.0]), Clock())
+    assert found.scores.max() < 0.6
+
+
+@pytest.mark.parametrize("m", [2, 5, 9])
+def test_tables_too_small_to_hold_rows_out_take_the_middle_of_the_scale(m):
+    X, y = make_friedman1(m, random_state=0)
+    assert ck.TessellatedRidge().fit(X, y).lam_ == 0.5
+    model = ck.MultipleKernelSVC().fit(X, np.arange(m) % 2)
+    assert (model.C_, model.selection_) == (1.0, None)
+    with pytest.raises(ck.InvalidInputError, match="had nothing to choose"):
+        SelectionDisplay.from_estimator(model)
+
+
+def test_a_class_with_one_row_does_not_stop_the_choice():
+    X, _ = make_moons(60, random_state=0)
+    y = np.where(np.arange(60) == 7, "rare", np.where(X[:, 0] > 0.5, "right", "left"))
+    assert ck.TessellatedSVC().fit(X, y).selection_.scores.max() > 0.9
+
+
+def test_the_time_limit_holds_for_choosing_and_learning_together_and_warns_once():
+    X, y = make_friedman1(400, noise=1.0, random_state=0)
+    ck.MultipleKernelRidge(lam=1.0).fit(X[:20], y[:20])  # compiles
+    began = time.process_time()
+    with pytest.warns(ConvexKernelsWarning) as caught:
+        model = ck.MultipleKernelRidge(max_time=0.3, tol=1e-9).fit(X, y)
+    assert time.process_time() - began < 3.0
+    assert len(caught) == 1
+    assert model.solution_.status is ck.Status.TIME_LIMIT
+
+
+def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
+    X, y = noisy(ck.TessellatedSVC)
+    visits = []
+
+    def interrupted(self, loss, clock):
+        visits.append(loss)
+        if len(visits) == 8:
+            raise KeyboardInterrupt
+        return 1.0
+
+    monkeypatch.setattr(selection._Fold, "error", interrupted)
+    with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
+        model = ck.TessellatedSVC().fit(X, y)
+    assert model.solution_.status is ck.Status.INTERRUPTED
+    assert model.selection_.interrupted
+    assert model.predict(X).shape == y.shape
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedRidge, ck.MultipleKernelRidge], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leave_one_out_predictions_are_those_of_functions_trained_without_the_row(kind, outputs, intercept):
+    X, y = make_friedman1(30, noise=0.5, random_state=0)
+    X[[4, 9]], y[[4, 9]] = X[3], y[3]  # three equal rows, one of weight 0
+    y = y if outputs == 1 else np.column_stack([y, 100.0 + X[:, 0]])
+    weights = np.random.default_rng(0).uniform(0.5, 3.0, 30)
+    weights[9] = 0.0
+    model = kind(lam=0.3, intercept=intercept).fit(X, y, sample_weight=weights)
+    kept = np.flatnonzero(weights)
+    K = model.kernel_(X[kept])
+    expected = np.array([refitted(K, y[kept], weights[kept], 0.3, intercept, row) for row in range(len(kept))])
+    np.testing.assert_allclose(model.loo_predictions_, expected, rtol=1e-6, atol=1e-6)
+    assert model.loo_score_ == pytest.approx(r2_score(y[kept], expected, sample_weight=weights[kept]), abs=1e-6)
+
+
+def refitted(K, y, weights, lam, intercept, row):
+    """Prediction for a row by ridge regression on all others: the normal equations, solved."""
+    others = np.delete(np.arange(len(K)), row)
+    A = np.zeros((len(others) + 1, len(others) + 1))
+    A[:-1, :-1] = K[np.ix_(others, others)] + lam * np.diag(1.0 / weights[others])
+    A[-1, :-1] = A[:-1, -1] = intercept
+    A[-1, -1] = 0.0 if intercept else 1.0
+    solved = np.linalg.solve(A, np.append(y[others], np.zeros((1, *y.shape[1:])), axis=0))
+    return K[row, others] @ solved[:-1] + (solved[-1] if intercept else 0.0)
+
+
+def test_the_choice_is_drawn():
+    mpl.use("Agg")
+    X, y = noisy(ck.TessellatedSVC)
+    model = ck.TessellatedSVC().fit(X, y)
+    display = SelectionDisplay.from_estimator(model).plot()
+    (line,) = [line for line in display.ax_.lines if len(line.get_xdata()) > 2]
+    np.testing.assert_array_equal(line.get_ydata(), model.selection_.scores)
+    assert display.ax_.get_xlabel() == "C"
+    assert f"{model.C_:.3g}" in display.ax_.get_legend().get_texts()[0].get_text()
+
+
+def test_a_grid_search_over_given_values_chooses_nothing_itself():
+    X, y = make_moons(80, noise=0.2, random_state=0)
+    search = GridSearchCV(ck.TessellatedSVC(), {"C": [0.1, 10.0]}, cv=3).fit(X, y)
+    assert search.best_estimator_.selection_ is None
+    assert pytest.approx(search.best_params_["C"]) == search.best_estimator_.C_
+
+
+def test_candidates_with_bandwidths_from_the_data_are_few():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 10, 60):
+        kernels = ck.data_library(rng.standard_normal((50, n)))
+        assert len(kernels) < 13 * (n + 1)
+        assert len({name for name, *_ in kernels}) == len(kernels)
+    narrow, wide = (ck.data_library(s * rng.standard_normal((50, 3)))[0][1].gamma for s in (1.0, 10.0))
+    assert narrow == pytest.approx(100.0 * wide, rel=0.5)
