@@ -37,20 +37,17 @@ class Criterion(ABC):
     lower: bool = False
     resolution: float = 1e-3
 
+    @property
+    @abstractmethod
+    def _bound(self) -> type[BoundCriterion]:
+        """What `on` makes."""
+
     def accepts(self, loss: Loss) -> str | None:
         """None when the criterion is defined for `loss`, else the reason why not."""
         return None
 
-    @abstractmethod
     def on(
-        self,
-        loss: Loss,
-        Y: Array,
-        weights: Array,
-        *,
-        bounds: Bounds = None,
-        seed: int = 0,
-        dtype: Any = np.float64,
+        self, loss: Loss, Y: Array, weights: Array, *, bounds: Bounds = None, seed: int = 0, dtype: Any = np.float64
     ) -> BoundCriterion:
         """The criterion on given targets.
 
@@ -66,20 +63,21 @@ class Criterion(ABC):
         dtype : numpy dtype
             Of the Gram matrices that will come.
         """
+        return self._bound(self, loss, Y, weights, bounds, seed, np.dtype(dtype))
 
 
 class BoundCriterion(ABC):
-    """A criterion on targets: a function of (K, log lam).
+    """A criterion on targets: a function of (K, log lam). Arguments and attributes are those of `Criterion.on`."""
 
-    Attributes
-    ----------
-    loss : Loss
-    Y, weights : ndarray
-    """
+    def __init__(
+        self, criterion: Any, loss: Loss, Y: Array, weights: Array, bounds: Bounds, seed: int, dtype: Any
+    ) -> None:
+        self.criterion, self.loss, self.Y, self.weights, self.bounds = criterion, loss, Y, weights, bounds
+        self.seed, self.dtype = seed, dtype
+        self.prepare()
 
-    loss: Loss
-    Y: Array
-    weights: Array
+    def prepare(self) -> None:  # noqa: B027 - most need nothing
+        """Set what depends on the targets alone."""
 
     def train(self, K: Array, log_lam: float, tol: float) -> Fit:
         """The functions that a point stands for: the inner problem on all rows; K may be overwritten."""

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Bounds, Criterion, CriterionValue, clipped
+from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Criterion, CriterionValue, clipped
 from convexkernels.criteria.folds import Rows, split_rows
 from convexkernels.linalg import shifted_cholesky, solve_bordered
 from convexkernels.losses.base import Loss
@@ -35,57 +34,15 @@ JITTER = 1e-10
 AT_BOUND = 1e-8
 
 
-class HeldOut(Criterion):
-    """Weighted mean loss on rows that were not trained on, whose coefficients the inner problem gives [ST16 (10)].
-
-    Parameters
-    ----------
-    folds : int, >= 1, or list of (training rows, validation rows)
-        Every fold in turn; 1 is a single random third of the rows.
-    tol : float
-        Relative duality gap of the inner solves; errors of the derivative are of the order of its root.
-    """
-
-    def __init__(self, folds: int | Sequence[tuple[Rows, Rows]] = 1, tol: float = 1e-8) -> None:
-        self.folds = folds if not isinstance(folds, int | np.integer) else check_whole_number("folds", folds, low=1)
-        self.tol = check_number("tol", tol, low=0.0, open_low=True)
-
-    def accepts(self, loss: Loss) -> str | None:
-        if loss.needs_definite:
-            return f"{loss!r} has no risk on rows that it does not interpolate; use TrainingValue"
-        return None
-
-    def on(
-        self,
-        loss: Loss,
-        Y: Array,
-        weights: Array,
-        *,
-        bounds: Bounds = None,
-        seed: int = 0,
-        dtype: Any = np.float64,
-    ) -> BoundHeldOut:
-        folds = self.folds
-        if isinstance(folds, int | np.integer):
-            folds = split_rows(Y, int(folds), np.random.default_rng(seed))
-        return BoundHeldOut(loss, Y, weights, folds, bounds, self.tol)
-
-
 class BoundHeldOut(BoundCriterion):
     """The risk for given targets and folds; each solve starts from the last one of its fold."""
 
-    def __init__(
-        self,
-        loss: Loss,
-        Y: Array,
-        weights: Array,
-        folds: Sequence[tuple[Rows, Rows]],
-        bounds: Bounds,
-        tol: float,
-    ) -> None:
-        self.loss, self.Y, self.weights, self.folds, self.bounds, self.tol = loss, Y, weights, folds, bounds, tol
-        counted = np.concatenate([validation for _, validation in folds])
-        self.total = float(weights[counted].sum()) * len(Y)
+    def prepare(self) -> None:
+        self.folds, self.tol = self.criterion.folds, self.criterion.tol
+        if isinstance(self.folds, int | np.integer):
+            self.folds = split_rows(self.Y, int(self.folds), np.random.default_rng(self.seed))
+        counted = np.concatenate([validation for _, validation in self.folds])
+        self.total = float(self.weights[counted].sum()) * len(self.Y)
         self.last: dict[int, Array] = {}
 
     def __call__(self, K: Array, log_lam: float) -> HeldOutAt:
@@ -115,10 +72,8 @@ class HeldOutAt(CriterionValue):
 
     def _train(self, number: int, train: Rows, validation: Rows) -> _Trained:
         bound = self.bound
-        Y, start = np.ascontiguousarray(bound.Y[:, train]), bound.last.get(number)
-        weights = bound.weights[train]
-        if start is not None:  # the box moves with lam
-            start = np.array([self.loss.feasible(a, y, weights) for a, y in zip(start, Y, strict=True)])
+        Y, weights = np.ascontiguousarray(bound.Y[:, train]), bound.weights[train]
+        start = bound.last.get(number)
         found = fit(self.loss, self.K[np.ix_(train, train)], Y, weights, start=start, tol=bound.tol)
         bound.last[number] = found.alpha
         F = found.W @ self.K[np.ix_(train, validation)] + found.b[:, None]
@@ -154,6 +109,30 @@ class HeldOutAt(CriterionValue):
         right[free] -= diagonal * w[free]
         slope = float(g @ (self.K[np.ix_(validation, train)] @ bound_moves) + p @ right - p_b * bound_moves.sum())
         return p, slope
+
+
+class HeldOut(Criterion):
+    """Weighted mean loss on rows that were not trained on, whose coefficients the inner problem gives [ST16 (10)].
+
+    Parameters
+    ----------
+    folds : int, >= 1, or list of (training rows, validation rows)
+        Every fold in turn; 1 is a single random third of the rows.
+    tol : float
+        Relative duality gap of the inner solves; errors of the derivative are of the order of its root. Risks of
+        matrices that differ by rounding differ by about `tol`, and where a long search ends by a thousand times that.
+    """
+
+    _bound = BoundHeldOut
+
+    def __init__(self, folds: int | Sequence[tuple[Rows, Rows]] = 1, tol: float = 1e-8) -> None:
+        self.folds = folds if not isinstance(folds, int | np.integer) else check_whole_number("folds", folds, low=1)
+        self.tol = check_number("tol", tol, low=0.0, open_low=True)
+
+    def accepts(self, loss: Loss) -> str | None:
+        if loss.needs_definite:
+            return f"{loss!r} has no risk on rows that it does not interpolate; use TrainingValue"
+        return None
 
 
 def _clearly_free(loss: Loss, alpha: Array, w: Array, y: Array, weights: Array) -> tuple[Rows, Array]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Bounds, Criterion, CriterionValue, clipped
+from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Criterion, CriterionValue, clipped
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 
@@ -30,39 +30,12 @@ Array = NDArray[Any]
 FLOOR = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-10}
 
 
-class LeaveOneOut(Criterion):
-    """Weighted mean over rows and outputs of the squared errors of functions that have not seen the row.
-
-    For least squares only; the outputs share the kernel and lam. O(m^3) for value and derivative together.
-    """
-
-    lower = True
-
-    def accepts(self, loss: Loss) -> str | None:
-        if isinstance(loss, LeastSquares):
-            return None
-        return f"it is a closed form for least squares, not for {loss!r}; use HeldOut"
-
-    def on(
-        self,
-        loss: Loss,
-        Y: Array,
-        weights: Array,
-        *,
-        bounds: Bounds = None,
-        seed: int = 0,
-        dtype: Any = np.float64,
-    ) -> BoundLeaveOneOut:
-        return BoundLeaveOneOut(loss, Y, weights, bounds, np.dtype(dtype))
-
-
 class BoundLeaveOneOut(BoundCriterion):
     """The risk for given targets; float32 matrices halve the time, and lam then stays above 2e-5."""
 
-    def __init__(self, loss: Loss, Y: Array, weights: Array, bounds: Bounds, dtype: Any) -> None:
-        self.loss, self.Y, self.weights, self.bounds, self.dtype = loss, Y, weights, bounds, dtype
-        self.columns = Y.T.astype(dtype)
-        self.shares = weights / (weights.sum() * len(Y))
+    def prepare(self) -> None:
+        self.columns = self.Y.T.astype(self.dtype)
+        self.shares = self.weights / (self.weights.sum() * len(self.Y))
 
     def lam(self, log_lam: float) -> float:
         return FLOOR[self.dtype] + float(np.exp(log_lam))
@@ -103,6 +76,22 @@ class LeaveOneOutAt(CriterionValue):
         M = two_sided(-1.0, np.asfortranarray(U), np.asfortranarray(W), beta=1.0, c=M, lower=0, overwrite_c=1)
         slope_lam = float(np.diagonal(M).astype(np.float64) @ (1.0 / bound.weights)) * np.exp(self.log_lam)
         return M.T, float(slope_lam)
+
+
+class LeaveOneOut(Criterion):
+    """Weighted mean over rows and outputs of the squared errors of functions that have not seen the row.
+
+    For least squares only; the outputs share the kernel and lam. O(m^3) for value and derivative together.
+    """
+
+    _bound = BoundLeaveOneOut
+
+    lower = True
+
+    def accepts(self, loss: Loss) -> str | None:
+        if isinstance(loss, LeastSquares):
+            return None
+        return f"it is a closed form for least squares, not for {loss!r}; use HeldOut"
 
 
 def _inverse(K: Array) -> Array | None:

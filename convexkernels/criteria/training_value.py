@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
-from convexkernels.losses.base import Loss
+from convexkernels.criteria.base import BoundCriterion, Criterion, CriterionValue
 from convexkernels.losses.fit import Fit, fit
 from convexkernels.validation import check_number
 
 __all__ = ["TrainingValue"]
 
 
-class TrainingValue(Criterion):
-    """``V(K) = min over f, b of sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2``, lam being that of the loss.
-
-    By the envelope theorem ``dV/dK = -lam sum_k w_k w_k'`` for the coefficients w_k of the solution: nothing is
-    differentiated through the inner solve. For interpolation V is [BGR19 (Int)] without its norms, for least squares
-    [BGR19 (Reg)]. On a convex family this is the convex problem of kernel learning itself.
-
-    Parameters
-    ----------
-    tol : float, > 0
-        Relative duality gap of the inner solves; each starts from the one before.
-    ridge : float, >= 0
-        Added to the diagonal of K, relative to its mean, for losses whose coefficients are not unique where K is
-        nearly singular: V would have kinks there, on which a search ends.
-    """
-
-    learns_lam = False
-    resolution = 1e-11
-
-    def __init__(self, tol: float = 1e-10, ridge: float = 1e-4) -> None:
-        self.tol = check_number("tol", tol, low=0.0, open_low=True)
-        self.ridge = check_number("ridge", ridge, low=0.0)
-
-    def on(
-        self,
-        loss: Loss,
-        Y: Array,
-        weights: Array,
-        *,
-        bounds: Bounds = None,
-        seed: int = 0,
-        dtype: Any = np.float64,
-    ) -> BoundTrainingValue:
-        # A diagonal of its own makes the coefficients of these losses unique.
-        unique = all(loss.free(np.zeros_like(y), y, weights)[0].size == (weights > 0).sum() for y in Y)
-        return BoundTrainingValue(loss, Y, weights, self.tol, 0.0 if unique else self.ridge)
-
-
 class BoundTrainingValue(BoundCriterion):
     """The training value for given targets, passing each solution on as the next one's start."""
 
-    def __init__(self, loss: Loss, Y: Array, weights: Array, tol: float, ridge: float) -> None:
-        self.loss, self.Y, self.weights, self.tol, self.ridge = loss, Y, weights, tol, ridge
+    def prepare(self) -> None:
+        # A diagonal of its own makes the coefficients of these losses unique.
+        counted = (self.weights > 0).sum()
+        unique = all(self.loss.free(np.zeros_like(y), y, self.weights)[0].size == counted for y in self.Y)
+        self.tol, self.ridge = self.criterion.tol, 0.0 if unique else self.criterion.ridge
         self.last: Array | None = None
 
     def lam(self, log_lam: float) -> float:
@@ -94,3 +56,29 @@ class TrainingValueAt(CriterionValue):
         if self.bound.ridge > 0.0:
             M.flat[:: len(M) + 1] += self.bound.ridge * float(np.trace(M)) / len(M)
         return M, 0.0
+
+
+class TrainingValue(Criterion):
+    """``V(K) = min over f, b of sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2``, lam being that of the loss.
+
+    By the envelope theorem ``dV/dK = -lam sum_k w_k w_k'`` for the coefficients w_k of the solution: nothing is
+    differentiated through the inner solve. For interpolation V is [BGR19 (Int)] without its norms, for least squares
+    [BGR19 (Reg)]. On a convex family this is the convex problem of kernel learning itself.
+
+    Parameters
+    ----------
+    tol : float, > 0
+        Relative duality gap of the inner solves; each starts from the one before.
+    ridge : float, >= 0
+        Added to the diagonal of K, relative to its mean, for losses whose coefficients are not unique where K is
+        nearly singular: V would have kinks there, on which a search ends.
+    """
+
+    _bound = BoundTrainingValue
+
+    learns_lam = False
+    resolution = 1e-11
+
+    def __init__(self, tol: float = 1e-10, ridge: float = 1e-4) -> None:
+        self.tol = check_number("tol", tol, low=0.0, open_low=True)
+        self.ridge = check_number("ridge", ridge, low=0.0)

@@ -18,21 +18,18 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.training_value import TrainingValue
 from convexkernels.driver import Kept, OuterSolver
 from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
+from convexkernels.estimators.concatenated_settings import candidates, named, with_weights
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
-from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.interpolation import Interpolation
-from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution
-from convexkernels.solvers.nonconvex.paths import DEFAULT_GRID, select_weights
+from convexkernels.solvers.nonconvex.paths import select_weights
 from convexkernels.solvers.nonconvex.restarts import Restarts, extended, sampled_rows, seed_of
 from convexkernels.validation import check_whole_number
 
@@ -44,11 +41,6 @@ SEARCH_SIZE = 400
 MOST_PATH_STARTS = 8
 # Share of the time limit that the choice of lam and mu may take.
 SELECTION_SHARE = 0.5
-LOSSES: dict[str, Loss] = {
-    "hinge": Hinge(),
-    "squared": LeastSquares(intercept=False),
-    "epsilon_insensitive": EpsilonInsensitive(epsilon=0.1),
-}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -128,13 +120,13 @@ class _Regularized(_Concatenated):
     cv: int = 5
 
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
-        lams, mus = _candidates("lam", self.lam), _candidates("mu", self.mu)
+        lams, mus = candidates("lam", self.lam), candidates("mu", self.mu)
         self.selection_, chosen = None, None
         if len(lams) * len(mus) > 1:
             rows = sampled_rows(problem, solver.search_size, solver.random_state)
             self.selection_ = select_weights(
                 problem if rows is None else problem.on_rows(rows),
-                _with_weights,
+                with_weights,
                 lams,
                 mus,
                 n_splits=self.cv,
@@ -144,36 +136,11 @@ class _Regularized(_Concatenated):
                 deadline=clock.part(SELECTION_SHARE).deadline,
             )
             lams, mus, chosen = [self.selection_.lam], [self.selection_.mu], self.selection_.theta
-        problem = _with_weights(problem, lams[0], mus[0])
+        problem = with_weights(problem, lams[0], mus[0])
         self.lam_, self.mu_ = float(lams[0]), float(mus[0])
         if chosen is None:
             return problem, solver
         return problem, Kept(chosen if rows is None else extended(problem, chosen, rows))
-
-
-def _with_weights(problem: OuterLearning, lam: float, mu: float) -> OuterLearning:
-    family: Any = problem.family
-    return problem.with_loss(problem.loss.at(lam), family.with_mu(mu))
-
-
-def _candidates(name: str, value: Any) -> Any:
-    """The list of values that a norm-weight parameter stands for; None is the default grid."""
-    if value is None:
-        return DEFAULT_GRID
-    if np.ndim(value) == 0:
-        return [value]
-    if len(value) == 0:
-        raise InvalidInputError(f"{name} must be None, a number > 0 or a list of them, got {value!r}.")
-    return list(value)
-
-
-def _named(loss: Any, names: tuple[str, ...]) -> Loss:
-    """The loss of a name, or a loss itself."""
-    if isinstance(loss, Loss):
-        return loss
-    if not isinstance(loss, str) or loss not in names:
-        raise InvalidInputError(f"loss must be {' or '.join(map(repr, names))}, or a Loss, got {loss!r}.")
-    return LOSSES[loss]
 
 
 @documented
@@ -215,7 +182,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
     loss: Any = "hinge"
 
     def _chosen_loss(self) -> Loss:
-        return _named(self.loss, ("hinge", "squared"))
+        return named(self.loss, ("hinge", "squared"))
 
 
 @documented
@@ -258,7 +225,7 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     normalize_y: bool = True
 
     def _chosen_loss(self) -> Loss:
-        return _named(self.loss, ("squared", "epsilon_insensitive"))
+        return named(self.loss, ("squared", "epsilon_insensitive"))
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.standard(table.y, table.weights) if self.normalize_y else NumberTargets.as_given(table.y)

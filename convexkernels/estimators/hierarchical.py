@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,8 +42,6 @@ from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
 from convexkernels.losses.pinball import Pinball
-from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_memory
 
@@ -112,7 +109,8 @@ class _HierarchicalEstimator(KernelEstimator):
     def _solve(self, task: TreeTask) -> Solution:
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
         clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
-        selection, candidates = self.selection or TreeSelection(), as_candidates(self.architecture)
+        search, selection = self.search or TreeSearch(), self.selection or TreeSelection()
+        candidates = as_candidates(self.architecture)
         earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
         training = 0.0 if clock.left is None else training_seconds(task.problem(candidates[0], seed))
         self.choice_, interrupted = None, False
@@ -122,10 +120,10 @@ class _HierarchicalEstimator(KernelEstimator):
             candidates = (candidates[self.choice_.best],)
         if not (selection.average or interrupted):
             jobs: list[Job] = []
-            for k in range((self.search or TreeSearch()).n_restarts):
+            for k in range(search.n_restarts):
                 start = earlier[k] if k < len(earlier) else None
                 problem = task.problem(candidates[0], seed + k)
-                jobs.append(partial(self._searched, problem, seed + k, f"-{k}" if k else "", start))
+                jobs.append(partial(search.run, problem, seed + k, f"-{k}" if k else "", start))
             solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * training))
         functions = [self._function(task, solution) for solution in solutions]
         if interrupted:
@@ -133,20 +131,6 @@ class _HierarchicalEstimator(KernelEstimator):
         self.solutions_, self.architecture_ = solutions, candidates[0]
         self.function_: Any = functions[0] if len(functions) == 1 else MeanFunction(functions)
         return solutions[0]
-
-    def _searched(self, problem: OuterLearning, seed: int, name: str, start: Array | None, clock: Clock) -> Solution:
-        """One search, with the seed and the file of its own."""
-        search = self.search or TreeSearch()
-        solution: Solution = problem.solve(
-            search.solver(problem),
-            start=start if start is not None and len(start) == problem.n_unknowns else None,
-            tol=search.tol,
-            max_time=clock.left,
-            progress=clock.show,
-            checkpoint=search.file(name),
-            random_state=seed,
-        )
-        return solution
 
     def _choose(
         self,
@@ -159,12 +143,12 @@ class _HierarchicalEstimator(KernelEstimator):
     ) -> tuple[ArchitectureChoice, list[Solution], bool]:
         """Cross-validate the architectures; returns the searches of the folds of the best one, too."""
         Y = task.loss.targets(task.y, len(task.y))
-        folds = split_rows(Y, selection.folds, np.random.default_rng(seed))
+        folds, search = split_rows(Y, selection.folds, np.random.default_rng(seed)), self.search or TreeSearch()
         jobs: list[Job] = []
         for i, candidate in enumerate(candidates):
             for k, (train, _) in enumerate(folds):
                 problem = task.problem(candidate, seed, train)
-                jobs.append(partial(self._searched, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
+                jobs.append(partial(search.run, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
         part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * training)
         solutions, interrupted = one_after_the_other(jobs, part)
         risks = np.full((len(candidates), len(folds)), np.inf)
@@ -250,18 +234,8 @@ class HierarchicalGaussianClassifier(KernelClassifier, _HierarchicalEstimator):
             raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
 
     def _function(self, task: TreeTask, solution: Solution) -> Any:
-        problem = solution.problem
-        n_classes = len(problem.Y)
-        if self.multi_class == "one-vs-all" or n_classes == 1:
-            return solution.function
-        codes = (problem.Y + problem.offset[:, None]).argmax(axis=0)
-        own = replace(task, X=problem.X, weights=problem.weights, loss=problem.loss)
-        pairs: dict[tuple[int, int], DecisionFunction] = {}
-        for i, j in combinations(range(n_classes), 2):
-            rows = np.flatnonzero((codes == i) | (codes == j))
-            labels = np.where(codes[rows] == i, 1.0, -1.0)
-            pairs[i, j] = own.problem(problem.gram_set.tree, 0, rows, labels).function(solution.theta)
-        return PairwiseFunction(pairs, n_classes)
+        one_function = self.multi_class == "one-vs-all" or len(solution.problem.Y) == 1
+        return solution.function if one_function else PairwiseFunction.of(task, solution)
 
 
 @documented

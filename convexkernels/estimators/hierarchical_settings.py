@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
 from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
@@ -20,6 +21,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.pinball import Pinball
 from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.solution import Solution
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
 from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
@@ -91,6 +93,19 @@ class TreeSearch:
         if self.method == "stochastic" or (self.method == "auto" and fits):
             return drawn
         return QuasiNewton(max_iter=self.max_iter)
+
+    def run(self, problem: OuterLearning, seed: int, name: str, start: Array | None, clock: Clock) -> Solution:
+        """One search, with a seed, a file and perhaps a point to begin with of its own."""
+        solution: Solution = problem.solve(
+            self.solver(problem),
+            start=start if start is not None and len(start) == problem.n_unknowns else None,
+            tol=self.tol,
+            max_time=clock.left,
+            progress=clock.show,
+            checkpoint=self.file(name),
+            random_state=seed,
+        )
+        return solution
 
     def file(self, name: str) -> Path | None:
         """The checkpoint of one of several searches."""

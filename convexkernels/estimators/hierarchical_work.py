@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
+from convexkernels.estimators.hierarchical_settings import TreeTask
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.problems.decision_function import DecisionFunction
@@ -41,6 +43,20 @@ class PairwiseFunction:
 
     pairs: Mapping[tuple[int, int], DecisionFunction]
     n_classes: int
+
+    @classmethod
+    def of(cls, task: TreeTask, solution: Solution) -> PairwiseFunction:
+        """The functions of all pairs, each trained with the kernel of a solution on the rows of its classes."""
+        problem = solution.problem
+        n_classes = len(problem.Y)
+        codes = (problem.Y + problem.offset[:, None]).argmax(axis=0)
+        own = replace(task, X=problem.X, weights=problem.weights, loss=problem.loss)
+        pairs: dict[tuple[int, int], DecisionFunction] = {}
+        for i, j in combinations(range(n_classes), 2):
+            rows = np.flatnonzero((codes == i) | (codes == j))
+            labels = np.where(codes[rows] == i, 1.0, -1.0)
+            pairs[i, j] = own.problem(problem.gram_set.tree, 0, rows, labels).function(solution.theta)
+        return cls(pairs, n_classes)
 
     def values(self, X: Array) -> Array:
         """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""

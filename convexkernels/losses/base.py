@@ -17,7 +17,7 @@ from convexkernels.validation import check_labels_finite, check_number
 # Regularization parameters between these, of data of ordinary size, give products that float64 can hold.
 SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-100, 1e100
 
-__all__ = ["BoxDual", "Loss", "LossStatement", "WeightedLoss", "check_regularization", "product"]
+__all__ = ["BoxDual", "Loss", "LossStatement", "check_regularization", "product"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,23 +247,6 @@ class Loss(ABC):
             return f, f, {"f": f}
         b = cp.Variable(name="b")
         return f, f + b, {"f": f, "b": b}
-
-
-class WeightedLoss(Loss):
-    """A loss with C, the weight of the sum of losses in ``1/2 |f|^2 + C sum_i weights_i loss_i``."""
-
-    def __init__(self, C: float = 1.0, intercept: bool = True) -> None:
-        self.C = check_regularization("C", C)
-        self.intercept = bool(intercept)
-
-    @property
-    def cost(self) -> float:  # type: ignore[override]
-        return self.C
-
-    def at(self, lam: float) -> Self:
-        other = copy(self)
-        other.C = 0.5 / check_regularization("lam", lam)
-        return other
 
 
 def check_regularization(name: str, value: Any) -> float:

@@ -10,7 +10,8 @@ from scipy.special import entr, expit, logit
 
 from convexkernels.arrays import Array, Index
 from convexkernels.linalg import shifted_cholesky, solve_bordered
-from convexkernels.losses.base import LossStatement, WeightedLoss
+from convexkernels.losses.base import LossStatement
+from convexkernels.losses.weighted import WeightedLoss
 
 __all__ = ["Logistic"]
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.linalg import shifted_cholesky, solve_bordered
-from convexkernels.losses.base import BoxDual, WeightedLoss
+from convexkernels.losses.base import BoxDual
 from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
+from convexkernels.losses.weighted import WeightedLoss
 
 __all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
 

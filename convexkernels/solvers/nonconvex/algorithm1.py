@@ -247,10 +247,7 @@ class _Search:
         Y, weights = np.ascontiguousarray(problem.Y[:, train]), problem.weights[train]
         start: Array | None = None
         for lam in lams:
-            loss = problem.loss.at(float(lam))
-            if start is not None:  # the box moves with lam
-                start = np.array([loss.feasible(a, y, weights) for a, y in zip(start, Y, strict=True)])
-            found = fit(loss, K, Y, weights, start=start, tol=FIT_TOL)
+            found = fit(problem.loss.at(float(lam)), K, Y, weights, start=start, tol=FIT_TOL)
             start = found.alpha
             if not np.isfinite(found.W).all():
                 return
