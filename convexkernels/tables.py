@@ -29,6 +29,8 @@ DELIMITERS = ",;\t"
 GZIP_MAGIC = b"\x1f\x8b"
 # Rows that are turned into columns at a time.
 BLOCK = 4096
+# A text column with more texts than this, all of them different, is no category.
+MOST_DISTINCT = 20
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T].*)?$|\d{1,2}[./]\d{1,2}[./]\d{2,4}([ T].*)?$")
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 
@@ -194,6 +196,12 @@ class _Column:
             raise InvalidInputError(
                 f"{path} has dates in column {self.name!r}, for example {texts[0]!r}; turn them into numbers (days "
                 f"since a day, or year, month and weekday in columns of their own), or drop the column."
+            )
+        if len(texts) > MOST_DISTINCT and len(set(texts)) == len(texts):
+            raise InvalidInputError(
+                f"{path} has another text in every row of column {self.name!r}, for example {texts[0]!r}: it names "
+                f"rows instead of grouping them. Leave it out: drop=[{self.name!r}] (on the command line: "
+                f"--drop {self.name!r})."
             )
 
 

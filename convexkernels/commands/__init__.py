@@ -1,0 +1,1 @@
+"""What the commands do; :mod:`convexkernels.cli` reads their arguments."""

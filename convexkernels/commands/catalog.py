@@ -1,0 +1,74 @@
+"""The models the command line offers, as plain data: adding one is one entry of `MODELS`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MODELS", "RIVALS", "TASKS", "Model", "chosen_model", "estimator_name"]
+
+TASKS = ("classification", "regression")
+# Rows up to which one kernel matrix of all of them is made.
+MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Model:
+    """An estimator for each task.
+
+    Attributes
+    ----------
+    classification, regression : str or None
+        Public names in :mod:`convexkernels.estimators`.
+    about : str
+        What it learns, in a few words.
+    """
+
+    classification: str | None
+    regression: str | None
+    about: str
+
+
+# name on the command line -> model. The name of any estimator of the library is a model, too.
+MODELS: dict[str, Model] = {
+    "hierarchical": Model(
+        "HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor", "a tree of Gaussians, a weight per column"
+    ),
+    "tessellated": Model("TessellatedSVC", "TessellatedRidge", "the best tessellated kernel, certified"),
+    "multiple-kernel": Model("MultipleKernelSVC", "MultipleKernelRidge", "weights of candidate kernels, certified"),
+    "concatenated": Model("ConcatenatedKernelClassifier", "ConcatenatedKernelRegressor", "a deep kernel"),
+    "spectral": Model("SpectralKernelClassifier", "SpectralKernelRegressor", "frequencies of random features"),
+    "voronoi": Model("VoronoiSVC", "VoronoiRidge", "a function for each cell of a long table"),
+    "tessellated-svr": Model(None, "TessellatedSVR", "as tessellated, deviations up to epsilon cost nothing"),
+    "multiple-kernel-svr": Model(
+        None, "MultipleKernelSVR", "as multiple-kernel, deviations up to epsilon cost nothing"
+    ),
+    "interpolator": Model(None, "ConcatenatedKernelInterpolator", "a deep kernel through every row"),
+    "voronoi-svr": Model(None, "VoronoiSVR", "as voronoi, deviations up to epsilon cost nothing"),
+    "voronoi-quantile": Model(None, "VoronoiQuantile", "as voronoi, a quantile instead of the mean"),
+}
+
+# name on the command line -> what it is called in the table of scores
+RIVALS = {
+    "svm": "cross-validated RBF SVM",
+    "forest": "random forest",
+    "boosting": "boosted trees",
+    "linear": "linear model",
+}
+
+
+def estimator_name(model: str, task: str) -> str | None:
+    """The estimator of a model for a task; None where there is none."""
+    entry = MODELS.get(model)
+    return None if entry is None else entry.classification if task == "classification" else entry.regression
+
+
+def chosen_model(task: str, n_rows: int, n_columns: int) -> tuple[str, str]:
+    """The model that ``--model auto`` stands for, and why.
+
+    Returns
+    -------
+    model, reason : str
+    """
+    if n_rows > MOST_ROWS:
+        return "voronoi", f"{n_rows} rows are too many for one kernel matrix, so every part of the table gets its own"
+    return "hierarchical", "it predicts best on tables of up to 10,000 rows, and weighs every column"

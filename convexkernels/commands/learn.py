@@ -1,0 +1,151 @@
+"""``convexkernels learn``: from a table to a model that was learned, certified, compared and kept."""
+
+from __future__ import annotations
+
+import time
+from ast import literal_eval
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from convexkernels import estimators
+from convexkernels.arrays import Labels
+from convexkernels.commands.catalog import RIVALS
+from convexkernels.commands.model_file import SavedModel
+from convexkernels.commands.request import Request, check_target, estimator_of, task_of
+from convexkernels.commands.scores import Score, Split, difference, learned_rival, score_of, split_table
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.solution import Status
+
+__all__ = ["Learned", "described", "learn", "saved"]
+
+SCORES = {"classification": "accuracy", "regression": "R^2"}
+# Share of the time limit that belongs to the learned kernel when it is compared with other models.
+SHARE = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """A fitted estimator, the rows it has not seen, and the scores of all models on them by their names."""
+
+    estimator: Any
+    split: Split
+    task: str
+    scores: dict[str, Score] = field(default_factory=dict)
+
+
+def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Request) -> Learned:
+    """Learn, print what was learned and how it compares; refuse before the work what can be refused.
+
+    Parameters
+    ----------
+    title : str
+        What the table is called.
+    X, y : table and target as ``load_table`` returns them
+    names : sequence of str
+        Of the columns of X.
+    request : Request
+    """
+    began = time.monotonic()
+    task = task_of(y) if request.task == "auto" else request.task
+    name, reason = estimator_of(request.model, task, len(y), X.shape[1])
+    check_target(y, task)
+    estimator = _made(name, request)
+    split = split_table(X, y, task, test_size=request.test_size, seed=request.seed)
+    what = f"{len(np.unique(y))} classes" if task == "classification" else "a number to predict"
+    rows = f"{len(split.y)} rows to learn from, {len(split.y_test)} to test on"
+    print(f"{title}: {X.shape[1]} features, {what}; {rows}\nmodel        {name}{reason}", flush=True)
+    if request.max_time is not None:
+        estimator.set_params(max_time=request.max_time * (SHARE if request.rivals else 1.0))
+    given = estimator.get_params(deep=False)
+    estimator.set_params(verbose=not request.quiet).fit(split.X, split.y)
+    if estimator.columns_ is not None:
+        estimator.columns_ = replace(estimator.columns_, names=list(names))
+    # What is kept, and perhaps saved, is a model that can be fitted again in silence and without haste.
+    estimator.set_params(verbose=False, max_time=given["max_time"] if request.max_time is None else None)
+    print("\n".join(described(estimator, names)), flush=True)
+    learned = Learned(estimator, split, task)
+    learned.scores["learned kernel"] = score_of(estimator, split.X_test, split.y_test, task)
+    chosen = {}
+    for k, rival in enumerate(request.rivals):
+        if estimator.solution_.status is Status.INTERRUPTED:
+            print("interrupted: no comparison with other models")
+            break
+        left = None
+        if request.max_time is not None:
+            left = max(request.max_time - (time.monotonic() - began), 1e-3) / (len(request.rivals) - k)
+        if not request.quiet:
+            print(f"learning with {RIVALS[rival]}, to compare", flush=True)
+        other, chosen[RIVALS[rival]] = learned_rival(rival, split, task, seed=request.seed, max_time=left)
+        learned.scores[RIVALS[rival]] = score_of(other, split.X_test, split.y_test, task)
+    _print_scores(learned, chosen)
+    return learned
+
+
+def _made(name: str, request: Request) -> Any:
+    """The estimator with the given parameters; one that it does not have is refused."""
+    estimator = getattr(estimators, name)()
+    known = estimator.get_params(deep=False)
+    parameters = {}
+    for assignment in request.given:
+        parameter, _, text = assignment.partition("=")
+        if parameter not in known:
+            raise InvalidInputError(
+                f"--set {parameter}: {name} has no such parameter; it has {', '.join(sorted(known))}."
+            )
+        parameters[parameter] = _value(text)
+    if request.tol is not None and "tol" in known:
+        parameters["tol"] = request.tol
+    if "random_state" in known and "random_state" not in parameters:
+        parameters["random_state"] = request.seed
+    return estimator.set_params(**parameters)
+
+
+def _value(text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def described(estimator: Any, names: Sequence[str]) -> list[str]:
+    """What was learned and what is known about it, line by line."""
+    solution = estimator.solution_
+    lines = [f"certificate  {solution.certificate}", f"status       {solution.status.value}"]
+    chosen = {
+        name[:-1]: value
+        for name, value in vars(estimator).items()
+        if name in ("C_", "lam_", "mu_", "epsilon_", "sigma_", "degree_") and isinstance(value, float | int)
+    }
+    if chosen:
+        lines.append("chosen       " + ", ".join(f"{name}={value:.3g}" for name, value in chosen.items()))
+    relevance = getattr(estimator, "feature_relevance_", None)
+    if relevance is not None:
+        order = np.argsort(-np.asarray(relevance))[:5]
+        columns = getattr(estimator, "columns_", None)
+        shown = list(names) if columns is None or len(relevance) == len(names) else columns.encoded_names
+        lines.append("relevance    " + ", ".join(f"{shown[j]} {100.0 * relevance[j]:.0f} %" for j in order))
+    return lines
+
+
+def _print_scores(learned: Learned, chosen: dict[str, str]) -> None:
+    """Test scores with standard errors over test rows, and what is between each model and the learned kernel."""
+    first = learned.scores["learned kernel"]
+    print(f"\n{SCORES[learned.task]:<26} {'test':>17}   {'learned kernel is better by':<28} chosen")
+    for name, score in learned.scores.items():
+        apart = ""
+        if score is not first:
+            by, error = difference(first, score)
+            apart = f"{by:+.4f} +- {error:.4f}"
+        print(
+            f"{name:<26} {f'{score.value:.4f} +- {score.error:.4f}':>17}   {apart:<28} {chosen.get(name, '')}".rstrip()
+        )
+
+
+def saved(learned: Learned, names: Sequence[str], categories: Sequence[str], target: str, table: Path) -> SavedModel:
+    """What is kept of a learned model."""
+    scores = {name: [score.value, score.error] for name, score in learned.scores.items()}
+    return SavedModel(learned.estimator, list(names), list(categories), target, table.name, scores)

@@ -1,0 +1,100 @@
+"""Fitted models as files that say what they expect, and that execute nothing when they are loaded."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from convexkernels import __version__
+from convexkernels.exceptions import InvalidInputError
+
+__all__ = ["SavedModel", "load_model", "save_model"]
+
+
+@dataclass(eq=False)
+class SavedModel:
+    """A fitted estimator with what is needed to use it on another table.
+
+    Attributes
+    ----------
+    estimator : fitted estimator
+    features : list of str
+        Names of the columns it was fitted on, in order.
+    categories : list of str
+        Those that hold text.
+    target : str
+        Name of the column that was learned.
+    table : str
+        Name of the file it was learned from.
+    scores : dict of str to (float, float)
+        Test scores and their standard errors, under the names of the models.
+    version : str
+        Version of the library that wrote the file.
+    """
+
+    estimator: Any
+    features: list[str]
+    categories: list[str]
+    target: str
+    table: str
+    scores: dict[str, Any]
+    version: str = __version__
+
+
+def save_model(model: SavedModel, path: Path) -> None:
+    """Write a model; an interrupted write leaves no half a model behind."""
+    import skops.io
+
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_bytes(skops.io.dumps(model))
+    os.replace(unfinished, path)
+
+
+def load_model(path: Path) -> SavedModel:
+    """Read a model that `save_model` wrote.
+
+    Raises
+    ------
+    InvalidInputError
+        When the file is not such a model, or holds types that are not this library's.
+    """
+    if find_spec("skops") is None:
+        raise InvalidInputError("Models need skops, which is not installed: pip install 'convexkernels[persist]'.")
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {str(path)!r}; check the name and the folder.")
+    import skops.io
+
+    try:
+        unknown = skops.io.get_untrusted_types(file=path)
+        foreign = [name for name in unknown if not _is_ours(name)]
+        if foreign:
+            raise InvalidInputError(
+                f"{path} holds {', '.join(foreign[:3])}, which no model of this library has; it is not loaded."
+            )
+        model = skops.io.load(path, trusted=unknown)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"{path} is not a model that `convexkernels learn --out` wrote ({error}).") from error
+    if not isinstance(model, SavedModel):
+        raise InvalidInputError(f"{path} holds a {type(model).__name__}, not a model of `convexkernels learn --out`.")
+    return model
+
+
+def _is_ours(name: str) -> bool:
+    """Whether this is the name of a class of this library: its objects are filled with data, and nothing is called."""
+    if name == "numpy.dtype":
+        return True
+    module, _, attribute = name.rpartition(".")
+    if not module.startswith("convexkernels.") or "__" in module:
+        return False
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module

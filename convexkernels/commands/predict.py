@@ -1,0 +1,81 @@
+"""``convexkernels predict`` and ``convexkernels show``: a model that was kept, on another table or in words."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from convexkernels.commands.learn import described
+from convexkernels.commands.model_file import SavedModel
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.tables import load_features
+
+__all__ = ["predict", "show"]
+
+
+def predict(model: SavedModel, table: Path, out: Path | None, *, proba: bool, interval: float | None) -> int:
+    """Predict the rows of a table, whose columns are found by their names.
+
+    Parameters
+    ----------
+    model : SavedModel
+    table : path
+    out : path or None
+        A CSV file with a line for each row; standard output when None.
+    proba : bool
+        Whether to write the probability of each class as well.
+    interval : float or None
+        Coverage of intervals to write as well.
+
+    Returns
+    -------
+    int
+        Number of rows.
+    """
+    estimator = model.estimator
+    for asked, method, flag in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
+        if asked and not hasattr(estimator, method):
+            raise InvalidInputError(f"{flag}: a {type(estimator).__name__} has no {method}.")
+    X, others = load_features(table, model.features, category=model.categories)
+    ignored = [name for name in others if name != model.target]
+    if ignored:
+        print(f"note: not used: {', '.join(ignored)}", file=sys.stderr)
+    columns: dict[str, Any] = {model.target: estimator.predict(X)}
+    if proba:
+        shares = estimator.predict_proba(X)
+        columns.update({f"probability of {label}": shares[:, k] for k, label in enumerate(estimator.classes_)})
+    if interval:
+        low, high = np.moveaxis(np.asarray(estimator.predict_interval(X, coverage=interval)), -1, 0)
+        columns.update({"low": low, "high": high})
+    if out is None:
+        _write(sys.stdout, columns)
+    else:
+        with out.open("w", encoding="utf-8", newline="") as lines:
+            _write(lines, columns)
+    return len(X)
+
+
+def _write(lines: TextIO, columns: dict[str, Any]) -> None:
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["row", *columns])
+    values = [np.asarray(column).tolist() for column in columns.values()]
+    for i, row in enumerate(zip(*values, strict=True), start=1):
+        writer.writerow([i, *(f"{value:.9g}" if isinstance(value, float) else value for value in row)])
+
+
+def show(model: SavedModel) -> None:
+    """Print what a model learned, from what, and how good it is."""
+    estimator = model.estimator
+    print(f"{type(estimator).__name__} of convexkernels {model.version}, learned from {model.table}")
+    print(f"predicts     {model.target}")
+    print(f"from         {', '.join(f'{n} (text)' if n in model.categories else n for n in model.features)}")
+    print("\n".join(described(estimator, model.features)))
+    print(
+        f"parameters   {', '.join(f'{k}={v!r}' for k, v in estimator.get_params(deep=False).items() if v is not None)}"
+    )
+    for name, (value, error) in model.scores.items():
+        print(f"test score   {value:.4f} +- {error:.4f}  {name}")

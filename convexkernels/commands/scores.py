@@ -1,0 +1,201 @@
+"""How well models predict rows they have not seen, with standard errors that mean one thing."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from convexkernels.arrays import Array, Labels
+from convexkernels.estimators.columns import Columns
+from convexkernels.exceptions import InvalidInputError
+
+__all__ = ["Score", "Split", "difference", "learned_rival", "score_of", "split_table"]
+
+N_FOLDS = 5
+# From the middle of the plausible outwards, so that a search that is cut short has seen the best bets.
+COSTS = (1.0, 10.0, 0.1, 100.0, 1000.0, 0.01)
+WIDTHS = (1.0, 0.1, 10.0, 0.01, 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A table cut in two: rows to learn from, and rows that nothing but the final scores see."""
+
+    X: Labels
+    y: Labels
+    X_test: Labels
+    y_test: Labels
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """A score on test rows: accuracy for classes, R^2 for numbers.
+
+    Attributes
+    ----------
+    value, error : float
+        `error` is the standard error over test rows.
+    influence : ndarray of shape (n_test,)
+        What each test row adds to the deviation of the score from its expectation; two scores on the same rows are
+        compared by the difference of theirs.
+    """
+
+    value: float
+    error: float
+    influence: Array
+
+
+def split_table(X: Labels, y: Labels, task: str, *, test_size: float = 0.2, seed: int = 0) -> Split:
+    """Cut a table into rows to learn from and rows to test on; classes keep their proportions in both.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, n)
+    y : ndarray of shape (m,)
+        As `check_target` accepts it.
+    task : {"classification", "regression"}
+    test_size : float in ]0, 1[
+        Share of the rows to test on.
+    seed : int
+
+    Raises
+    ------
+    InvalidInputError
+        When a part would be empty.
+    """
+    stratify = y if task == "classification" else None
+    try:
+        X, X_test, y, y_test = train_test_split(X, y, test_size=test_size, random_state=seed, stratify=stratify)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"A table of {len(y)} rows cannot be split with --test-size {test_size}: {error}"
+        ) from error
+    if len(y) < 2:
+        raise InvalidInputError(f"{len(y)} row is left to learn from, too few; use a smaller --test-size.")
+    return Split(X, y, X_test, y_test)
+
+
+def score_of(estimator: Any, X: Labels, y: Labels, task: str) -> Score:
+    """The score of a fitted estimator on these rows."""
+    predicted = estimator.predict(X)
+    if task == "classification":
+        right = (np.asarray(predicted) == y).astype(np.float64)
+        return _score(float(right.mean()), right - right.mean())
+    residuals, deviations = (y - predicted) ** 2, (y - y.mean()) ** 2
+    if not deviations.any():
+        raise InvalidInputError("The target is constant on the test rows; use another seed or a larger test_size.")
+    ratio = float(residuals.mean() / deviations.mean())
+    # The linear part of 1 - mean(residuals) / mean(deviations) in the two means.
+    return _score(1.0 - ratio, -(residuals - ratio * deviations) / deviations.mean())
+
+
+def _score(value: float, influence: Array) -> Score:
+    return Score(value, float(influence.std() / np.sqrt(len(influence))), influence)
+
+
+def difference(first: Score, second: Score) -> tuple[float, float]:
+    """First minus second score on the same rows, with the standard error of the difference."""
+    both = _score(first.value - second.value, first.influence - second.influence)
+    return both.value, both.error
+
+
+def learned_rival(name: str, split: Split, task: str, *, seed: int, max_time: float | None) -> tuple[Any, str]:
+    """Fit a customary model to the rows to learn from; text and missing values are encoded as for learned kernels.
+
+    Parameters
+    ----------
+    name : {"svm", "forest", "boosting", "linear"}
+    split : Split
+    task : {"classification", "regression"}
+    seed : int
+    max_time : float or None
+        Seconds after which the search for C and gamma of the SVM stops.
+
+    Returns
+    -------
+    estimator : object with ``predict`` for rows as in `split`
+    chosen : str
+        What was chosen, in words.
+    """
+    columns = Columns.of(split.X, np.arange(len(split.X)))
+    X = split.X if columns is None else columns.encoded(split.X)
+    X = np.asarray(X, dtype=np.float64)
+    is_classes = task == "classification"
+    if name == "svm":
+        model, chosen = _chosen_svm(X, split.y, is_classes, seed, max_time)
+    else:
+        model, chosen = _customary(name, is_classes, seed), "defaults"
+    return _Encoded(columns, model.fit(X, split.y)), chosen
+
+
+@dataclass(frozen=True, eq=False)
+class _Encoded:
+    columns: Columns | None
+    model: Any
+
+    def predict(self, X: Labels) -> Labels:
+        X = X if self.columns is None else self.columns.encoded(X)
+        return np.asarray(self.model.predict(np.asarray(X, dtype=np.float64)))
+
+
+def _customary(name: str, is_classes: bool, seed: int) -> Any:
+    if name == "forest":
+        kind = RandomForestClassifier if is_classes else RandomForestRegressor
+        return kind(n_estimators=300, random_state=seed)
+    if name == "boosting":
+        kind = HistGradientBoostingClassifier if is_classes else HistGradientBoostingRegressor
+        return kind(random_state=seed)
+    linear = LogisticRegression(max_iter=1000) if is_classes else RidgeCV(np.logspace(-4, 4, 17))
+    return make_pipeline(StandardScaler(), linear)
+
+
+def _chosen_svm(X: Array, y: Labels, is_classes: bool, seed: int, max_time: float | None) -> tuple[Any, str]:
+    """C and gamma by cross-validation, most plausible pairs first, until the time is over."""
+    end = time.monotonic() + (float("inf") if max_time is None else max_time)
+    best, best_score, tried = _svm(is_classes, 1.0, 1.0 / X.shape[1]), -np.inf, 0
+    pairs = sorted(product(range(len(COSTS)), range(len(WIDTHS))), key=sum)
+    n_folds = min(N_FOLDS, int(np.unique(y, return_counts=True)[1].min()) if is_classes else len(y))
+    kind = StratifiedKFold if is_classes else KFold
+    folds = list(kind(n_folds, shuffle=True, random_state=seed).split(X, y)) if n_folds > 1 else []
+    chosen = "C=1"
+    for i, j in pairs if folds else []:
+        model = _svm(is_classes, COSTS[i], WIDTHS[j] / X.shape[1])
+        scores = list(_fold_scores(model, X, y, folds, end))
+        if len(scores) < len(folds):
+            break
+        tried += 1
+        if np.mean(scores) > best_score:
+            best, best_score = model, float(np.mean(scores))
+            chosen = f"C={COSTS[i]:g}, gamma={WIDTHS[j] / X.shape[1]:.3g}"
+    return best, chosen + ("" if tried == len(pairs) else f" ({tried} of {len(pairs)} pairs)")
+
+
+def _svm(is_classes: bool, C: float, gamma: float) -> Any:
+    return make_pipeline(StandardScaler(), (SVC if is_classes else SVR)(C=C, gamma=gamma, cache_size=500))
+
+
+def _fold_scores(model: Any, X: Array, y: Labels, folds: list[Any], end: float) -> Iterator[float]:
+    for train, held in folds:
+        if time.monotonic() >= end:
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield float(clone(model).fit(X[train], y[train]).score(X[held], y[held]))
