@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -341,6 +342,43 @@ def test_time_runs_out_politely(digits):
     assert model.solution_.status is Status.TIME_LIMIT
     assert model.solution_.seconds < 20.0
     assert model.score(T, t) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "call"),
+    [
+        ("selection", "path_residuals", 3),  # while sigma is looked for
+        ("preparation", "solve_inner", 2),  # at the starts of the folds
+        ("cross_validation", "exact_points", 4),  # in a fold
+        ("training", "threads_for", 30),  # in an epoch
+        ("fitting", "solve_inner", 1),  # at the end
+    ],
+)
+def test_an_interrupt_at_any_stage_keeps_the_best_so_far_with_one_warning(monkeypatch, module, name, call):
+    X, y = wave(200)
+    module, calls = import_module(f"convexkernels.spectral.{module}"), []
+    original = getattr(module, name)
+
+    def interrupted(*arguments, **named):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(module, name, interrupted)
+    model = SpectralKernelRegressor(
+        sigma=[1.0, 2.0, 4.0, 8.0], n_components=40, training=Training(max_epochs=6, folds=2), random_state=0
+    )
+    try:
+        with pytest.warns(ConvexKernelsWarning, match="interrupted") as warned:
+            model.fit(X, y)
+    except KeyboardInterrupt:
+        pytest.fail("the interrupt was not caught")
+    assert len(warned) == 1
+    assert model.solution_.status is Status.INTERRUPTED
+    assert len(calls) >= call
+    assert model.sigma_ in (1.0, 2.0, 4.0, 8.0)
+    assert model.score(X, y) > 0.5
 
 
 def test_divergence_ends_with_a_status_and_finite_weights():

@@ -22,7 +22,7 @@ def closed():
 
 
 def test_density_is_a_density_with_the_symmetries_of_the_paper(rng):
-    kernels = {"pairs": Spectral.random(2, 300, random_state=0), "waves": Spectral.random(2, 300, stationary=True)}
+    kernels = {"pairs": Spectral.random(2, 300, random_state=0), "single": Spectral.random(2, 300, stationary=True)}
     display = SpectralDensityDisplay.from_kernels(kernels, limit=8.0, n_points=161)
     step = display.axis[1] - display.axis[0]
     for density in display.densities.values():
@@ -30,10 +30,10 @@ def test_density_is_a_density_with_the_symmetries_of_the_paper(rng):
         np.testing.assert_allclose(density, density.T, atol=1e-12)
         np.testing.assert_allclose(density, density[::-1, ::-1], atol=1e-12)
     far = np.abs(display.axis[:, None] - display.axis) > 1.5
-    assert display.densities["waves"][far].sum() * step**2 < 0.01
+    assert display.densities["single"][far].sum() * step**2 < 0.01
     assert display.densities["pairs"][far].sum() * step**2 > 0.05
     display.plot()
-    assert [ax.get_title() for ax in display.axes_] == ["pairs", "waves"]
+    assert [ax.get_title() for ax in display.axes_] == ["pairs", "single"]
 
 
 def test_learning_moves_the_density_and_curves_have_an_epoch_each(rng):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
@@ -14,8 +14,6 @@ from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["Spectral"]
-
-Array = NDArray[np.float64]
 
 
 class Spectral(Kernel):

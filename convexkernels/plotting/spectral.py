@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.plotting.canvas import CLASS_COLORS, new_axes
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["LearningCurvesDisplay", "NonStationarityDisplay", "SpectralDensityDisplay"]
 
-Array = NDArray[np.float64]
 
-
-class SpectralDensityDisplay:
+@dataclass(eq=False, repr=False)
+class SpectralDensityDisplay(Display):
     """The spectral density s(w, w2) of kernels along one feature, smoothed from their frequencies.
 
     Each pair of frequencies is four points of the plane, as in (5): (w, w2), (w2, w), (w, w) and (w2, w2). A stationary
@@ -31,25 +31,14 @@ class SpectralDensityDisplay:
         Title and density on the grid.
     axis : ndarray of shape (n_points,)
         Frequencies, in radians per unit of the feature.
-
-    Attributes
-    ----------
-    axes_ : array of matplotlib axes
-    figure_ : matplotlib figure
     """
 
-    def __init__(self, densities: Mapping[str, Array], axis: Array) -> None:
-        self.densities = densities
-        self.axis = axis
+    densities: Mapping[str, Array]
+    axis: Array
 
     @classmethod
     def from_kernels(
-        cls,
-        kernels: Mapping[str, Spectral],
-        *,
-        feature: int = 0,
-        limit: float | None = None,
-        n_points: int = 121,
+        cls, kernels: Mapping[str, Spectral], *, feature: int = 0, limit: float | None = None, n_points: int = 121
     ) -> Self:
         """Smooth the frequencies of kernels along one feature.
 
@@ -62,12 +51,11 @@ class SpectralDensityDisplay:
             Largest frequency shown; None: almost all of them.
         n_points : int
         """
-        n_points = check_whole_number("n_points", n_points, low=2)
+        check_whole_number("n_points", n_points, low=2)
         pairs = {name: _pairs(kernel, feature) for name, kernel in kernels.items()}
         if limit is None:
             limit = float(max(np.quantile(np.abs(pair), 0.995) for pair in pairs.values())) * 1.1 + 1e-12
-        limit = check_number("limit", limit, low=0.0, open_low=True)
-        axis = np.linspace(-limit, limit, n_points)
+        axis = np.linspace(-check_number("limit", limit, low=0.0, open_low=True), limit, n_points)
         return cls({name: _smoothed(pair, axis) for name, pair in pairs.items()}, axis)
 
     @classmethod
@@ -76,33 +64,20 @@ class SpectralDensityDisplay:
         return cls.from_kernels({"before": estimator.initial_kernel_, "after": estimator.kernel_}, **options)
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw one panel per kernel, on one color scale.
-
-        Returns
-        -------
-        self, with `axes_` and `figure_`
-        """
-        self.axes_ = _panels(len(self.densities), axes)
-        self.figure_ = self.axes_[0].figure
+        """Draw one panel per kernel, on one color scale."""
+        panels = self._draws_panels(len(self.densities), axes)
         # One scale, on the root: peaks on the diagonal are much higher than what surrounds them.
         high = max(float(density.max()) for density in self.densities.values())
-        for ax, (name, density) in zip(self.axes_, self.densities.items(), strict=True):
-            image = ax.pcolormesh(
-                self.axis,
-                self.axis,
-                np.sqrt(density / high),
-                cmap="magma",
-                vmin=0.0,
-                vmax=1.0,
-                shading="nearest",
-                rasterized=True,
-            )
+        scale = {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": 1.0, "shading": "nearest", "rasterized": True}
+        for ax, (name, density) in zip(panels, self.densities.items(), strict=True):
+            image = ax.pcolormesh(self.axis, self.axis, np.sqrt(density / high), **scale)
             ax.set(title=name, xlabel="$w$", ylabel="$w'$", aspect="equal")
-        self.figure_.colorbar(image, ax=list(self.axes_), label="root of the density, over the largest one")
+        self.figure_.colorbar(image, ax=list(panels), label="root of the density, over the largest one")
         return self
 
 
-class LearningCurvesDisplay:
+@dataclass(eq=False, repr=False)
+class LearningCurvesDisplay(Display):
     """Validation score and objective over epochs, one curve per setting, as in Figures 3 and 4.
 
     Parameters
@@ -110,16 +85,10 @@ class LearningCurvesDisplay:
     curves : mapping of str to sequence of Epoch
     score : str
         What the validation score is called.
-
-    Attributes
-    ----------
-    axes_ : array of two matplotlib axes
-    figure_ : matplotlib figure
     """
 
-    def __init__(self, curves: Mapping[str, Sequence[Epoch]], score: str = "validation accuracy") -> None:
-        self.curves = curves
-        self.score = score
+    curves: Mapping[str, Sequence[Epoch]]
+    score: str = "validation accuracy"
 
     @classmethod
     def from_estimators(cls, estimators: Mapping[str, Any]) -> Self:
@@ -133,34 +102,27 @@ class LearningCurvesDisplay:
         return cls({name: estimator.history_ for name, estimator in estimators.items()}, score)
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw the score above, where rows were held out, and the objective below.
-
-        Returns
-        -------
-        self, with `axes_` and `figure_`
-        """
-        from matplotlib.ticker import MaxNLocator
-
-        self.axes_ = np.ravel(new_axes(axes, size=(6.4, 5.6), rows=2))
-        self.figure_ = self.axes_[0].figure
+        """Draw the score above, where rows were held out, and the objective below."""
+        self.axes_ = above, below = np.ravel(self._draws_on(axes, size=(6.4, 5.6), rows=2))
         for i, (name, history) in enumerate(self.curves.items()):
-            style = {"color": CLASS_COLORS[i % len(CLASS_COLORS)], "label": name, "linewidth": 1.6}
+            style = {"color": color(i), "label": name, "linewidth": 1.6}
             where = [epoch.epoch for epoch in history]
-            self.axes_[0].plot(where, [epoch.validation for epoch in history], **style)
-            self.axes_[1].semilogy(where, [epoch.objective for epoch in history], **style)
-        self.axes_[0].set_ylabel(self.score)
+            above.plot(where, [epoch.validation for epoch in history], **style)
+            below.semilogy(where, [epoch.objective for epoch in history], **style)
+        above.set_ylabel(self.score)
         if all(np.isnan(epoch.validation) for history in self.curves.values() for epoch in history):
-            self.axes_[0].set_yticks([])
-            self.axes_[0].text(0.5, 0.5, "no rows were held out", transform=self.axes_[0].transAxes, ha="center")
-        self.axes_[1].set(ylabel="objective (4)", xlabel="epoch")
-        self.axes_[1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        self.axes_[0].legend(frameon=False, fontsize="small")
+            above.set_yticks([])
+            above.text(0.5, 0.5, "no rows were held out", transform=above.transAxes, ha="center")
+        below.set(ylabel="objective (4)", xlabel="epoch")
+        below.locator_params(axis="x", integer=True)
+        legend(above)
         for ax in self.axes_:
             ax.grid(axis="y", color="0.92")
         return self
 
 
-class NonStationarityDisplay:
+@dataclass(eq=False, repr=False)
+class NonStationarityDisplay(Display):
     """k(x0, x0 + t) over the difference t, for several x0: one curve for a stationary kernel, as many as x0 else.
 
     Parameters
@@ -173,18 +135,12 @@ class NonStationarityDisplay:
         That feature of the x0.
     name : str
         Name of the feature.
-
-    Attributes
-    ----------
-    axes_ : array of matplotlib axes
-    figure_ : matplotlib figure
     """
 
-    def __init__(self, slices: Mapping[str, Array], steps: Array, centers: Array, name: str = "x1") -> None:
-        self.slices = slices
-        self.steps = steps
-        self.centers = centers
-        self.name = name
+    slices: Mapping[str, Array]
+    steps: Array
+    centers: Array
+    name: str = "x1"
 
     @classmethod
     def from_kernels(
@@ -211,38 +167,33 @@ class NonStationarityDisplay:
         """
         points = check_points(centers, name="centers")
         reach = check_number("reach", reach, low=0.0, open_low=True)
-        if not 0 <= feature < points.shape[1]:
-            raise InvalidInputError(f"feature must be in [0, {points.shape[1]}), got {feature!r}.")
+        _check_feature(feature, points.shape[1])
         steps = np.linspace(-reach, reach, check_whole_number("n_points", n_points, low=2))
-        slices = {}
-        for title, kernel in kernels.items():
-            rows = []
-            for point in points:
-                moved = np.repeat(point[None, :], len(steps), axis=0)
-                moved[:, feature] += steps
-                rows.append(kernel(point[None, :], moved)[0])
-            slices[title] = np.array(rows)
+        moved = np.repeat(points[:, None, :], len(steps), axis=1)
+        moved[:, :, feature] += steps
+        slices = {
+            title: np.vstack([kernel(point[None, :], rows) for point, rows in zip(points, moved, strict=True)])
+            for title, kernel in kernels.items()
+        }
         return cls(slices, steps, points[:, feature], name or f"x{feature + 1}")
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw one panel per kernel.
-
-        Returns
-        -------
-        self, with `axes_` and `figure_`
-        """
-        self.axes_ = _panels(len(self.slices), axes, sharey=True)
-        self.figure_ = self.axes_[0].figure
-        for ax, (title, rows) in zip(self.axes_, self.slices.items(), strict=True):
+        """Draw one panel per kernel."""
+        panels = self._draws_panels(len(self.slices), axes, sharey=True)
+        for ax, (title, rows) in zip(panels, self.slices.items(), strict=True):
             for i, (center, values) in enumerate(zip(self.centers, rows, strict=True)):
-                color = CLASS_COLORS[i % len(CLASS_COLORS)]
-                ax.plot(self.steps, values, color=color, linewidth=1.6, label=f"{self.name} = {center:.2g}")
+                ax.plot(self.steps, values, color=color(i), linewidth=1.6, label=f"{self.name} = {center:.2g}")
             ax.set(title=title, xlabel=f"t, along {self.name}")
             ax.margins(x=0)
             ax.locator_params(axis="x", nbins=5)
-        self.axes_[0].set_ylabel("k(x0, x0 + t)")
-        self.axes_[-1].legend(frameon=False, fontsize="small", title="x0")
+        panels[0].set_ylabel("k(x0, x0 + t)")
+        legend(panels[-1], title="x0")
         return self
+
+
+def _check_feature(feature: int, n: int) -> None:
+    if not 0 <= feature < n:
+        raise InvalidInputError(f"feature must be in [0, {n}), got {feature!r}.")
 
 
 def _pairs(kernel: Spectral, feature: int) -> Array:
@@ -250,8 +201,7 @@ def _pairs(kernel: Spectral, feature: int) -> Array:
     if not isinstance(kernel, Spectral):
         raise InvalidInputError(f"kernels must be spectral, with frequencies; got {kernel!r}.")
     omega = check_points(kernel.omega, name="omega")
-    if not 0 <= feature < omega.shape[0]:
-        raise InvalidInputError(f"feature must be in [0, {omega.shape[0]}), got {feature!r}.")
+    _check_feature(feature, len(omega))
     w = omega[feature]
     v = w if kernel.omega2 is None else check_points(kernel.omega2, name="omega2")[feature]
     return np.vstack([np.column_stack(pair) for pair in ((w, v), (v, w), (w, w), (v, v))])
@@ -264,16 +214,3 @@ def _smoothed(pairs: Array, axis: Array) -> Array:
     width = max(1.06 * spread * len(pairs) ** (-1.0 / 6.0) * 0.5, axis[1] - axis[0])
     bumps = [np.exp(-0.5 * ((axis[:, None] - side[None, :]) / width) ** 2) for side in pairs.T]
     return (bumps[1] @ bumps[0].T) / (2.0 * np.pi * width**2 * len(pairs))
-
-
-def _panels(n: int, axes: Any, **options: Any) -> Any:
-    """Axes side by side: the given ones, or new ones."""
-    if axes is None:
-        new_axes(object())  # says how to install matplotlib where it is missing
-        from matplotlib import pyplot as plt
-
-        _, axes = plt.subplots(1, n, figsize=(4.2 * n, 3.8), squeeze=False, layout="constrained", **options)
-    axes = np.asarray(axes, dtype=object).reshape(-1)
-    if axes.size != n:
-        raise InvalidInputError(f"axes must be {n} axes, one per panel, got {axes.size}.")
-    return axes

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend, is_tensor, to_numpy
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.kernels.frequencies import SpectralMap
@@ -19,9 +19,7 @@ from convexkernels.spectral.options import Setting
 from convexkernels.spectral.penalties import FrobeniusNorm, Penalty, TraceNorm
 from convexkernels.validation import check_number
 
-__all__ = ["SpectralFunction", "SpectralLearning", "SpectralPoint", "blocks"]
-
-Array = NDArray[np.float64]
+__all__ = ["SpectralLearning", "SpectralPoint", "blocks"]
 
 # Rows whose features are held at once: never those of a whole long table.
 BLOCK_ROWS = 2048
@@ -63,6 +61,17 @@ class SpectralPoint:
         """Values of f at the rows of `X`, shape (m, K), one block of rows at a time."""
         parts = [self.map(X[at]).values @ self.W + self.intercept for at in blocks(X.shape[0])]
         return parts[0] if len(parts) == 1 else self.map.backend.xp.concat(parts, axis=0)
+
+    def decision_function(self, X: Any) -> Any:
+        """Values at new points, shape (n_samples, K): tensors where tensors come in, else float64.
+
+        In float64 the answer for a row does not depend on the rows beside it.
+        """
+        if is_tensor(X):
+            return self.scores(self.map.backend.array(X))
+        X, kernel = np.asarray(X), Spectral.of(self.map)
+        W, c = (np.asarray(to_numpy(x), dtype=np.float64) for x in (self.W, self.intercept))
+        return np.concatenate([kernel.transform(X[at]) @ W + c for at in blocks(len(X))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,38 +254,13 @@ class SpectralLearning:
         """The learned kernel."""
         return Spectral.of(theta.map)
 
-    def function(self, theta: SpectralPoint, alpha: Any = None) -> SpectralFunction:
-        """The learned functions."""
-        return SpectralFunction(theta, self.kernel(theta))
+    def function(self, theta: SpectralPoint, alpha: Any = None) -> SpectralPoint:
+        """The learned functions: the point itself."""
+        return theta
 
     def intercept(self, theta: SpectralPoint, alpha: Any = None) -> Array:
         """Intercepts, shape (K,)."""
         return np.asarray(to_numpy(theta.intercept), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class SpectralFunction:
-    """The learned functions at any point.
-
-    Attributes
-    ----------
-    point : SpectralPoint
-    kernel : Spectral
-    """
-
-    point: SpectralPoint
-    kernel: Spectral
-
-    def decision_function(self, X: Any) -> Any:
-        """Values at the rows of `X`, shape (n_samples, K): tensors where tensors come in, else float64.
-
-        In float64 the answer for a row does not depend on the rows beside it.
-        """
-        if is_tensor(X):
-            return self.point.scores(self.point.map.backend.array(X))
-        X = np.asarray(X)
-        W, c = (np.asarray(to_numpy(x), dtype=np.float64) for x in (self.point.W, self.point.intercept))
-        return np.concatenate([self.kernel.transform(X[at]) @ W + c for at in blocks(len(X))])
 
 
 def blocks(m: int, rows: int = BLOCK_ROWS) -> Iterator[slice]:

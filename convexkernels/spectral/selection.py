@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge_path import path_residuals
@@ -17,8 +17,6 @@ from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.threads import threads_for
 
 __all__ = ["Width", "choose_width", "matched_trace_weight", "typical_distance"]
-
-Array = NDArray[np.float64]
 
 # sigma times the median distance between points: from periods much longer than that to five within it.
 REACHES = tuple(2.0 ** np.arange(-1.0, 6.0))
