@@ -59,7 +59,7 @@ def test_learning_moves_the_density_and_curves_have_an_epoch_each(rng):
 
 
 def test_slices_coincide_exactly_when_the_kernel_is_stationary():
-    kernels = {"waves": Spectral.random(2, 50, stationary=True), "pairs": Spectral.random(2, 50), "rbf": Gaussian()}
+    kernels = {"single": Spectral.random(2, 50, stationary=True), "pairs": Spectral.random(2, 50), "rbf": Gaussian()}
     display = NonStationarityDisplay.from_kernels(kernels, [[-1.0, 0.0], [1.0, 0.0]], reach=2.0).plot()
     for name, rows in display.slices.items():
         assert np.allclose(rows[0], rows[1]) == (name != "pairs")
