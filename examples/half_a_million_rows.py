@@ -1,6 +1,6 @@
-"""Half a million rows on a laptop: one kernel machine per Voronoi cell.
+"""Half a million rows on a laptop: one SVM per Voronoi cell.
 
-A kernel machine on m rows takes a time that grows like m^2 or m^3. Divided into cells of bounded size, it takes a time
+An SVM on m rows takes a time that grows like m^2 or m^3. Divided into cells of bounded size, it takes a time
 that grows like m, and every cell selects a width that fits its own neighborhood: here the function oscillates faster
 and faster to the right.
 
@@ -47,7 +47,7 @@ def main(argv=None):
     print(f"{len(T):,} rows predicted in {seconds:.1f} s")
     print(f"root mean square distance to the function: {error:.3f} (the noise in y has 0.3)")
     centers = model.cover_.centers[:, 0]
-    widths = np.array([machine.width for machine in model.machines_.machines])
+    widths = np.array([cell.width for cell in model.function_.functions])
     right, left = (np.median(widths[side]) for side in (centers > 0.5, centers < -0.5))
     print(f"median width of the kernels: {left:.2f} on the left, where the function is slow; {right:.2f} on the right")
 

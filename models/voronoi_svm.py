@@ -1,12 +1,12 @@
-"""Localized least squares machines: Figure 5 of Meister and Steinwart, at a size for one computer.
+"""Localized least squares SVMs: Figure 5 of Meister and Steinwart, at a size for one computer.
 
     min over f_j in H_j   lam_j |f_j|^2 + 1/n sum over x_i in A_j (y_i - f_j(x_i))^2        for every cell A_j
 
 (VP-SVM, (2) and (3)); cells are Voronoi cells of a farthest-first cover of radius r, and lam_j and the width of the
-Gaussian kernel are selected in every cell. Beside it: one machine for all points (LS-SVM), and the mean of machines on
+Gaussian kernel are selected in every cell. Beside it: one SVM for all points (LS-SVM), and the mean of SVMs on
 random chunks (RC-SVM). Training time and test error against the number of training points, which the paper measures
 on covtype; without a table, on points of a function whose smoothness changes from place to place. Seconds are those of
-the processor, which other work on the machine does not change.
+the processor, which other work on the computer does not change.
 
     python -m models.voronoi_svm --table covtype.csv.gz --sizes 1000 2500 5000 10000 25000 50000
     python -m models.voronoi_svm --quick
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from convexkernels import Cells, VoronoiSVC
+from convexkernels import Cells, CellSelection, VoronoiSVC
 
 RADII = (1.0, 0.7, 0.5)
 CHUNKS = (4, 12)
@@ -40,14 +40,16 @@ def load(table, rng):
 
 def methods(n, diameter):
     """Name -> estimator, for n training points."""
-    options = {"loss": "least_squares", "random_state": 0}
-    listed = {f"VP, r = {r:g}": VoronoiSVC(cells=Cells(radius=r * diameter, scale=False), **options) for r in RADII}
+    options = {"selection": CellSelection(widths="isotropic"), "random_state": 0}
+    listed = {
+        f"VP, r = {r:g}": VoronoiSVC(cells=Cells("voronoi", radius=r * diameter, scale=False), **options) for r in RADII
+    }
     listed |= {
         f"RC, {k} chunks": VoronoiSVC(cells=Cells("random", scale=False), max_cell_size=max(2, -(-n // k)), **options)
         for k in CHUNKS
     }
     if n <= LARGEST_GLOBAL:
-        listed["LS (global)"] = VoronoiSVC(cells=Cells(scale=False), max_cell_size=n + 1, **options)
+        listed["LS (global)"] = VoronoiSVC(cells=Cells("voronoi", scale=False), max_cell_size=n + 1, **options)
     return listed
 
 
@@ -65,7 +67,7 @@ def main(argv=None):
     n_test = min(50_000, len(X) - max(sizes))
     # Radii are fractions of the largest distance from the mean, so that they mean the same for every table.
     diameter = float(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).max()))
-    VoronoiSVC(loss="least_squares").fit(X[:50], y[:50])  # loads and compiles, before anything is timed
+    VoronoiSVC().fit(X[:50], y[:50])  # loads and compiles, before anything is timed
     results = {}
     print(f"{'n':>7} {'method':<14} {'cells':>6} {'train':>8} {'test':>8} {'error':>7}")
     for n in sizes:

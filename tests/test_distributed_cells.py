@@ -15,7 +15,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
 from convexkernels import (
@@ -32,12 +32,12 @@ from convexkernels import (
 )
 from convexkernels.cells import distributed_cells
 from convexkernels.cells.cluster import active_client
-from convexkernels.cells.distributed_cells import DistributedMachines
+from convexkernels.cells.distributed_function import DistributedFunction
 from convexkernels.cells.distributed_table import balanced_groups
+from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.summary import TableSummary
-from convexkernels.cells.training import LocalizedMachines
 
-# A loaded machine is slow to make folders, and two test processes may want the same port for their status pages.
+# A loaded computer is slow to make folders, and two test processes may want the same port for their status pages.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Creating scratch directories"),
     pytest.mark.filterwarnings("ignore:Port .* is already in use"),
@@ -45,7 +45,7 @@ pytestmark = [
 
 SMALL = {"selection": CellSelection(n_lams=3, n_widths=3), "random_state": 0}
 
-# Nothing here waits for less than a slow machine may take. Workers of little memory need small buffers, allocators
+# Nothing here waits for less than a slow computer may take. Workers of little memory need small buffers, allocators
 # that give memory back, and no pauses: one that has nothing left to spill would never end.
 SETTINGS = {
     "distributed.comm.timeouts.connect": "300s",
@@ -116,15 +116,26 @@ def test_the_answer_is_that_of_the_table_in_memory(estimator):
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
     here = estimator.fit(X, y, sample_weight=weights)
     expected = here.predict(X)
-    sizes = here.machines_.sizes.tolist()
+    sizes = here.function_.sizes.tolist()
     there = estimator.fit(parts(X, [250, 0, 350]), parts(y, [250, 0, 350]), sample_weight=parts(weights, [250, 0, 350]))
     predicted = there.predict(parts(X, [10, 590]))
     assert isinstance(predicted, da.Array)
-    assert there.machines_.sizes.tolist() == sizes
+    assert there.function_.sizes.tolist() == sizes
     if isinstance(estimator, VoronoiSVC):
         assert np.mean(predicted.compute() == expected) > 0.99
     else:
         np.testing.assert_allclose(predicted.compute(), expected, atol=1e-3 * np.ptp(y))
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_several_outputs_are_those_of_the_table_in_memory(columns):
+    X, y = table()
+    Y = np.column_stack([y, 3.0 - 2.0 * X[:, 0], X[:, 1] ** 2])[:, :columns]
+    model = VoronoiRidge(max_cell_size=150, **SMALL)
+    here = clone(model).fit(X, Y).predict(X)
+    for targets in (da.from_array(Y, chunks=(200, 2)), Y, dd.from_pandas(pd.DataFrame(Y), npartitions=3)):
+        there = clone(model).fit(parts(X, [100, 500]) if targets is Y else parts(X, [200, 200, 200]), targets)
+        np.testing.assert_allclose(there.predict(parts(X, [300, 300])).compute(), here, atol=1e-9)
 
 
 def test_random_chunks_and_dataframes():
@@ -134,7 +145,7 @@ def test_random_chunks_and_dataframes():
     model = VoronoiRidge(cells=Cells("random"), max_cell_size=200, **SMALL).fit(frame, target)
     assert model.feature_names_in_.tolist() == ["east", "north"]
     assert model.n_cells_ == 3
-    assert model.machines_.sizes.sum() == 600
+    assert model.function_.sizes.sum() == 600
     predicted = model.predict(frame).compute()
     assert np.corrcoef(predicted, y)[0, 1] > 0.97
     np.testing.assert_allclose(predicted, model.predict(pd.DataFrame(X, columns=["east", "north"])))
@@ -168,11 +179,11 @@ def test_targets_in_memory_follow_the_parts_of_the_points():
 
 def test_a_sample_finds_cells_of_about_the_size():
     X, y = table(2000)
-    model = VoronoiRidge(estimator=Ridge(), max_cell_size=200, cells=Cells(subset=500), random_state=0)
+    model = VoronoiRidge(estimator=Ridge(), max_cell_size=200, cells=Cells("voronoi", subset=500), random_state=0)
     model.fit(parts(X, [500] * 4), parts(y, [500] * 4))
     assert model.n_cells_ >= 10
-    assert model.machines_.sizes.sum() == 2000
-    assert model.machines_.sizes.max() < 400
+    assert model.function_.sizes.sum() == 2000
+    assert model.function_.sizes.max() < 400
 
 
 def test_samples_of_parts_are_a_sample_of_the_whole(rng):
@@ -235,7 +246,8 @@ def test_time_limit_answers_with_constants_and_warns():
     [
         (da.ones((4, 2)), np.ones(3), r"y has shape \(3,\), but X has 4 rows"),
         (da.ones((4, 2)), da.ones(3), "y has 3 entries, but X has 4 rows"),
-        (da.ones((4, 2)), da.ones((4, 1)), "y must be a Dask array or series of one dimension"),
+        (da.ones((4, 2)), da.ones((4, 1, 1)), "y must be a Dask array or series of rows, got Array of 3 dimensions"),
+        (da.ones((4, 2)), np.ones((4, 1, 1)), r"y has shape \(4, 1, 1\), but X has 4 rows"),
         (da.ones(4), da.ones(4), "X must be a Dask array or dataframe with rows and columns"),
         (np.ones((4, 2)), da.ones(4), "y or sample_weight is a Dask collection, but X is ndarray"),
         (da.ones((4, 2))[da.arange(4) > 0], np.ones(3), "X has parts of unknown lengths"),
@@ -271,6 +283,8 @@ def test_weights_and_labels_that_cannot_be_used_are_refused():
     X, y = da.ones((4, 2), chunks=2), da.from_array(np.array(["a", "b", "a", "b"]), chunks=2)
     with pytest.raises(InvalidInputError, match="partition 1: sample_weight must be finite and >= 0"):
         VoronoiSVC(**SMALL).fit(X, y, sample_weight=da.from_array(np.array([1.0, 1.0, 1.0, -1.0]), chunks=2))
+    with pytest.raises(InvalidInputError, match="y must be a Dask array or series of one dimension, got Array of 2"):
+        VoronoiSVC(**SMALL).fit(X, y[:, None])
     with pytest.raises(InvalidInputError, match="partition 0: y must hold class labels, got numbers with fractions"):
         VoronoiSVC(**SMALL).fit(X, da.from_array(np.array([0.5, 1.0, 0.0, 1.0]), chunks=2))
     with pytest.raises(InvalidInputError, match="partition 1: y must hold class labels, got missing ones"):
@@ -329,18 +343,18 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
     points, targets = parts(X, [250, 0, 350]), parts(y, [250, 0, 350])
     with a_cluster(tmp_path):
         model.fit(points, targets)
-        assert isinstance(model.machines_, LocalizedMachines)
+        assert isinstance(model.function_, LocalizedFunction)
         np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
 
-        # Machines that stay there answer for tables there and here, and can be brought.
+        # Functions that stay there answer for tables there and here, and can be brought.
         model.set_params(gather=False).fit(points, targets)
-        assert isinstance(model.machines_, DistributedMachines)
+        assert isinstance(model.function_, DistributedFunction)
         np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
         np.testing.assert_allclose(model.predict(X), expected, atol=1e-8)
         assert model.solution_.status is Status.OPTIMAL
         assert model.solution_.verify().upper > 0.0
         assert model.solution_.verify().holds(1e-9)
-        with pytest.raises(InvalidInputError, match="the machines of the kernel are on a Dask cluster"):
+        with pytest.raises(InvalidInputError, match="the function that the kernel belongs to is on a Dask cluster"):
             model.kernel_  # noqa: B018
         with pytest.raises(InvalidInputError, match="bring them first"):
             pickle.dumps(model)
@@ -350,7 +364,7 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         dying.fit(points, targets)
         assert (tmp_path / "mark").exists()
         assert dying.solution_.status is Status.UNPROVEN
-        assert dying.machines_.sizes.sum() == 600
+        assert dying.function_.sizes.sum() == 600
         cells = dying.cover_.cells(dying.scaling_.apply(X))
         means = np.array([y[cells == j].mean() for j in range(dying.n_cells_)])
         np.testing.assert_allclose(dying.predict(X), means[cells], atol=1e-12)
@@ -362,13 +376,13 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
             with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(INTERRUPTED\)"):
                 stopped = VoronoiRidge(max_cell_size=100, gather=gather, **SMALL).fit(points, targets)
             assert stopped.solution_.status is Status.INTERRUPTED
-            found = stopped.machines_ if gather else stopped.machines_.gather()
-            assert sum(machine.function.support.size > 0 for machine in found.machines) == 3
+            found = stopped.function_ if gather else stopped.function_.gather()
+            assert sum(cell.function.support.size > 0 for cell in found.functions) == 3
             assert np.isfinite(stopped.predict(X)).all()
         monkeypatch.undo()
 
-        # The machines that stayed on the dead worker are learned again.
-        model.machines_ = model.machines_.gather()
+        # The functions that stayed on the dead worker are learned again.
+        model.function_ = model.function_.gather()
         np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).predict(X), expected, atol=1e-8)
 
 
@@ -381,7 +395,7 @@ def test_a_table_larger_than_the_memory_of_a_worker(tmp_path):
         model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 16, cells=Cells(subset=2000), random_state=0).fit(
             X, y
         )
-        assert model.machines_.sizes.sum() == m
+        assert model.function_.sizes.sum() == m
         assert float(((model.predict(X[: m // 64]) - y[: m // 64]) ** 2).mean().compute()) < 1.0 / 9.0
 
 

@@ -1,4 +1,4 @@
-"""One machine with the localized kernel is the machines of the cells; selection in a cell is what it says."""
+"""One SVM with the localized kernel is the SVMs of the cells; selection in a cell is what it says."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ from convexkernels import (
     VoronoiSVC,
 )
 from convexkernels.cells import voronoi_cover
+from convexkernels.cells.learner import CellSelection, GaussianLearner
 from convexkernels.cells.low_rank import pivoted_cholesky
-from convexkernels.cells.machines import CellSelection, GaussianLearner
 from convexkernels.cells.options import Cells
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.criteria.folds import held_out_blocks
@@ -41,7 +41,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_one_machine_with_the_localized_kernel_is_the_machines_of_the_cells(name, cells, rng):
+def test_one_svm_with_the_localized_kernel_is_the_svms_of_the_cells(name, cells, rng):
     """Lemmas 2 and 3: |f|^2 = sum_j lam_j |f_j|^2, so the global price is 1."""
     X, cover, lams, kernels = cells
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
@@ -75,7 +75,8 @@ def test_the_kernel_vanishes_across_cells_and_is_the_cells_own_inside(cells):
 def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
     X = rng.uniform(-2, 5, (150, 2))
     y = np.cos(X[:, 0]) * X[:, 1]
-    model = VoronoiRidge(max_cell_size=50, selection=CellSelection(n_lams=5, n_widths=5)).fit(X, y)
+    selection = CellSelection(n_lams=5, n_widths=5)
+    model = VoronoiRidge(max_cell_size=50, cells=Cells("voronoi"), selection=selection).fit(X, y)
     kernel = model.kernel_
     scaled = (y - model.targets_.center) / model.targets_.spread
     loss = LeastSquares(1.0, intercept=False)
@@ -87,7 +88,7 @@ def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
 
 def test_a_localized_kernel_is_refused_where_there_is_none(rng):
     X, y = rng.uniform(size=(60, 2)), np.arange(60) % 2
-    model = VoronoiSVC(loss="least_squares", cells=Cells("random"), max_cell_size=20).fit(X, y)
+    model = VoronoiSVC(cells=Cells("random"), max_cell_size=20).fit(X, y)
     with pytest.raises(InvalidInputError, match="belongs to Voronoi cells"):
         _ = model.kernel_
 
@@ -200,6 +201,31 @@ def test_risks_along_a_path_are_those_of_functions_trained_from_scratch(name, rn
     blocks = held_out_blocks(50, 3, np.random.default_rng(1))
     risks = search(X, Y, weights, grid, blocks, loss).path_risks()
     np.testing.assert_allclose(risks, brute_force(X, Y, weights, grid, blocks, loss, 1e-7), rtol=0.05, atol=2e-3)
+
+
+def test_a_race_keeps_a_pair_that_is_as_good_as_the_best_of_all(rng):
+    X = rng.uniform(-1, 1, (450, 2))
+    Y = np.sign(np.sin(4 * X[:, 0]) * X[:, 1] + 0.2 * rng.standard_normal(450))[None, :]
+    weights, loss = rng.uniform(0.5, 2.0, 450), Hinge(intercept=False)
+    blocks = held_out_blocks(450, 3, np.random.default_rng(1))
+    found = search(X, Y, weights, Grid.of_cell(300, 2, weights.sum(), 5, 5), blocks, loss)
+    risks, raced = found.path_risks(), found.raced_risks(np.random.default_rng(0))
+    assert 1 <= np.isfinite(raced).sum() <= 9
+    assert risks[np.isfinite(raced)].min() < 1.1 * risks.min()
+    chosen = found.risks(300, np.random.default_rng(0))
+    np.testing.assert_allclose(chosen[np.isfinite(chosen)], risks[np.isfinite(chosen)], rtol=0.05)
+    assert chosen.min() < 1.05 * risks.min()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_search_whose_time_is_over_measures_nothing_and_has_an_answer(name, rng):
+    X = rng.uniform(-1, 1, (320, 2))
+    Y = np.sign(X[:, :1] * X[:, 1:]).T.copy()
+    late = {"own": None, "deadline": 0.0}
+    cell = GaussianLearner(LOSSES[name](1.0), CellSelection()).learn(X, Y, np.ones(320), rng, **late)
+    assert np.isinf(cell.risks).all()
+    assert np.isfinite(cell.values(X)).all()
+    assert np.isfinite([cell.certificate.upper, cell.certificate.lower, cell.lam, cell.width]).all()
 
 
 def test_grid_is_the_papers():

@@ -1,13 +1,14 @@
 """The Voronoi estimators: what they learn, limits, any learner in a cell, and refusals."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
@@ -36,8 +37,11 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.cells import machines, training
+from convexkernels.cells import learner, training
+from convexkernels.clock import Clock
 from convexkernels.estimators.table import sorted_rows
+from convexkernels.progress import Silent
+from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 SMALL = {"selection": CellSelection(n_lams=3, n_widths=3)}
 
@@ -66,15 +70,15 @@ def test_every_partition_learns_a_smooth_function(partition):
     T, t = table(seed=1)
     model = VoronoiRidge(max_cell_size=150, cells=Cells(partition), random_state=0).fit(X, y)
     assert type(model.cover_) is COVERS[partition]
-    assert model.n_cells_ == len(model.machines_.machines) > 1
+    assert model.n_cells_ == len(model.function_.functions) > 1
     assert model.score(T, t) > 0.95
     if partition != "overlapping":
-        assert model.machines_.sizes.sum() == len(X)
-        assert model.machines_.sizes.max() <= 150
+        assert model.function_.sizes.sum() == len(X)
+        assert model.function_.sizes.max() <= 150
 
 
 @pytest.mark.parametrize("estimator", [VoronoiRidge(), VoronoiSVR(), VoronoiQuantile()])
-def test_regressors_come_close_to_one_machine_for_all(estimator):
+def test_regressors_come_close_to_one_svm_for_all(estimator):
     X, y = table(400)
     T, t = table(400, seed=1)
     model = clone(estimator).set_params(max_cell_size=150, random_state=0)
@@ -117,7 +121,7 @@ def test_cells_of_one_class_and_of_one_point_answer_with_it(rng):
     X = np.concatenate([rng.normal(size=(40, 1)), [[500.0]], 1000.0 + rng.normal(size=(20, 1))])
     y = np.concatenate([np.arange(40) % 2, [1], np.zeros(20, dtype=int)])
     model = VoronoiSVC(cells=Cells(radius=0.1), selection=choice(2)).fit(X, y)
-    assert sorted(model.machines_.sizes.tolist()) == [1, 20, 40]
+    assert sorted(model.function_.sizes.tolist()) == [1, 20, 40]
     assert model.predict([[510.0]]) == [1]
     assert model.predict([[1e100]]) == [0]
     assert np.isfinite(model.decision_function([[-1e149]])).all()
@@ -206,6 +210,10 @@ def test_features_may_be_taken_as_they_are():
     X, y = table(200)
     options = {"max_cell_size": 100, "random_state": 0, **SMALL}
     plain = VoronoiRidge(cells=Cells(scale=False), **options).fit(X, y)
+    np.testing.assert_array_equal(plain.scaling_.apply(X), X * plain.feature_factors_)
+    isotropic = CellSelection(n_lams=3, n_widths=3, widths="isotropic")
+    options["selection"] = isotropic
+    plain = VoronoiRidge(cells=Cells(scale=False), **options).fit(X, y)
     assert np.array_equal(plain.scaling_.apply(X), X)
     stretched = VoronoiRidge(**options).fit(X * [1.0, 50.0] + 3.0, y).predict(X * [1.0, 50.0] + 3.0)
     np.testing.assert_allclose(VoronoiRidge(**options).fit(X, y).predict(X), stretched, atol=1e-6)
@@ -221,9 +229,9 @@ def test_features_may_be_taken_as_they_are():
 def test_overlapping_cells_select_on_their_own_points():
     X, y = table(300)
     options = {"max_cell_size": 80, "random_state": 0, **SMALL}
-    apart = VoronoiRidge(**options).fit(X, y)
+    apart = VoronoiRidge(cells=Cells("voronoi"), **options).fit(X, y)
     over = VoronoiRidge(cells=Cells("overlapping", overlap=0.3), **options).fit(X, y)
-    for own, wide in zip(apart.machines_.machines, over.machines_.machines, strict=True):
+    for own, wide in zip(apart.function_.functions, over.function_.functions, strict=True):
         assert (own.lam, own.width) == (wide.lam, wide.width)
         assert len(wide.X) > len(own.X)
 
@@ -233,19 +241,19 @@ def test_processes_and_seeds_change_nothing():
     options = {"max_cell_size": 80, "selection": choice(3), "random_state": 3}
     one = VoronoiSVR(**options).fit(X, y)
     two = VoronoiSVR(n_jobs=2, **options).fit(X, y)
-    # Sums in another process may round differently; a machine answers within its tolerance.
+    # Sums in another process may round differently; a function is right within its tolerance.
     np.testing.assert_allclose(one.predict(X), two.predict(X), atol=1e-3 * np.ptp(y))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(two)).predict(X), two.predict(X))
 
 
-def test_prediction_is_the_machine_of_the_cell():
+def test_prediction_is_the_function_of_the_cell():
     X, y = table(300)
     model = VoronoiRidge(max_cell_size=80, random_state=0).fit(X, y)
     T, _ = table(100, seed=2)
     scaled = model.scaling_.apply(T)
     cells = model.cover_.cells(scaled)
     for i in range(0, 100, 7):
-        value = model.machines_.machines[cells[i]].values(scaled[i : i + 1])[0, 0]
+        value = model.function_.functions[cells[i]].values(scaled[i : i + 1])[0, 0]
         assert model.predict(T[i : i + 1])[0] == pytest.approx(
             model.targets_.center + model.targets_.spread * value, rel=1e-12
         )
@@ -264,7 +272,7 @@ def test_a_tessellated_kernel_per_cell():
     X, y = three_classes(200)
     model = VoronoiSVC(estimator=TessellatedSVC(C=10.0, tol=1e-2), max_cell_size=80).fit(X, y)
     assert model.score(X, y) > 0.9
-    learned = [cell.model for cell in model.machines_.machines if hasattr(cell, "model")]
+    learned = [cell.model for cell in model.function_.functions if hasattr(cell, "model")]
     assert all(isinstance(m, TessellatedSVC) and m.solution_.certificate.relative_gap <= 1e-2 for m in learned)
 
 
@@ -289,7 +297,7 @@ def test_every_kernel_may_be_learned_in_a_cell(learner):
     X, y = table(120)
     model = VoronoiRidge(estimator=learner, max_cell_size=70, random_state=0).fit(X, y)
     assert model.n_cells_ > 1
-    assert all(isinstance(cell.model, type(learner)) for cell in model.machines_.machines)
+    assert all(isinstance(cell.model, type(learner)) for cell in model.function_.functions)
     assert model.score(X, y) > 0.5
 
 
@@ -312,7 +320,7 @@ def test_classifiers_may_decide_by_values_probabilities_or_labels(learner, n_cla
     y = y if n_classes == 3 else np.where(y == "low", "low", "other")
     model = VoronoiSVC(estimator=learner, max_cell_size=80, random_state=0).fit(X, y)
     cells = model.cover_.cells(model.scaling_.apply(X))
-    for j, cell in enumerate(model.machines_.machines):
+    for j, cell in enumerate(model.function_.functions):
         rows = np.flatnonzero(cells == j)
         codes = cell.model.predict(model.scaling_.apply(X[rows]))
         assert np.array_equal(model.predict(X[rows]), model.classes_[codes])
@@ -329,22 +337,22 @@ def test_every_cell_keeps_its_gap_and_the_worst_one_is_reported(estimator, kind)
     selection = choice(2) if not isinstance(estimator, VoronoiRidge) else choice()
     model = clone(estimator).set_params(cells=Cells(kind), selection=selection, max_cell_size=50, tol=0.02)
     solution = model.fit(X, y).solution_
-    gaps = [machine.certificate.relative_gap for machine in model.machines_.machines]
+    gaps = [cell.certificate.relative_gap for cell in model.function_.functions]
     assert solution.status is Status.OPTIMAL
     assert abs(solution.certificate.relative_gap) == max(np.abs(gaps)) <= 0.02
     assert solution.theta.shape == (model.n_cells_, 2)
-    for machine in model.machines_.machines:
-        again = machine.verify()
-        assert again.upper == pytest.approx(machine.certificate.upper, rel=1e-6)
-        assert again.lower == pytest.approx(machine.certificate.lower, rel=1e-6)
+    for cell in model.function_.functions:
+        again = cell.verify()
+        assert again.upper == pytest.approx(cell.certificate.upper, rel=1e-6)
+        assert again.lower == pytest.approx(cell.certificate.lower, rel=1e-6)
         # The upper bound is the objective of the function of the cell, computed from its values.
-        if machine.function.support.size:
-            F, K = machine.function.gram_set.cross(None, machine.X) @ machine.function.W.T, machine.function.gram_set
-            W = machine.function.W
+        if cell.function.support.size:
+            F, K = cell.function.gram_set.cross(None, cell.X) @ cell.function.W.T, cell.function.gram_set
+            W = cell.function.W
             norms = np.einsum("ki,ij,kj->", W, K.kernel(K.points), W)
-            losses = machine.loss.pointwise(machine.Y, F.T)[0] @ machine.weights
-            objective = (losses.sum() + machine.lam * norms) * machine.loss.cost
-            assert machine.certificate.upper == pytest.approx(objective, rel=1e-6)
+            losses = cell.loss.pointwise(cell.Y, F.T)[0] @ cell.weights
+            objective = (losses.sum() + cell.lam * norms) * cell.loss.cost
+            assert cell.certificate.upper == pytest.approx(objective, rel=1e-6)
 
 
 def test_a_loose_tolerance_is_proven_and_a_broken_one_is_named(monkeypatch):
@@ -353,8 +361,8 @@ def test_a_loose_tolerance_is_proven_and_a_broken_one_is_named(monkeypatch):
     assert loose.status is Status.OPTIMAL
     assert loose.certificate.holds(0.9)
     assert not loose.certificate.holds(1e-9)
-    original = machines.fit
-    monkeypatch.setattr(machines, "fit", lambda *args, tol, **named: original(*args, tol=0.9, **named))
+    original = learner.fit
+    monkeypatch.setattr(learner, "fit", lambda *args, tol, **named: original(*args, tol=0.9, **named))
     with pytest.warns(ConvexKernelsWarning, match=r"worst of 1 cells has the relative gap .* above tol=1e-06"):
         broken = VoronoiSVR(tol=1e-6, selection=choice(2)).fit(X, y).solution_
     assert broken.status is Status.STALLED
@@ -395,45 +403,100 @@ def test_time_limit_keeps_the_cells_learned_and_warns():
         model = VoronoiRidge(max_cell_size=50, max_time=1e-9, random_state=0).fit(X, y)
     assert model.solution_.status is Status.TIME_LIMIT
     assert np.isfinite(model.predict(X)).all()
-    constant = [m for m in model.machines_.machines if m.function.support.size == 0]
-    assert 0 < len(constant) < model.n_cells_
+    assert model.solution_.n_iter == 0
+    assert all(cell.function.support.size == 0 for cell in model.function_.functions)
 
 
-def test_an_interrupt_keeps_the_cells_learned(monkeypatch):
+class Slow(RegressorMixin, BaseEstimator):
+    """Takes all the time it is given, and keeps how much that was."""
+
+    def __init__(self, max_time=None):
+        self.max_time = max_time
+
+    def fit(self, X, y):
+        time.sleep(self.max_time)
+        self.given_ = self.max_time
+        return self
+
+    def predict(self, X):
+        return np.ones(len(X))
+
+
+def test_what_is_left_of_the_time_goes_to_the_estimator_in_a_cell():
+    X, y = table(200)
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
+        model = VoronoiRidge(estimator=Slow(), max_cell_size=50, max_time=0.5).fit(X, y)
+    (learned,) = [cell.model for cell in model.function_.functions if hasattr(cell, "model")]
+    assert 0.0 < learned.given_ <= 0.5
+    assert model.n_cells_ > 1
+
+
+@pytest.mark.parametrize("n_learned", [0, 2])
+def test_an_interrupt_keeps_the_cells_learned(n_learned, monkeypatch):
     X, y = table(400)
-    learned, original = [], training._learn_one
+    learned, original = [], training.learn_cell
 
     def interrupted(*task):
-        if len(learned) == 2:
+        if len(learned) == n_learned:
             raise KeyboardInterrupt
         learned.append(task[1])
         return original(*task)
 
-    monkeypatch.setattr(training, "_learn_one", interrupted)
-    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+    monkeypatch.setattr(training, "learn_cell", interrupted)
+    with pytest.warns(ConvexKernelsWarning) as said:
         model = VoronoiRidge(max_cell_size=50).fit(X, y)
-    assert sum(m.function.support.size > 0 for m in model.machines_.machines) == 2
+    assert ["INTERRUPTED" in str(warning.message) for warning in said] == [True]
+    assert sum(cell.function.support.size > 0 for cell in model.function_.functions) == n_learned
+
+
+def test_an_interrupt_while_the_metric_is_learned_leaves_constants(monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Stochastic, "step", interrupted)
+    X, y = table(400)
+    with pytest.warns(ConvexKernelsWarning) as said:
+        model = VoronoiRidge(max_cell_size=50).fit(X, y)
+    assert ["INTERRUPTED" in str(warning.message) for warning in said] == [True]
+    assert model.solution_.n_iter == 0
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_features_that_say_nothing_are_damped():
+    X, y = table(600)
+    rng = np.random.default_rng(1)
+    noise, new_noise = rng.uniform(-1, 1, (600, 6)), rng.uniform(-1, 1, (300, 6))
+    T, t = table(300, seed=5)
+    with_noise, test = np.hstack([X, noise, np.ones((600, 1))]), np.hstack([T, new_noise, np.ones((300, 1))])
+    learned = VoronoiRidge(max_cell_size=150, random_state=0).fit(with_noise, y)
+    alike = VoronoiRidge(max_cell_size=150, selection=CellSelection(widths="isotropic"), random_state=0)
+    assert learned.feature_factors_.shape == (9,)
+    assert learned.feature_factors_[:2].min() > 3.0 * learned.feature_factors_[2:8].max()
+    assert learned.feature_factors_[8] == 0.0
+    assert 1.0 - learned.score(test, t) < 0.3 * (1.0 - alike.fit(with_noise, y).score(test, t))
+    assert alike.feature_factors_.tolist() == [1.0] * 8 + [0.0]
 
 
 def test_progress_counts_cells(capsys):
     X, y = table(100)
     VoronoiRidge(max_cell_size=30, verbose=True, **SMALL).fit(X, y)
     shown = capsys.readouterr().err
-    assert "VoronoiCover(" in shown
+    assert "OverlappingCover(" in shown
     assert "cells learned in" in shown
 
 
 def test_countdown_says_how_long_the_rest_takes():
     lines = []
 
-    class Listener(training.Silent):
+    class Listener(Silent):
         def note(self, message):
             lines.append(message)
 
-    countdown = training.Countdown(Listener(), np.array([10, 10, 20]), training.time.monotonic() - 2.0)
-    countdown.learned(2)
-    assert "1 / 3 cells" in lines[0]
-    assert 0.9 < float(lines[0].split(",")[1].split("s")[0]) < 1.5  # 400 of 600 units took 2 s
+    clock = Clock(None, Listener())
+    clock.began -= 20.0
+    training.CellProgress(clock, np.array([10, 10, 20])).learned(2)
+    assert "1 of 3 cells" in lines[0]
+    assert "about 10 s left" in lines[0]  # 400 of 600 units took 20 s
 
 
 def test_budgets_choose_the_partition():
@@ -441,7 +504,7 @@ def test_budgets_choose_the_partition():
     free = VoronoiRidge(cells=Cells(time_budget=1e6), **SMALL).fit(X, y)
     assert free.n_cells_ == 1
     tight = VoronoiRidge(cells=Cells(memory_budget=64.0 * 200**2), **SMALL).fit(X, y)
-    assert tight.machines_.sizes.max() <= 200
+    assert tight.function_.sizes.max() <= 200
     with pytest.raises(InvalidInputError, match="raise the budget"):
         VoronoiRidge(cells=Cells(time_budget=1e-9), **SMALL).fit(X, y)
 
@@ -469,6 +532,7 @@ def test_budgets_choose_the_partition():
         ),
         ({"selection": CellSelection(n_lams=0)}, "n_lams must be a whole number >= 1"),
         ({"selection": CellSelection(n_widths=0)}, "n_widths must be a whole number >= 1"),
+        ({"selection": CellSelection(widths="round")}, "widths must be one of"),
         ({"selection": CellSelection(rank=0)}, "rank must be a whole number >= 1"),
         ({"tol": 0.0}, "tol must be a finite number > 0"),
         ({"max_time": 0.0}, "max_time must be a finite number > 0"),
@@ -483,10 +547,10 @@ def test_bad_parameters_are_refused_by_name(options, message):
 
 def test_bad_losses_and_targets_are_refused():
     X, y = table(30)
-    with pytest.raises(InvalidInputError, match="loss must be 'hinge' or 'least_squares', got 'log'"):
+    with pytest.raises(InvalidInputError, match="loss must be 'least_squares' or 'hinge', got 'log'"):
         VoronoiSVC(loss="log").fit(X, y > 0)
     with pytest.raises(InvalidInputError, match="closed form for least squares only"):
-        VoronoiSVC(selection=choice("leave-one-out")).fit(X, y > 0)
+        VoronoiSVC(loss="hinge", selection=choice("leave-one-out")).fit(X, y > 0)
     with pytest.raises(InvalidInputError, match="epsilon must be a finite number >= 0"):
         VoronoiSVR(epsilon=-1.0).fit(X, y)
     with pytest.raises(InvalidInputError, match="quantile must"):

@@ -2,7 +2,7 @@
 
 from convexkernels.cells.cover import Assignment, Cover, OverlappingCover, RandomChunks, TreeCover, VoronoiCover
 from convexkernels.cells.covering import tree_cover, voronoi_cover
-from convexkernels.cells.machines import CellSelection
+from convexkernels.cells.learner import CellSelection
 from convexkernels.cells.options import Cells
 from convexkernels.cells.traversal import Traversal, farthest_first
 

@@ -13,7 +13,7 @@ from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.summary import TableSummary, checked_part
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["DistributedTable", "RowEncoding", "balanced_groups", "blocks_of"]
+__all__ = ["DistributedTable", "RowEncoding", "balanced_groups", "blocks_of", "rows_of"]
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -25,11 +25,14 @@ FAN_IN = 8
 class RowEncoding(Protocol):
     """How rows of a table become rows of the problems in the cells; it has to be picklable."""
 
+    def no_rows(self) -> tuple[Array, NDArray[Any], Array]:
+        """What `scaled` gives for a table without rows."""
+
     def scaled(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, NDArray[Any], Array]:
         """Scaled points, encoded targets and weights > 0."""
 
     def merged(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, Array, Array]:
-        """Distinct scaled points with targets of shape (n_machines, m) and weights."""
+        """Distinct scaled points with targets of shape (n_outputs, m) and weights."""
 
 
 def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
@@ -59,8 +62,9 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
     return X.to_delayed().ravel().tolist(), [float(c) for c in X.chunks[0]], int(X.shape[1]), np.empty((0, X.shape[1]))
 
 
-def _aligned(values: Any, name: str, lengths: list[float]) -> list[Any]:
+def _aligned(values: Any, name: str, lengths: list[float], most_dimensions: int = 1) -> list[Any]:
     """The parts of targets or weights that belong to the parts of the points."""
+    ndim = getattr(values, "ndim", np.ndim(values))
     if not hasattr(values, "__dask_graph__"):
         if np.isnan(lengths).any():
             raise InvalidInputError(
@@ -68,20 +72,23 @@ def _aligned(values: Any, name: str, lengths: list[float]) -> list[Any]:
                 "partitions, or X.to_dask_array(lengths=True)."
             )
         values = np.asarray(values)
-        if values.shape != (int(sum(lengths)),):
+        if ndim > most_dimensions or values.shape[:1] != (int(sum(lengths)),):
             raise InvalidInputError(f"{name} has shape {values.shape}, but X has {int(sum(lengths))} rows.")
         ends = np.cumsum(lengths).astype(int)
         return list(np.split(values, ends[:-1]))
-    if getattr(values, "ndim", None) != 1 or not hasattr(values, "to_delayed"):
+    if not 1 <= ndim <= most_dimensions or not hasattr(values, "to_delayed"):
         raise InvalidInputError(
-            f"{name} must be a Dask array or series of one dimension, got {type(values).__name__}; pass one number or "
-            "label per row."
+            f"{name} must be a Dask array or series of {'one dimension' if most_dimensions == 1 else 'rows'}, got "
+            f"{type(values).__name__} of {ndim} dimensions; pass one number or label per row (and, for a regressor, "
+            "output)."
         )
     known = hasattr(values, "chunks") and not np.isnan([*values.shape, *lengths]).any()
     if known and values.shape[0] != sum(lengths):
         raise InvalidInputError(f"{name} has {values.shape[0]} entries, but X has {int(sum(lengths))} rows.")
     if known and list(values.chunks[0]) != lengths:
-        values = values.rechunk((tuple(int(length) for length in lengths),))
+        values = values.rechunk({0: tuple(int(length) for length in lengths)})
+    if ndim == 2 and hasattr(values, "chunks"):
+        values = values.rechunk({1: -1})
     blocks = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
     if len(blocks) != len(lengths):
         raise InvalidInputError(
@@ -118,7 +125,7 @@ class DistributedTable:
                 "dataframe, too, or compute the others."
             )
         blocks, lengths, n_features, example = blocks_of(X)
-        targets = _aligned(y, "y", lengths)
+        targets = _aligned(y, "y", lengths, 1 if labels else 2)
         weights = [None] * len(blocks) if sample_weight is None else _aligned(sample_weight, "sample_weight", lengths)
         return cls(list(zip(blocks, targets, weights, strict=True)), n_features, example, labels)
 
@@ -180,11 +187,8 @@ class DistributedTable:
 
         streams = np.random.SeedSequence(seed).spawn(len(self.parts))
         rule = delayed((encoding, cover, groups), traverse=False)
-        meta = _routed(None, (encoding, cover, groups), np.random.SeedSequence(0), self.n_features)
-        routed = [
-            delayed(_routed)(part, rule, stream, self.n_features)
-            for part, stream in zip(self._checked(), streams, strict=True)
-        ]
+        meta = _routed(None, (encoding, cover, groups), np.random.SeedSequence(0))
+        routed = [delayed(_routed)(part, rule, stream) for part, stream in zip(self._checked(), streams, strict=True)]
         n_groups = int(groups.max()) + 1
         frame = dd.from_delayed(routed, meta=meta, verify_meta=False)
         return list(frame.set_index("group", divisions=list(range(n_groups + 1))).to_delayed())
@@ -205,23 +209,33 @@ def _summary(part: Any, labels: bool, size: int, stream: np.random.SeedSequence)
     return None if part is None else TableSummary.of_rows(*part, labels=labels, size=size, seed=stream)
 
 
-def _routed(part: Any, rule: Any, stream: np.random.SeedSequence, n_features: int) -> Any:
+def _routed(part: Any, rule: Any, stream: np.random.SeedSequence) -> Any:
     """The rows of a part as a dataframe, once for each cell that learns from them."""
     import pandas as pd
 
     encoding, cover, groups = rule
-    if part is None:
-        X, y, weights = np.empty((0, len(encoding.scaling.columns))), np.empty(0), np.empty(0)
-    else:
-        X, y, weights = encoding.scaled(*part)
+    X, y, weights = encoding.no_rows() if part is None else encoding.scaled(*part)
     members = _members(X, cover, stream) if len(X) else Assignment(np.empty(0, np.intp), np.zeros(2, np.intp))
     cells = np.repeat(np.arange(members.n_cells), members.sizes)
     frame = pd.DataFrame(X[members.order], columns=[f"x{k}" for k in range(X.shape[1])])
-    frame["y"] = np.asarray(y, dtype=np.float64)[members.order]
+    for name, column in zip(_target_names(y), np.atleast_2d(y.T), strict=True):
+        frame[name] = column.astype(np.float64)[members.order]
     frame["weight"] = weights[members.order]
     frame["cell"] = cells.astype(np.int64)
     frame["group"] = groups[cells].astype(np.int64)
     return frame
+
+
+def _target_names(y: NDArray[Any]) -> list[str]:
+    return ["y"] if y.ndim == 1 else [f"y{k}" for k in range(y.shape[1])]
+
+
+def rows_of(frame: Any) -> tuple[Array, Array, Array]:
+    """Scaled points, encoded targets and weights of rows that a shuffle has brought together."""
+    targets = [name for name in frame.columns if name.startswith("y")]
+    X = frame.drop(columns=[*targets, "weight", "cell"]).to_numpy(dtype=np.float64)
+    y = frame[targets if targets != ["y"] else "y"].to_numpy(dtype=np.float64)
+    return np.ascontiguousarray(X), y, frame["weight"].to_numpy()
 
 
 def _members(X: Array, cover: Cover, stream: np.random.SeedSequence) -> Assignment:

@@ -18,7 +18,7 @@ __all__ = ["Cells"]
 Array = NDArray[np.float64]
 
 DEFAULT_CELL_SIZE = 2000
-KINDS = ("voronoi", "tree", "overlapping", "random")
+KINDS = ("overlapping", "voronoi", "tree", "random")
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Cells:
 
     Parameters
     ----------
-    kind : {"voronoi", "tree", "overlapping", "random"}
-        Voronoi cells; cells divided again and again; Voronoi cells that also learn from near points of their
-        neighbors; random chunks of the table, whose functions are averaged (the baseline, [ZDW15]).
+    kind : {"overlapping", "voronoi", "tree", "random"}
+        Voronoi cells that also learn from near points of their neighbors; Voronoi cells; cells divided again and
+        again; random chunks of the table, whose functions are averaged (the baseline, [ZDW15]).
     radius : float, > 0, optional
         Of the balls that the cells lie in, on scaled features, instead of a size.
     overlap : float, >= 0
         For "overlapping": a point teaches the cells whose centers are at most ``1 + overlap`` times as far as the
-        nearest one. A cell selects lam and the width on the points that it answers for, and trains on all.
+        nearest one. A cell selects lam and the width on the points whose nearest center is its own, and trains on all.
     subset : int, optional
         Centers are sought among so many random points.
     time_budget, memory_budget : float, > 0, optional
@@ -45,7 +45,7 @@ class Cells:
         is meant for about that range.
     """
 
-    kind: str = "voronoi"
+    kind: str = "overlapping"
     radius: float | None = None
     overlap: float = 0.1
     subset: int | None = 50_000

@@ -26,7 +26,7 @@ class TableSummary:
     n_rows : int
     low, high : ndarray of shape (k, n_features) or (1, n_features)
         Range of every feature, for classes in each of them.
-    targets : ndarray of shape (k,)
+    targets : ndarray of shape (k,) or (2, n_outputs)
         The classes, ascending; or the least and the largest target.
     totals : ndarray of shape (k,)
         Sum of the weights of every class.
@@ -56,7 +56,7 @@ class TableSummary:
         Parameters
         ----------
         X : ndarray of shape (m, n_features), m >= 1
-        y : ndarray of shape (m,)
+        y : ndarray of shape (m,) or (m, n_outputs)
         weights : ndarray of shape (m,), > 0
         labels : bool
             Whether targets are class labels.
@@ -68,7 +68,7 @@ class TableSummary:
             targets, codes = np.unique(y, return_inverse=True)
             totals = np.bincount(codes, weights=weights, minlength=len(targets)).astype(np.float64)
         else:
-            targets, codes = np.array([y.min(), y.max()]), np.zeros(len(y), dtype=np.intp)
+            targets, codes = np.array([y.min(axis=0), y.max(axis=0)]), np.zeros(len(y), dtype=np.intp)
             totals = np.full(2, float(weights.sum()))
         keys = np.random.default_rng(seed).random(len(X)) if size else np.empty(0)
         taken = np.argsort(keys, kind="stable")[:size]
@@ -87,7 +87,7 @@ class TableSummary:
             targets, codes = np.unique(listed, return_inverse=True)
             totals = np.bincount(codes, weights=totals, minlength=len(targets)).astype(np.float64)
         else:
-            targets, totals = np.array([listed.min(), listed.max()]), np.full(2, float(totals[::2].sum()))
+            targets, totals = np.array([listed.min(axis=0), listed.max(axis=0)]), np.full(2, float(totals[::2].sum()))
             codes = np.zeros(len(found), dtype=np.intp)
         lows, highs = np.concatenate([part.low for part in found]), np.concatenate([part.high for part in found])
         low, high = _ranges(lows, highs, codes)
@@ -123,7 +123,7 @@ def checked_part(
     index : int
         Number of the part.
     X : array-like of shape (m, n_features)
-    y : array-like of shape (m,)
+    y : array-like of shape (m,), or for numbers (m, n_outputs)
     weights : array-like of shape (m,), >= 0, or None
     n_features : int
     labels : bool
@@ -138,7 +138,7 @@ def checked_part(
         m = shape[0] if shape else 0
         target = np.asarray(y)
         w = np.ones(m) if weights is None else np.asarray(weights, dtype=np.float64)
-        if target.shape != (m,) or w.shape != (m,):
+        if target.shape[:1] != (m,) or target.ndim > (1 if labels else 2) or w.shape != (m,):
             raise InvalidInputError(
                 f"X has shape {shape}, y {target.shape} and sample_weight {w.shape}; one target and one weight per "
                 "row are needed, in parts that agree."

@@ -6,7 +6,7 @@ A new one is a file and a line in `ESTIMATORS`: the contract tests pick it up fr
 from collections.abc import Callable
 from typing import Any
 
-from convexkernels.cells.machines import CellSelection
+from convexkernels.cells.learner import CellSelection
 from convexkernels.cells.options import Cells
 from convexkernels.estimators.concatenated import (
     ConcatenatedKernelClassifier,
@@ -18,8 +18,7 @@ from convexkernels.estimators.hierarchical_settings import TreeSearch, TreeSelec
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
 from convexkernels.estimators.spectral import SpectralKernelClassifier, SpectralKernelRegressor
 from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
-from convexkernels.estimators.voronoi_classification import VoronoiSVC
-from convexkernels.estimators.voronoi_regression import VoronoiQuantile, VoronoiRidge, VoronoiSVR
+from convexkernels.estimators.voronoi import VoronoiQuantile, VoronoiRidge, VoronoiSVC, VoronoiSVR
 from convexkernels.losses.pinball import Pinball
 from convexkernels.spectral.options import Training
 
@@ -104,8 +103,8 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_cells())),
     "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(cells=Cells("tree"), max_cell_size=10, **_cells())),
-    "VoronoiSVC": ("labels", lambda: VoronoiSVC(**_cells(2))),
-    "VoronoiSVC, squared": ("labels", lambda: VoronoiSVC(loss="least_squares", max_cell_size=20, **_cells())),
+    "VoronoiSVC": ("labels", lambda: VoronoiSVC(loss="hinge", **_cells(2))),
+    "VoronoiSVC, squared": ("labels", lambda: VoronoiSVC(max_cell_size=20, **_cells())),
     "VoronoiSVR": ("numbers", lambda: VoronoiSVR(**_cells(2))),
     "VoronoiQuantile": ("numbers", lambda: VoronoiQuantile(**_cells("split"))),
 }

@@ -58,15 +58,15 @@ memory_limit : float, optional
 max_cell_size : int, >= 2, optional
     Most training points of a cell; 2000 when `cells` has neither a radius nor a budget.
 cells : Cells or None
-    Kind of cells, overlap, and what their size is made of; None for ``Cells()``, Voronoi cells.
+    Kind of cells, overlap, and what their size is made of; None for ``Cells()``, overlapping Voronoi cells.
 selection : CellSelection or None
-    How lam and the width of each cell are selected; None for ``CellSelection()``, a grid of 10 x 10.
+    How the widths of features are learned, and lam and the width of each cell selected; None for ``CellSelection()``.
 estimator : estimator object, optional
     A clone of it learns in each cell, on scaled features and targets, instead of an SVM with a Gaussian kernel; it
-    takes ``sample_weight`` where there are weights or repeated rows.
+    takes ``sample_weight`` where there are weights or repeated rows, and what is left of `max_time` as its own.
 gather : bool
     What becomes of functions that a Dask cluster learned: they are brought here, or stay there until
-    ``model.machines_ = model.machines_.gather()``. Many and large ones should stay: predictions for Dask tables take
+    ``model.function_ = model.function_.gather()``. Many and large ones should stay: predictions for Dask tables take
     them along.
 random_state : int, RandomState or None
 n_jobs : int, optional
@@ -225,8 +225,10 @@ tol : float, > 0
     "cell_fitted": """
 cover_ : Cover
 n_cells_ : int
-machines_ : LocalizedMachines or DistributedMachines
-    With the function of each cell: its lam, width, coefficients, held-out risks and duality gap.
+function_ : LocalizedFunction or DistributedFunction
+    ``function_.functions`` has that of each cell: its lam, width, coefficients, held-out risks and duality gap.
+feature_factors_ : ndarray of shape (n_features_in_,)
+    By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
 kernel_ : Kernel
     For Voronoi cells, the kernel with which one SVM, at lam = 1, is those of all cells.
 solution_ : Solution
@@ -245,8 +247,12 @@ whose targets are all the same, or with one point, answers with that constant; w
 most regular pair of the grid is taken.
 """,
     "cell_tables": """
-Equal rows are merged into one with the sum of their weights. Cost: O(m) for cells of bounded size, besides
-finding the centers, O(m) each.
+By default a Gaussian kernel with a width for each feature is learned first, by leave-one-out on a sample of rows; cells
+are those of its metric, and a cell selects a multiple of its width. ``CellSelection(widths="isotropic")`` does without.
+
+Equal rows are merged into one with the sum of their weights. `max_time` bounds the whole of it: cells that were not
+begun when it is over, or when the user interrupts, answer with the best constant for their rows, as one warning says.
+Cost: O(m) for cells of bounded size, besides finding the centers, O(m) each.
 
 Dask arrays and dataframes (extra ``distributed``) are read part by part, twice: centers come from a random sample of
 rows, a shuffle of Dask takes the rows to their cells, and cells are tasks of the active `distributed.Client`, or of

@@ -26,11 +26,14 @@ class Scaling:
         Columns of scale 0 become 0.
     columns : ndarray of int
         The columns that are used.
+    factors : ndarray of shape (n_columns,), > 0, optional
+        By which these are multiplied afterwards: a metric that was learned on them.
     """
 
     offset: Array
     scale: Array
     columns: NDArray[np.intp]
+    factors: Array | None = None
 
     @classmethod
     def none(cls, X: Array) -> Scaling:
@@ -69,10 +72,11 @@ class Scaling:
 
     def apply(self, X: Array) -> Array:
         """Map a table, shape (m, n_features) to (m, n_columns)."""
-        return rescale(X[:, self.columns], self.offset[self.columns], self.scale[self.columns])
+        points = rescale(X[:, self.columns], self.offset[self.columns], self.scale[self.columns])
+        return points if self.factors is None else points * self.factors
 
     def pull_back(self, kernel: Kernel) -> Kernel:
         """The kernel on tables before the map, from one on tables after it."""
-        if len(self.columns) == len(self.scale):
-            return Rescaled(kernel, self.offset, self.scale)
-        return OnColumns(Rescaled(kernel, self.offset[self.columns], self.scale[self.columns]), self.columns.tolist())
+        scale = self.scale[self.columns] / (1.0 if self.factors is None else self.factors)
+        inside = Rescaled(kernel, self.offset[self.columns], scale)
+        return inside if len(self.columns) == len(self.scale) else OnColumns(inside, self.columns.tolist())

@@ -14,17 +14,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from convexkernels.cells.cluster import is_distributed
 from convexkernels.cells.cover import Cover
-from convexkernels.cells.distributed_cells import DistributedMachines, learn_distributed_cells, values_of_parts
+from convexkernels.cells.distributed_cells import learn_distributed_cells
+from convexkernels.cells.distributed_function import DistributedFunction, values_of_parts
 from convexkernels.cells.distributed_table import DistributedTable, blocks_of
-from convexkernels.cells.machines import CellLearner, CellSelection, GaussianLearner
+from convexkernels.cells.function import LocalizedFunction
+from convexkernels.cells.learner import CellLearner, CellSelection, GaussianLearner
+from convexkernels.cells.metric import LEARNED_WIDTH, learned_metric
 from convexkernels.cells.options import Cells
 from convexkernels.cells.summary import TableSummary
-from convexkernels.cells.training import LocalizedMachines, learn_cells, seconds_by_size
+from convexkernels.cells.training import learn_cells, seconds_by_size
+from convexkernels.cells.wrapped import WrappedLearner
+from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
-from convexkernels.estimators.targets import Targets
-from convexkernels.estimators.voronoi_encoding import Encoding
+from convexkernels.estimators.targets import ClassTargets, Targets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.solution import Solution
@@ -36,6 +40,33 @@ Problem = tuple[Array, Array, Array]
 
 # Rows of a Dask table that are brought here to find centers among, where no number is given.
 LARGEST_SAMPLE = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """From rows of a table, or of a part of it on a worker, to rows of the problems in the cells."""
+
+    scaling: Scaling
+    targets: Targets
+
+    def no_rows(self) -> tuple[Array, NDArray[Any], Array]:
+        """What `scaled` gives for a table without rows."""
+        y = np.empty((0, *getattr(self.targets, "center", np.empty(())).shape))
+        return np.empty((0, len(self.scaling.columns))), y, np.empty(0)
+
+    def scaled(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, NDArray[Any], Array]:
+        """Scaled points, encoded targets and weights > 0 of rows of the table; some may be left out."""
+        table = self.targets.encoded(TrainingTable(X, y, weights, np.arange(len(X)))).scaled(self.scaling)
+        return table.X, table.y, table.weights
+
+    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> Problem:
+        """The problem of the scaled rows of a cell: one row for all that agree, sorted."""
+        return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged(), self.targets)
+
+
+def _problem_of(table: TrainingTable, targets: Targets) -> Problem:
+    """Points, targets of shape (n_outputs, m) and weights."""
+    return table.X, np.ascontiguousarray(np.atleast_2d(targets.expanded(table.y).T)), table.weights
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -54,10 +85,6 @@ class VoronoiEstimator(KernelEstimator):
     @abstractmethod
     def _loss(self) -> Loss:
         """The loss, without intercept; lam is selected."""
-
-    @abstractmethod
-    def _wrapped(self, gaussian: GaussianLearner) -> CellLearner:
-        """The estimator in a cell."""
 
     @abstractmethod
     def _targets_of_summary(self, summary: TableSummary) -> Targets:
@@ -80,19 +107,31 @@ class VoronoiEstimator(KernelEstimator):
     def _cells(self) -> Cells:
         return self.cells or Cells()
 
-    def _gaussian_learner(self) -> GaussianLearner:
-        return GaussianLearner(self._loss(), self.selection or CellSelection(), tol=self.tol)
+    @property
+    def _selection(self) -> CellSelection:
+        return self.selection or CellSelection()
 
-    def _cell_learner(self) -> CellLearner:
-        gaussian = self._gaussian_learner()
-        return gaussian if self.estimator is None else self._wrapped(gaussian)
+    def _gaussian_learner(self, width: float | None = None) -> GaussianLearner:
+        return GaussianLearner(self._loss(), self._selection, tol=self.tol, width=width)
 
-    def _cover(self, problem: Problem, learner: CellLearner, seed: int, n_rows: int | None = None) -> Cover:
+    def _cell_learner(self, factors: Array | None) -> CellLearner:
+        gaussian = self._gaussian_learner(None if factors is None else LEARNED_WIDTH)
+        return gaussian if self.estimator is None else WrappedLearner(self.estimator, gaussian, is_classifier(self))
+
+    def _factors(self, problem: Problem, clock: Clock, seed: int) -> Array | None:
+        """The metric of the cells and their kernels; estimators of others have kernels of their own."""
+        if self.estimator is not None or self._selection.widths != "per-feature":
+            return None
+        return learned_metric(*problem, clock, seed)
+
+    def _cover(
+        self, problem: Problem, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None
+    ) -> Cover:
         """The cover that the parameters ask for, of scaled points, or of `n_rows` that these are a sample of."""
         return self._cells.cover(
             problem[0],
             self.max_cell_size,
-            seconds_of=lambda: seconds_by_size(*problem, learner, np.random.default_rng(seed)),
+            seconds_of=lambda: seconds_by_size(*problem, learner, np.random.default_rng(seed), clock.deadline),
             bytes_of=self._gaussian_learner().bytes_of,
             seed=seed,
             n_rows=n_rows,
@@ -129,24 +168,20 @@ class VoronoiEstimator(KernelEstimator):
         self._check_parameters()
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
-        learner, seed = self._cell_learner(), seed_from(self.random_state)
+        clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
         summary = table.summarized(self._cells.subset or LARGEST_SAMPLE, seed)
         encoding = self._encoding_of(summary)
         sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
         # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
         n_rows = round(summary.n_rows * len(sample[0]) / len(summary.X))
-        self.solution_ = learn_distributed_cells(
-            table,
-            encoding,
-            self._cover(sample, learner, seed, n_rows),
-            learner,
-            sample,
-            seed=seed,
-            gather=bool(self.gather),
-            max_time=self.max_time,
-            progress=bool(self.verbose),
-            tol=self.tol,
-        )
+        factors = self._factors(sample, clock, seed)
+        if factors is not None:
+            encoding = replace(encoding, scaling=replace(encoding.scaling, factors=factors))
+            sample = sample[0] * factors, *sample[1:]
+        learner = self._cell_learner(factors)
+        cover = self._cover(sample, learner, clock, seed, n_rows)
+        options: dict[str, Any] = {"seed": seed, "gather": bool(self.gather), "tol": self.tol}
+        self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
         self.targets_, self.scaling_ = encoding.targets, encoding.scaling
         self._finish_cells()
         return self
@@ -157,42 +192,47 @@ class VoronoiEstimator(KernelEstimator):
     def _encoding_of(self, summary: TableSummary) -> Encoding:
         """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""
         targets = self._targets_of_summary(summary)
-        kept = np.isin(summary.targets, getattr(targets, "classes", summary.targets))[: len(summary.low)]
+        kept = np.isin(summary.targets, targets.classes) if isinstance(targets, ClassTargets) else [0]
         return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
 
     def _problem(self, table: TrainingTable, targets: Targets) -> Problem:
-        return table.X, np.ascontiguousarray(np.atleast_2d(targets.expanded(table.y).T)), table.weights
+        return _problem_of(table, targets)
 
     def _solve(self, problem: Problem) -> Solution:
-        learner, seed = self._cell_learner(), seed_from(self.random_state)
-        return learn_cells(
-            *problem,
-            self._cover(problem, learner, seed),
-            learner,
-            seed=seed,
-            n_jobs=self.n_jobs,
-            max_time=self.max_time,
-            progress=bool(self.verbose),
-            tol=self.tol,
-        )
+        clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
+        factors, interrupted = None, False
+        try:
+            factors = self._factors(problem, clock, seed)
+        except KeyboardInterrupt:
+            interrupted = True
+        self._learned_factors = factors
+        problem = problem if factors is None else (problem[0] * factors, *problem[1:])
+        learner = self._cell_learner(factors)
+        cover = self._cover(problem, learner, clock, seed)
+        options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs, "tol": self.tol, "interrupted": interrupted}
+        return learn_cells(*problem, cover, learner, clock, **options)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
         self._finish_cells()
 
     def _finish_cells(self) -> None:
         self.n_iter_ = max(1, self.solution_.n_iter)
-        self.cover_, self.n_cells_ = self.machines_.cover, self.machines_.cover.n_cells
+        self.cover_, self.n_cells_ = self.function_.cover, self.function_.cover.n_cells
+        self.feature_factors_ = np.zeros(self.n_features_in_)
+        factors = self.scaling_.factors
+        self.feature_factors_[self.scaling_.columns] = 1.0 if factors is None else factors
 
     @property
-    def machines_(self) -> LocalizedMachines | DistributedMachines:
-        """The functions of all cells; setting it replaces those on a cluster by the same ones here."""
+    def function_(self) -> LocalizedFunction | DistributedFunction:
+        """The function of all cells; setting it replaces one on a cluster by the same one here."""
         check_is_fitted(self)
-        found: LocalizedMachines | DistributedMachines = self.solution_.problem
+        found: LocalizedFunction | DistributedFunction = self.solution_.problem
         return found
 
-    @machines_.setter
-    def machines_(self, machines: LocalizedMachines | DistributedMachines) -> None:
-        self.solution_ = replace(self.solution_, problem=machines)
+    @function_.setter
+    def function_(self, function: LocalizedFunction | DistributedFunction) -> None:
+        self.solution_ = replace(self.solution_, problem=function)
 
     def _check_columns(self, example: Any, *, reset: bool) -> None:
         """Number and names of the columns of a Dask table."""
@@ -209,8 +249,8 @@ class VoronoiEstimator(KernelEstimator):
         if not is_distributed(X):
             return finish(self._values(X))
         self._check_columns(blocks_of(X)[3], reset=False)
-        example = finish(np.zeros((1, self.machines_.n_machines)))[:0]
-        return values_of_parts(X, self.machines_, self.scaling_.apply, finish, example)
+        example = finish(np.zeros((1, self.function_.n_outputs)))[:0]
+        return values_of_parts(X, self.function_, self.scaling_.apply, finish, example)
 
     def predict(self, X: Any) -> Any:
         """Predict the targets of new points; numbers stay within the range of the targets.

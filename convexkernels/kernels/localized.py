@@ -20,7 +20,7 @@ class Localized(Kernel):
     """k(x, y) = sum_j kernel_j(x, y) / lam_j over the cells j that hold both x and y: 0 across cells.
 
     The kernel of the direct sum of the zero-extended spaces [MS16 Lemma 2, Lemma 3, (10), (11), (13)] of the cells,
-    with ``|f|^2 = sum_j lam_j |f_j|^2`` [MS16 (12), (14)]. One machine with it is the machines of all cells at once
+    with ``|f|^2 = sum_j lam_j |f_j|^2`` [MS16 (12), (14)]. One SVM with it is the SVMs of all cells at once
     [MS16 (15)].
 
     Parameters
@@ -30,7 +30,7 @@ class Localized(Kernel):
     kernels : sequence of Kernel
         One per cell.
     lams : array-like of shape (n_cells,), > 0, optional
-        Prices of the squared norms in the cells; ones when not given.
+        Weights of the squared norms in the cells; ones when not given.
     """
 
     def __init__(self, centers: Any, kernels: Sequence[Kernel], lams: Any = None) -> None:

@@ -25,6 +25,8 @@ __all__ = ["CellFunction", "CellLearner", "CellSelection", "GaussianLearner"]
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+WIDTHS = ("per-feature", "isotropic")
+
 
 class CellPredictor(Protocol):
     """What a cell keeps. It may have a `certificate`, and then `verify`, which computes it again."""
@@ -37,11 +39,18 @@ class CellLearner(Protocol):
     """What learns in a cell; it has to be picklable."""
 
     def learn(
-        self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Mask | None = None
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array,
+        rng: np.random.Generator,
+        own: Mask | None = None,
+        deadline: float = np.inf,
     ) -> CellPredictor:
         """Learn from the m rows of a cell and their targets of shape (n_outputs, m).
 
-        `own` marks the rows that the cell answers for; None stands for all.
+        `own` marks the rows whose predictions the cell makes; None stands for all. After the deadline, by the
+        monotonic clock, searches end with what they have.
         """
 
     def constant(self, Y: Array, weights: Array) -> CellPredictor:
@@ -107,18 +116,26 @@ class CellSelection:
     validation : int >= 2, "split", "leave-one-out" or None
         Folds; or training on one half and validation on the other (TV-VP-SVM); or every point left out in turn, which
         has a closed form for least squares only. None is leave-one-out for least squares and 5 folds otherwise.
-    n_lams, n_widths : int, >= 1
-        Size of the grid, geometric in ``total [0.001 / m, 0.1] x [0.5 m^(-1 / n_features), 10]`` for a cell that
-        trains on m points, `total` being the sum of the weights of its rows.
+    n_lams : int, >= 1
+        Candidates for lam, geometric in ``total [0.001 / m, 0.1]`` for a cell that trains on m points, `total` being
+        the sum of the weights of its rows.
+    n_widths : int, >= 1, optional
+        Candidates for the width: 10, geometric in ``[0.5 m^(-1 / n_features), 10]`` as in the paper; or 7 between 0.2
+        and 3.5 times the width of the kernel that was learned first. A number changes how many.
     rank : int, >= 1
         Of the factors of Gram matrices that the selection for least squares starts with. In larger cells the best
         pair and its neighbors are measured again with exact ones. The final functions are exact.
+    widths : {"per-feature", "isotropic"}
+        Whether a Gaussian kernel with a width for each feature is learned first, by leave-one-out on a sample of
+        rows. Cells are then cells of that metric, and a cell chooses its width as a multiple; features that say
+        nothing are damped. "isotropic" treats all features alike.
     """
 
     validation: Any = None
     n_lams: int = 10
-    n_widths: int = 10
+    n_widths: int | None = None
     rank: int = 300
+    widths: str = "per-feature"
 
     def of_loss(self, loss: Loss) -> Any:
         """The validation for a loss, or a refusal."""
@@ -133,7 +150,10 @@ class CellSelection:
                 "folds or 'split'."
             )
         for name in ("n_lams", "n_widths", "rank"):
-            check_whole_number(name, getattr(self, name), low=1)
+            if getattr(self, name) is not None:
+                check_whole_number(name, getattr(self, name), low=1)
+        if self.widths not in WIDTHS:
+            raise InvalidInputError(f"widths must be one of {WIDTHS}, got {self.widths!r}.")
         return validation
 
 
@@ -150,12 +170,15 @@ class GaussianLearner:
         Bound of the targets.
     tol : float
         Relative duality gap of the final function, for losses that are solved by iteration.
+    width : float, optional
+        Of the kernel that was learned on the whole table, around which widths are sought.
     """
 
     loss: Loss
     selection: CellSelection = CellSelection()
     clip: float = 1.0
     tol: float = 1e-4
+    width: float | None = None
 
     def check(self) -> None:
         """Refuse bad parameters by name."""
@@ -175,26 +198,32 @@ class GaussianLearner:
         return (np.array([[-self.clip]]), np.array([[self.clip]])) if n_outputs == 1 else None
 
     def learn(
-        self, X: Array, Y: Array, weights: Array, rng: np.random.Generator, own: Mask | None = None
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array,
+        rng: np.random.Generator,
+        own: Mask | None = None,
+        deadline: float = np.inf,
     ) -> CellFunction:
         """Select lam and width, and train on all rows; targets that are all the same give a constant.
 
-        Where the cell answers for some rows only (`own`), the selection is made on these: held-out risks beyond the
+        Where the cell predicts for some rows only (`own`), the selection is made on these: held-out risks beyond the
         border are not its business, and cost as much. lam, the weight of ``|f|^2`` beside the sum of the losses, is
         kept for the function that learns from all rows, because they are as dense beyond the border as before it.
         """
         if _is_constant(Y):
             return self.constant(Y, weights)
-        if own is None or own.all() or not own.any() or _is_constant(Y[:, own]):
-            D = squared_distances(X, X)
-            width, lam, risks = self._selected(X, Y, weights, D, rng)
-        else:
+        inside, D = (X, Y, weights), None
+        if own is not None and not own.all() and own.any() and not _is_constant(Y[:, own]):
             inside = X[own], np.ascontiguousarray(Y[:, own]), weights[own]
-            width, lam, risks = self._selected(*inside, squared_distances(inside[0], inside[0]), rng)
+        else:
             D = squared_distances(X, X)
+        width, lam, risks = self._selected(*inside, D, rng, deadline)
+        D = squared_distances(X, X) if D is None else D
         D *= -1.0 / width**2
         loss = self.loss.at(lam)
-        found = fit(loss, np.exp(D, out=D), Y, weights, tol=self.tol)
+        found = fit(loss, np.exp(D, out=D), Y, weights, tol=self.tol, deadline=deadline)
         function = DecisionFunction.of_kernel(Gaussian(width**-2), X, found.W, found.b, bounds=self._bounds(len(Y)))
         gap = DualityGap(found.upper, found.value)
         if function.support.size == len(X):
@@ -202,26 +231,22 @@ class GaussianLearner:
         return CellFunction(function, loss, X, Y, weights, width, gap, risks)
 
     def _selected(
-        self, X: Array, Y: Array, weights: Array, D: Array, rng: np.random.Generator
+        self, X: Array, Y: Array, weights: Array, D: Array | None, rng: np.random.Generator, deadline: float
     ) -> tuple[float, float, Array | None]:
         """Width and lam of the least held-out risk, and the risks."""
         m, n = X.shape
-        blocks = held_out_blocks(m, self.selection.of_loss(self.loss), rng)
+        selection = self.selection
+        blocks = held_out_blocks(m, selection.of_loss(self.loss), rng)
         held_out = 0 if blocks is None else max((len(block) for block in blocks), default=0)
-        grid = Grid.of_cell(m - held_out, n, float(weights.sum()), self.selection.n_lams, self.selection.n_widths)
+        grid = Grid.of_cell(m - held_out, n, float(weights.sum()), selection.n_lams, selection.n_widths, self.width)
         risks, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
         if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
-            search = GridSearch(self.loss, D, Y, weights, grid, blocks, self.clip)
-            risks = self._risks(search)
+            D = squared_distances(X, X) if D is None else D
+            search = GridSearch(self.loss, D, Y, weights, grid, blocks, self.clip, deadline)
+            risks = search.risks(selection.rank, rng)
             # Of equal risks the most regular pair.
             i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
         return float(grid.widths[i]), float(grid.lams[k]), risks
-
-    def _risks(self, search: GridSearch) -> Array:
-        if not isinstance(self.loss, LeastSquares):
-            return search.path_risks()
-        risks = search.squared_risks(self.selection.rank)
-        return search.refined(risks) if self.selection.rank < len(search.D) else risks
 
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""

@@ -1,0 +1,166 @@
+"""The function of all cells while it stays on a Dask cluster, and lazy predictions for Dask tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.cells.cluster import computed
+from convexkernels.cells.cover import Cover
+from convexkernels.cells.distributed_table import blocks_of
+from convexkernels.cells.function import LocalizedFunction, verified, worst
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_points
+
+__all__ = ["DistributedFunction", "values_of_parts"]
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+REMEDY = "bring it first: model.function_ = model.function_.gather()."
+
+
+@dataclass(frozen=True, eq=False)
+class DistributedFunction:
+    """A `LocalizedFunction` whose cells stay on the cluster that learned them.
+
+    Attributes
+    ----------
+    cover : Cover
+    parts : list of Delayed
+        Functions by cell, kept by the workers; a lost one is learned again.
+    sizes, n_outputs
+        As in `LocalizedFunction`.
+    """
+
+    cover: Cover
+    parts: list[Any]
+    sizes: Rows
+    n_outputs: int
+
+    def __getstate__(self) -> dict[str, Any]:  # pickle and copy ask for it
+        raise InvalidInputError(f"the function is on a Dask cluster and cannot be copied or saved from here; {REMEDY}")
+
+    def gather(self) -> LocalizedFunction:
+        """Bring the functions of all cells to this process."""
+        found: dict[int, Any] = {}
+        for part in computed(*self.parts):
+            found |= part
+        functions = [found[j] for j in range(self.cover.n_cells)]
+        return LocalizedFunction(self.cover, functions, self.sizes, self.n_outputs)
+
+    def function(self, theta: Any, alpha: Any) -> Self:
+        """The learned function."""
+        return self
+
+    def certificate(self, theta: Any, alpha: Any, witness: Any) -> DualityGap:
+        """The worst certificate of all cells, computed again where they are."""
+        from dask import delayed
+
+        found = computed(*(delayed(_gaps)(part, self.sizes) for part in self.parts))
+        return worst([gap for gaps in found for gap in gaps])
+
+    def kernel(self, theta: Any) -> Any:
+        """Refused: the widths of the cells are elsewhere."""
+        raise InvalidInputError(f"the function that the kernel belongs to is on a Dask cluster; {REMEDY}")
+
+    def delayed_values(self, X: Any, cover: Any) -> Any:
+        """Values at scaled points that are a delayed value, like the cover, too; points go to the functions."""
+        from dask import delayed
+
+        cells = delayed(_cells)(cover, X)
+        answers = [delayed(_answers)(part, X, cells) for part in self.parts]
+        return delayed(_assembled)(X, answers, self.n_outputs, self.cover.n_cells if self.cover.average else 0)
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        from dask import delayed
+
+        points, cover = delayed(X, traverse=False), delayed(self.cover, traverse=False)
+        return np.asarray(computed(self.delayed_values(points, cover))[0])
+
+    decision_function = values
+
+
+def _gaps(functions: dict[int, Any], sizes: Rows) -> list[DualityGap]:
+    return [verified(function) for j, function in functions.items() if sizes[j]]
+
+
+def _cells(cover: Cover, X: Array) -> Rows | None:
+    """Cell of each point, or None where all cells have a say."""
+    if cover.average:
+        return None
+    return cover.cells(X) if len(X) else np.empty(0, dtype=np.intp)
+
+
+def _answers(functions: dict[int, Any], X: Array, cells: Rows | None) -> list[tuple[Any, Array]]:
+    """Rows that are in the cells of a group, with the values; all rows and their sum, for averages."""
+    if cells is None:
+        return [(slice(None), np.sum([function.values(X) for function in functions.values()], axis=0))]
+    found = ((np.flatnonzero(cells == j), function) for j, function in functions.items())
+    return [(rows, function.values(X[rows])) for rows, function in found if rows.size]
+
+
+def _assembled(X: Array, answers: list[list[tuple[Any, Array]]], n_outputs: int, averaged: int) -> Array:
+    F = np.zeros((len(X), n_outputs))
+    for rows, values in (answer for part in answers for answer in part):
+        F[rows] += values
+    return F / averaged if averaged else F
+
+
+def values_of_parts(
+    X: Any,
+    function: LocalizedFunction | DistributedFunction,
+    scale: Callable[[Array], Array],
+    finish: Callable[[Array], NDArray[Any]],
+    example: NDArray[Any],
+) -> Any:
+    """What is predicted for the rows of a Dask table, as a lazy Dask array.
+
+    Parameters
+    ----------
+    X : Dask array or dataframe
+    function : LocalizedFunction or DistributedFunction
+    scale : callable
+        Scaled points from validated ones; picklable, like `finish`.
+    finish : callable
+        Predictions from values of the function.
+    example : ndarray
+        A prediction for no rows, for the type and the number of columns.
+    """
+    import dask.array as da
+    from dask import delayed
+
+    blocks, lengths, n_features, _ = blocks_of(X)
+    rule = delayed((scale, n_features), traverse=False)
+    # Once in the graph, for all parts.
+    held = delayed(function.cover if isinstance(function, DistributedFunction) else function, traverse=False)
+    results = []
+    for i, (block, length) in enumerate(zip(blocks, lengths, strict=True)):
+        points = delayed(_scaled_block)(i, block, rule)
+        if isinstance(function, DistributedFunction):
+            values = function.delayed_values(points, held)
+        else:
+            values = delayed(_values)(held, points)
+        shape = (length if np.isnan(length) else int(length), *example.shape[1:])
+        results.append(da.from_delayed(delayed(finish)(values), shape, meta=example))
+    return da.concatenate(results, allow_unknown_chunksizes=True)
+
+
+def _scaled_block(index: int, block: Any, rule: Any) -> Array:
+    scale, n_features = rule
+    if np.shape(block)[0] == 0:
+        return np.empty((0, 0))
+    try:
+        return scale(check_points(block, n_features=n_features))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"partition {index}: {error}") from error
+
+
+def _values(function: LocalizedFunction, X: Array) -> Array:
+    return function.values(X) if len(X) else np.empty((0, function.n_outputs))

@@ -1,0 +1,96 @@
+"""The function of all cells, where it was learned or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.cells.cover import Assignment, Cover, VoronoiCover
+from convexkernels.cells.learner import CellFunction
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.localized import Localized
+
+__all__ = ["UNKNOWN", "LocalizedFunction", "verified", "worst"]
+
+Array = NDArray[np.float64]
+
+# The certificate of learners that prove nothing.
+UNKNOWN = DualityGap(np.inf, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalizedFunction:
+    """The function of the cell that a point is in [MS16 (3)]; for random chunks the mean of all [ZDW15].
+
+    It is the problem of its own solution: it measures the certificates of its cells again.
+
+    Attributes
+    ----------
+    cover : Cover
+    functions : list of CellPredictor
+        One per cell.
+    sizes : ndarray of int, shape (n_cells,)
+        Rows that each cell learned from.
+    n_outputs : int
+        Columns of the values.
+    """
+
+    cover: Cover
+    functions: list[Any]
+    sizes: NDArray[np.intp]
+    n_outputs: int
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs): one pass, grouped by cell."""
+        if self.cover.average:
+            return np.mean([function.values(X) for function in self.functions], axis=0)
+        groups = Assignment.from_labels(self.cover.cells(X), self.cover.n_cells)
+        F = np.empty((len(X), self.n_outputs))
+        for j in np.flatnonzero(groups.sizes).tolist():
+            rows = groups.rows(j)
+            F[rows] = self.functions[j].values(X[rows])
+        return F
+
+    decision_function = values
+
+    def function(self, theta: Any, alpha: Any) -> Self:
+        """The learned function."""
+        return self
+
+    def certificate(self, theta: Any, alpha: Any, witness: Any) -> DualityGap:
+        """The worst certificate of all cells, computed again."""
+        return worst([verified(function) for function, size in zip(self.functions, self.sizes, strict=True) if size])
+
+    def kernel(self, theta: Any) -> Localized:
+        """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)].
+
+        Raises
+        ------
+        InvalidInputError
+            For covers and learners that have none.
+        """
+        if type(self.cover) is not VoronoiCover or not all(isinstance(f, CellFunction) for f in self.functions):
+            raise InvalidInputError(
+                f"a localized kernel belongs to Voronoi cells with Gaussian kernels, got {self.cover!r} and "
+                f"{type(self.functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
+            )
+        # A constant has no kernel of its own; any will do.
+        kernels = [Gaussian(f.width**-2 if np.isfinite(f.width) else 1.0) for f in self.functions]
+        lams = [f.lam if np.isfinite(f.lam) else 1.0 for f in self.functions]
+        return Localized(self.cover.centers, kernels, lams)
+
+
+def verified(function: Any) -> DualityGap:
+    """The certificate of what a cell keeps, computed again; nothing is known of learners without one."""
+    return function.verify() if hasattr(function, "verify") else UNKNOWN
+
+
+def worst(gaps: Sequence[DualityGap]) -> DualityGap:
+    """The certificate of the largest relative gap, crossed bounds counting by their size."""
+    return max(gaps, key=lambda gap: abs(gap.relative_gap))

@@ -1,0 +1,104 @@
+"""Any estimator of scikit-learn as the learner of a cell."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from convexkernels.cells.learner import CellFunction, GaussianLearner, Mask
+
+__all__ = ["WrappedLearner"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class WrappedLearner:
+    """A clone of an estimator in every cell: of a classifier on the classes that the cell has.
+
+    Attributes
+    ----------
+    estimator : object
+        It gets what is left of the time as its ``max_time``, where it has one.
+    fallback : GaussianLearner
+        For the constants of cells in which there is nothing to learn.
+    classifies : bool
+    """
+
+    estimator: Any
+    fallback: GaussianLearner
+    classifies: bool
+
+    def constant(self, Y: Array, weights: Array) -> CellFunction:
+        """The best constant, or the majority."""
+        return self.fallback.constant(Y, weights)
+
+    def learn(
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array,
+        rng: np.random.Generator,
+        own: Mask | None = None,
+        deadline: float = np.inf,
+    ) -> Any:
+        """Fit a clone, or take a constant where there is nothing to learn."""
+        targets = Y[0] if len(Y) == 1 else Y.T
+        if self.classifies:
+            targets = (Y[0] > 0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
+        if len(X) == 1 or (targets == targets[0]).all():
+            return self.constant(Y, weights)
+        model = clone(self.estimator)
+        if np.isfinite(deadline) and "max_time" in model.get_params(deep=False):
+            left = max(deadline - time.monotonic(), 1e-3)
+            model.set_params(max_time=left if model.max_time is None else min(left, model.max_time))
+        # With weights where they say something; then the estimator has to take them.
+        named = {} if (weights == weights[0]).all() else {"sample_weight": weights}
+        model.fit(X, targets, **named)
+        return ClassifierCell(model, len(Y)) if self.classifies else RegressorCell(model, self.fallback.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorCell:
+    """A regressor in a cell; its targets have the units of the problem."""
+
+    model: Any
+    clip: float
+
+    def values(self, X: Array) -> Array:
+        """Predictions, clipped to the range of the targets, shape (n_samples, n_outputs)."""
+        return np.clip(np.asarray(self.model.predict(X), dtype=np.float64).reshape(len(X), -1), -self.clip, self.clip)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierCell:
+    """A classifier in a cell; the classes it has not seen lose against all others."""
+
+    model: Any
+    n_outputs: int
+
+    def values(self, X: Array) -> Array:
+        """Values of all classes, shape (n_samples, n_outputs)."""
+        F = self._decisions(X)
+        if self.n_outputs == 1:
+            return F.reshape(-1, 1)
+        if F.ndim == 1:
+            F = np.column_stack([-F, F])
+        values = np.repeat(np.minimum(-1.0, F.min(axis=1, keepdims=True) - 1.0), self.n_outputs, axis=1)
+        values[:, self.model.classes_] = F
+        return values
+
+    def _decisions(self, X: Array) -> Array:
+        """What the model decides by: its own values, or votes between -1 and 1 for its classes."""
+        if hasattr(self.model, "decision_function"):
+            return np.asarray(self.model.decision_function(X), dtype=np.float64)
+        if hasattr(self.model, "predict_proba"):
+            votes = 2.0 * np.asarray(self.model.predict_proba(X), dtype=np.float64) - 1.0
+        else:
+            votes = np.where(np.asarray(self.model.predict(X))[:, None] == self.model.classes_, 1.0, -1.0)
+        return votes[:, 1] if votes.shape[1] == 2 else votes
