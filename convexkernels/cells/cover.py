@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import nearest_rows, squared_distances
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["Assignment", "Cover", "OverlappingCover", "RandomChunks", "TreeCover", "VoronoiCover"]
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +28,11 @@ class Assignment:
         Cell j holds ``order[offsets[j]:offsets[j + 1]]``.
     """
 
-    order: Rows
-    offsets: Rows
+    order: Index
+    offsets: Index
 
     @classmethod
-    def from_labels(cls, labels: Rows, n_cells: int) -> Assignment:
+    def from_labels(cls, labels: Index, n_cells: int) -> Assignment:
         """Group the rows by their cell."""
         counts = np.bincount(labels, minlength=n_cells)
         return cls(np.argsort(labels, kind="stable"), np.concatenate([[0], np.cumsum(counts)]))
@@ -46,11 +43,11 @@ class Assignment:
         return len(self.offsets) - 1
 
     @property
-    def sizes(self) -> Rows:
+    def sizes(self) -> Index:
         """Number of rows of every cell."""
         return np.diff(self.offsets)
 
-    def rows(self, cell: int) -> Rows:
+    def rows(self, cell: int) -> Index:
         """The rows of a cell, ascending."""
         return self.order[self.offsets[cell] : self.offsets[cell + 1]]
 
@@ -72,7 +69,7 @@ class Cover(ABC):
     overlaps: bool = False
 
     @abstractmethod
-    def cells(self, X: Any) -> Rows:
+    def cells(self, X: Any) -> Index:
         """The cell that answers for each row of `X`, shape (n_samples,)."""
 
     def members(self, X: Any) -> Assignment:
@@ -101,7 +98,7 @@ class VoronoiCover(Cover):
     def _points(self, X: Any) -> Array:
         return check_points(X, n_features=self.centers.shape[1])
 
-    def cells(self, X: Any) -> Rows:
+    def cells(self, X: Any) -> Index:
         return nearest_rows(self._points(X), self.centers)[0]
 
 
@@ -165,7 +162,7 @@ class TreeCover(Cover):
     def __repr__(self) -> str:
         return f"TreeCover({self.n_cells} cells)"
 
-    def cells(self, X: Any) -> Rows:
+    def cells(self, X: Any) -> Index:
         points = check_points(X, n_features=self.centers.shape[1])
         branch = nearest_rows(points, self.centers)[0]
         answer = np.empty(len(points), dtype=np.intp)
@@ -205,7 +202,7 @@ class RandomChunks(Cover):
     def __repr__(self) -> str:
         return f"RandomChunks({self.n_cells})"
 
-    def cells(self, X: Any) -> Rows:
+    def cells(self, X: Any) -> Index:
         """All points are answered for by all chunks; 0 stands for them."""
         return np.zeros(len(check_points(X)), dtype=np.intp)
 

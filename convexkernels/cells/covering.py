@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover, OverlappingCover, TreeCover, VoronoiCover
 from convexkernels.cells.traversal import Traversal, farthest_first, split_largest
 from convexkernels.exceptions import InvalidInputError
@@ -15,7 +15,6 @@ from convexkernels.validation import check_number, check_points, check_whole_num
 
 __all__ = ["cell_size_within", "tree_cover", "voronoi_cover"]
 
-Array = NDArray[np.float64]
 
 # Branches of a tree at each node: few enough for a short search, enough to stay shallow.
 BRANCHES = 16

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.cells.cluster import active_client, cluster_errors
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed_function import DistributedFunction
@@ -20,8 +20,6 @@ from convexkernels.clock import Clock
 from convexkernels.solution import Solution, Status
 
 __all__ = ["learn_distributed_cells"]
-
-Array = NDArray[np.float64]
 
 
 def learn_distributed_cells(

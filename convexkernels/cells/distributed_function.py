@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.cluster import computed
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed_table import blocks_of
@@ -19,8 +20,6 @@ from convexkernels.validation import check_points
 
 __all__ = ["DistributedFunction", "values_of_parts"]
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 REMEDY = "bring it first: model.function_ = model.function_.gather()."
 
@@ -40,7 +39,7 @@ class DistributedFunction:
 
     cover: Cover
     parts: list[Any]
-    sizes: Rows
+    sizes: Index
     n_outputs: int
 
     def __getstate__(self) -> dict[str, Any]:  # pickle and copy ask for it
@@ -87,19 +86,19 @@ class DistributedFunction:
     decision_function = values
 
 
-def _gaps(functions: dict[int, Any], sizes: Rows) -> list[DualityGap]:
+def _gaps(functions: dict[int, Any], sizes: Index) -> list[DualityGap]:
     return [verified(function) for j, function in functions.items() if sizes[j]]
 
 
-def _cells(cover: Cover, X: Array) -> Rows | None:
+def _cells(cover: Cover, X: Array) -> Index | None:
     """Cell of each point, or None where all cells have a say."""
     if cover.average:
         return None
     return cover.cells(X) if len(X) else np.empty(0, dtype=np.intp)
 
 
-def _answers(functions: dict[int, Any], X: Array, cells: Rows | None) -> list[tuple[Any, Array]]:
-    """Rows that are in the cells of a group, with the values; all rows and their sum, for averages."""
+def _answers(functions: dict[int, Any], X: Array, cells: Index | None) -> list[tuple[Any, Array]]:
+    """Index that are in the cells of a group, with the values; all rows and their sum, for averages."""
     if cells is None:
         return [(slice(None), np.sum([function.values(X) for function in functions.values()], axis=0))]
     found = ((np.flatnonzero(cells == j), function) for j, function in functions.items())

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.cluster import computed
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.summary import TableSummary, checked_part
@@ -15,8 +16,6 @@ from convexkernels.exceptions import InvalidInputError
 
 __all__ = ["DistributedTable", "RowEncoding", "balanced_groups", "blocks_of", "rows_of"]
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 # Summaries of parts that are merged at once.
 FAN_IN = 8
@@ -42,7 +41,7 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
     -------
     blocks : list of Delayed
     lengths : list of float
-        Rows of each; NaN where that is not known yet.
+        Index of each; NaN where that is not known yet.
     n_features : int
     example : array or dataframe without rows
         With the names of the columns, where there are any.
@@ -165,7 +164,7 @@ class DistributedTable:
             raise InvalidInputError(f"X has {summary.n_rows} row of positive weight; learning needs two rows or more.")
         return summary
 
-    def shuffled(self, encoding: RowEncoding, cover: Cover, groups: Rows, seed: int) -> list[Any]:
+    def shuffled(self, encoding: RowEncoding, cover: Cover, groups: Index, seed: int) -> list[Any]:
         """Take every row to the cells that learn from it, by a shuffle of Dask.
 
         Parameters
@@ -194,7 +193,7 @@ class DistributedTable:
         return list(frame.set_index("group", divisions=list(range(n_groups + 1))).to_delayed())
 
 
-def balanced_groups(sizes: Rows, n_groups: int) -> Rows:
+def balanced_groups(sizes: Index, n_groups: int) -> Index:
     """Group of every cell, shape (n_cells,): as many rows in each group as taking the largest first gives."""
     n_groups = max(1, min(n_groups, len(sizes)))
     filled = np.zeros(n_groups)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment, Cover, VoronoiCover
 from convexkernels.cells.learner import CellFunction
 from convexkernels.certificate import DualityGap
@@ -18,7 +18,6 @@ from convexkernels.kernels.localized import Localized
 
 __all__ = ["UNKNOWN", "LocalizedFunction", "verified", "worst"]
 
-Array = NDArray[np.float64]
 
 # The certificate of learners that prove nothing.
 UNKNOWN = DualityGap(np.inf, -np.inf)
@@ -43,7 +42,7 @@ class LocalizedFunction:
 
     cover: Cover
     functions: list[Any]
-    sizes: NDArray[np.intp]
+    sizes: Index
     n_outputs: int
 
     def values(self, X: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.certificate import DualityGap
 from convexkernels.criteria.folds import held_out_blocks
@@ -22,7 +23,6 @@ from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["CellFunction", "CellLearner", "CellSelection", "GaussianLearner"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 WIDTHS = ("per-feature", "isotropic")

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
+from convexkernels.arrays import Array, Index
+
 __all__ = ["pivoted_cholesky"]
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 # Columns that are worked on at once: wide enough for matrix products, narrow enough to stay greedy.
 PANEL = 64
 
 
-def pivoted_cholesky(rows: Callable[[Rows], Array], diagonal: Array, rank: int, tol: float) -> tuple[Array, Rows]:
+def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int, tol: float) -> tuple[Array, Index]:
     """Low-rank factor Z with ``K = Z Z' + E``, E positive semidefinite with diagonal at most `tol`.
 
     Parameters
     ----------
     rows : callable
-        Rows of K by their indices, shape (n_rows, m).
+        Index of K by their indices, shape (n_rows, m).
     diagonal : ndarray of shape (m,)
         Diagonal of K.
     rank : int, >= 1

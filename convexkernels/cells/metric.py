@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import ConvexKernelsWarning
@@ -19,7 +19,6 @@ from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 __all__ = ["LEARNED_WIDTH", "learned_metric"]
 
-Array = NDArray[np.float64]
 
 # exp(-|s * (x - x')|^2 / 2), the kernel of `Widths`, is exp(-|s * (x - x')|^2 / width^2) for this width.
 LEARNED_WIDTH = float(np.sqrt(2.0))

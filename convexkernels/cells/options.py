@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover, RandomChunks
 from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
 from convexkernels.exceptions import InvalidInputError
@@ -15,7 +13,6 @@ from convexkernels.validation import check_number, check_whole_number
 
 __all__ = ["Cells"]
 
-Array = NDArray[np.float64]
 
 DEFAULT_CELL_SIZE = 2000
 KINDS = ("overlapping", "voronoi", "tree", "random")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.cells.low_rank import pivoted_cholesky
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge_path import path_residuals, residuals_at
@@ -18,7 +19,6 @@ from convexkernels.losses.least_squares import LeastSquares
 
 __all__ = ["Grid", "GridSearch"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Relative duality gap on the way along a path. A validation risk of a thousand rows is known to 1e-2 or worse; on cells
@@ -191,7 +191,8 @@ class GridSearch:
         Returns
         -------
         ndarray of shape (n_widths, n_lams)
-            Risks where the walk came by, inf elsewhere; their least one has no better neighbor, or the time was up.
+            Risks where the walk came by, inf elsewhere; their least one has no better neighbor but perhaps a wider
+            one, or the time was up.
         """
         if time.monotonic() > self.deadline:
             return risks
@@ -202,8 +203,8 @@ class GridSearch:
         moved = True
         while moved:
             moved = False
-            # Narrower first: that is where the approximations err.
-            for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1), (at[0] + 1, at[1])):
+            # Narrower first: that is where the approximations err, and why nothing better is wider.
+            for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1)):
                 inside = 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1]
                 if inside and np.isinf(exact[i, k]) and time.monotonic() <= self.deadline:
                     exact[i, k] = self._exact(i, k)

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_points
 
 __all__ = ["TableSummary", "checked_part"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +105,7 @@ class TableSummary:
         )
 
 
-def _ranges(low: Array, high: Array, codes: NDArray[np.intp]) -> tuple[Array, Array]:
+def _ranges(low: Array, high: Array, codes: Index) -> tuple[Array, Array]:
     """Least and largest rows for each code, of shape (n_codes, n_features)."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.learner import CellLearner
@@ -21,9 +22,6 @@ from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.solution import Solution, Status
 
 __all__ = ["CellProgress", "LearnedCell", "conclude", "learn_cell", "learn_cells", "seconds_by_size"]
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +188,7 @@ def conclude(
 class CellProgress:
     """Says how far the work is: where nothing is known, costs grow like the square of the size of a cell."""
 
-    def __init__(self, clock: Clock, sizes: Rows) -> None:
+    def __init__(self, clock: Clock, sizes: Index) -> None:
         self.clock, self.cost = clock, sizes.astype(np.float64) ** 2
         self.count, self.done = 0, 0.0
 

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.compiled import MATRIX, compiled
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["Traversal", "farthest_first", "split_largest"]
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +22,7 @@ class Traversal:
     Attributes
     ----------
     centers : ndarray of int, shape (k,)
-        Rows of the table; the first is the start.
+        Index of the table; the first is the start.
     radii : ndarray of shape (k,)
         ``radii[j]``: largest distance of a point to the first j + 1 centers. Not increasing; any two of the first
         j + 1 centers are at least ``radii[j - 1]`` apart.
@@ -35,9 +32,9 @@ class Traversal:
         Distance to it.
     """
 
-    centers: Rows
+    centers: Index
     radii: Array
-    owner: Rows
+    owner: Index
     distances: Array
 
 
@@ -107,7 +104,7 @@ def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
 @compiled(f"({MATRIX},f8,i8,i8)")
 def _traverse(
     X: Array, radius: float, limit: int, start: int
-) -> tuple[Rows, Array, Rows, Array]:  # pragma: no cover - compiled
+) -> tuple[Index, Array, Index, Array]:  # pragma: no cover - compiled
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)
@@ -128,7 +125,7 @@ def _traverse(
 
 @compiled()
 def _add_center(
-    X: Array, chosen: int, count: int, centers: Rows, between: Array, owner: Rows, square: Array
+    X: Array, chosen: int, count: int, centers: Index, between: Array, owner: Index, square: Array
 ) -> None:  # pragma: no cover - compiled
     m, n = X.shape
     # A quarter of the squared distance to every earlier center; rounding is kept on the safe side.
@@ -150,7 +147,7 @@ def _add_center(
 
 
 @compiled(f"({MATRIX},i8,i8)")
-def _split(X: Array, size: int, start: int) -> tuple[Rows, Array, Rows, Array]:  # pragma: no cover - compiled
+def _split(X: Array, size: int, start: int) -> tuple[Index, Array, Index, Array]:  # pragma: no cover - compiled
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)

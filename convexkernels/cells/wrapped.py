@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from convexkernels.arrays import Array
 from convexkernels.cells.learner import CellFunction, GaussianLearner, Mask
 
 __all__ = ["WrappedLearner"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

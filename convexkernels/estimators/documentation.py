@@ -227,7 +227,7 @@ cover_ : Cover
 n_cells_ : int
 function_ : LocalizedFunction or DistributedFunction
     ``function_.functions`` has that of each cell: its lam, width, coefficients, held-out risks and duality gap.
-feature_factors_ : ndarray of shape (n_features_in_,)
+feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
     By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
 kernel_ : Kernel
     For Voronoi cells, the kernel with which one SVM, at lam = 1, is those of all cells.

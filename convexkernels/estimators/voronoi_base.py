@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from convexkernels.arrays import Array
 from convexkernels.cells.cluster import is_distributed
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed_cells import learn_distributed_cells
@@ -35,7 +36,6 @@ from convexkernels.solution import Solution
 
 __all__ = ["VoronoiEstimator"]
 
-Array = NDArray[np.float64]
 Problem = tuple[Array, Array, Array]
 
 # Rows of a Dask table that are brought here to find centers among, where no number is given.
@@ -182,7 +182,7 @@ class VoronoiEstimator(KernelEstimator):
         cover = self._cover(sample, learner, clock, seed, n_rows)
         options: dict[str, Any] = {"seed": seed, "gather": bool(self.gather), "tol": self.tol}
         self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
-        self.targets_, self.scaling_ = encoding.targets, encoding.scaling
+        self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
         self._finish_cells()
         return self
 
@@ -219,7 +219,7 @@ class VoronoiEstimator(KernelEstimator):
     def _finish_cells(self) -> None:
         self.n_iter_ = max(1, self.solution_.n_iter)
         self.cover_, self.n_cells_ = self.function_.cover, self.function_.cover.n_cells
-        self.feature_factors_ = np.zeros(self.n_features_in_)
+        self.feature_factors_ = np.zeros(len(self.scaling_.scale))
         factors = self.scaling_.factors
         self.feature_factors_[self.scaling_.columns] = 1.0 if factors is None else factors
 
