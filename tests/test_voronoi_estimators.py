@@ -560,6 +560,6 @@ def test_bad_losses_and_targets_are_refused():
     with pytest.raises(InvalidInputError, match="y has 29 entries"):
         VoronoiRidge().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="missing or infinite"):
-        VoronoiRidge().fit(np.where(X > 0.9, np.nan, X), y)
+        VoronoiRidge().fit(np.where(X > 0.9, np.inf, X), y)
     with pytest.raises(TypeError, match="sample_weight"):  # of a learner that takes none
         VoronoiSVC(estimator=KNeighborsClassifier()).fit(X, y > 0, sample_weight=np.arange(1, 31))
