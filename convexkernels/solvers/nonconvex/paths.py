@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.criteria.folds import spread_folds
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.solution import Status
@@ -130,11 +130,8 @@ def select_weights(
     with threads_for(problem.m):
         done, interrupted = _all_folds(problem, folds, paths, n_jobs)
     known = np.isfinite([fold.risks for fold in done])
-    shares = np.array([problem.weights[held_out].sum() for _, held_out in folds[: len(done)]])
-    sums = np.where(known, [fold.risks for fold in done], 0.0).sum(axis=0)
-    counts = known.sum(axis=0)
-    compared = (counts > 0) & (counts == counts.max())
-    risks = np.where(compared, sums / np.maximum(np.tensordot(shares, known, 1), 1e-300), np.inf)
+    risks = _mean_risks(known, done, [problem.weights[held_out].sum() for _, held_out in folds[: len(done)]])
+    compared = np.isfinite(risks)
     if compared.any():
         best = int(np.flatnonzero(risks.ravel() <= risks.min())[-1])
     else:  # nothing is known: neither end of the grid
@@ -147,6 +144,14 @@ def select_weights(
         k = int(np.flatnonzero(known[:, i, j])[0])
         theta = extended(problem, done[k].thetas[i, j], folds[k][0])
     return Selection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]), theta)
+
+
+def _mean_risks(known: Mask, done: list[_Fold], shares: list[float]) -> Array:
+    """Risks of the pairs that are known in most folds, over the weights `shares` of these; inf for the others."""
+    counts = known.sum(axis=0)
+    sums = np.where(known, [fold.risks for fold in done], 0.0).sum(axis=0)
+    compared = (counts > 0) & (counts == counts.max())
+    return np.where(compared, sums / np.maximum(np.tensordot(shares, known, 1), 1e-300), np.inf)
 
 
 def _all_folds(
