@@ -230,11 +230,11 @@ def _draw(learned: Learned, names: list[str], path: Path) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> None:
-    """Friedman's function of five columns among ten: which columns matter is what a kernel can learn."""
+    """Friedman's function of five columns among fifteen: which columns matter is what a kernel can learn."""
     from convexkernels.commands.learn import Request, learn
     from convexkernels.datasets import make_friedman1
 
-    X, y = make_friedman1(200 if arguments.quick else 500, random_state=0)
+    X, y = make_friedman1(150 if arguments.quick else 400, n_features=15, random_state=0)
     names = [f"x{j + 1}" for j in range(X.shape[1])]
     learned = learn("Friedman's function (generated)", X, y, names, Request(model="multiple-kernel"))
     if find_spec("matplotlib") is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from ast import literal_eval
 from collections.abc import Sequence
@@ -62,8 +63,7 @@ def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Reque
         estimator.set_params(max_time=request.max_time * (SHARE if request.rivals else 1.0))
     given = estimator.get_params(deep=False)
     estimator.set_params(verbose=not request.quiet).fit(split.X, split.y)
-    if estimator.columns_ is not None:
-        estimator.columns_ = replace(estimator.columns_, names=list(names))
+    _name_columns(estimator, names)
     # What is kept, and perhaps saved, is a model that can be fitted again in silence and without haste.
     estimator.set_params(verbose=False, max_time=given["max_time"] if request.max_time is None else None)
     print("\n".join(described(estimator, names)), flush=True)
@@ -102,6 +102,20 @@ def _made(name: str, request: Request) -> Any:
     if "random_state" in known and "random_state" not in parameters:
         parameters["random_state"] = request.seed
     return estimator.set_params(**parameters)
+
+
+def _name_columns(estimator: Any, names: Sequence[str]) -> None:
+    """Give what was learned the names of the columns, which an array does not carry."""
+    shown = list(names)
+    if estimator.columns_ is not None:
+        estimator.columns_ = replace(estimator.columns_, names=shown)
+        shown = estimator.columns_.encoded_names
+    if hasattr(estimator, "kernel_names_"):
+        used = [shown[k] for k in estimator.scaling_.columns]
+        estimator.kernel_names_ = [
+            re.sub(r"(?<= on )x(\d+)$", lambda match: used[int(match.group(1))], name)
+            for name in estimator.kernel_names_
+        ]
 
 
 def _value(text: str) -> Any:

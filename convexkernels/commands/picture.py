@@ -66,7 +66,7 @@ def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
     _draw_kernel(figure, kernel, estimator, surface, np.median(X[:, shown], axis=0))
     _draw_decision(figure, decision, estimator, surface, X_test, split.y_test, shown)
     others = "" if X.shape[1] <= 2 else ", other features by regression"
-    for axes, title in ((kernel, "kernel k(x0, .), x0 the cross"), (decision, "decision")):
+    for axes, title in ((kernel, "kernel k(c, .), c the cross"), (decision, "decision")):
         axes.set(xlabel=names[shown[0]], title=title + others)
         if len(shown) == 2:
             axes.set_ylabel(names[shown[1]])
@@ -100,7 +100,7 @@ def _draw_progress(axes: Any, solution: Any) -> None:
     axes.set(
         ylabel="relative distance", title=f"the optimum is proved to a relative gap of {certificate.relative_gap:.1e}"
     )
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower left")
 
 
 def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str], variation: Array) -> None:
@@ -203,6 +203,7 @@ def _draw_decision(
     coordinates, grid = surface
     values = _values(estimator, grid)
     classes = getattr(estimator, "classes_", None)
+    scale: dict[str, Any] = {}
     if len(coordinates) == 1:
         axes.plot(coordinates[0], values, color="black")
     elif values.shape[1] > 1:
@@ -210,24 +211,20 @@ def _draw_decision(
             wins = (values.argmax(axis=1) == k).reshape(coordinates[0].shape)
             axes.contourf(*coordinates, wins, levels=[0.5, 1.5], colors=[COLORS[k % len(COLORS)]], alpha=0.25)
     else:
-        _draw_values(figure, axes, coordinates, values[:, 0].reshape(coordinates[0].shape), classes is not None)
+        scale = _draw_values(figure, axes, coordinates, values.reshape(coordinates[0].shape), classes is not None)
     # In one dimension rows sit at the value that is decided for them.
     heights = X[:, shown[1]] if len(shown) == 2 else _values(estimator, X)[:, 0]
+    points = {"s": 24, "edgecolor": "black", "linewidth": 0.6}
     faint = 0.3 + 0.7 * _nearness(X, grid, coordinates, shown)
-    for k, label in enumerate([None] if classes is None else classes):
-        rows = np.full(len(heights), True) if label is None else y == label
-        place = X[rows, shown[0]], heights[rows]
-        axes.scatter(
-            *place,
-            s=22,
-            color=COLORS[k % len(COLORS)],
-            edgecolor="white",
-            linewidth=0.5,
-            label=label,
-            alpha=faint[rows],
-        )
-    if classes is not None:
-        axes.legend(title="test rows", fontsize="small", loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=6)
+    if classes is None:
+        colored = {"c": y, **scale} if scale else {"color": COLORS[0]}
+        axes.scatter(X[:, shown[0]], heights, alpha=faint, **colored, **points)
+        return
+    for k, label in enumerate(classes):
+        rows, color = y == label, COLORS[k % len(COLORS)]
+        axes.scatter(X[rows, shown[0]], heights[rows], color=color, alpha=faint[rows], **points)
+        axes.scatter([], [], color=color, label=label, **points)
+    axes.legend(title="test rows", fontsize="small", loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=6)
 
 
 def _nearness(X: Array, grid: Array, coordinates: list[Array], shown: list[int]) -> Array:
@@ -240,10 +237,16 @@ def _nearness(X: Array, grid: Array, coordinates: list[Array], shown: list[int])
     return np.clip(1.5 - distance / max(float(np.median(distance)), 1e-300), 0.0, 1.0)
 
 
-def _draw_values(figure: Figure, axes: Any, coordinates: list[Array], values: Array, is_decision: bool) -> None:
+def _draw_values(
+    figure: Figure, axes: Any, coordinates: list[Array], values: Array, is_decision: bool
+) -> dict[str, Any]:
+    """Draw values over two features; returns the scale of their colors."""
     reach = max(float(np.abs(values).max()), 1e-300)
-    scale = {"cmap": SIGNED, "vmin": -reach, "vmax": reach} if is_decision else {"cmap": SEQUENTIAL}
+    low, high = (-reach, reach) if is_decision else (float(values.min()), float(values.max()))
+    scale = {"cmap": SIGNED if is_decision else SEQUENTIAL, "vmin": low, "vmax": high}
     image = axes.pcolormesh(*coordinates, values, shading="nearest", rasterized=True, **scale)
-    figure.colorbar(image, ax=axes, shrink=0.8, label="decision function" if is_decision else "predicted value")
+    label = "decision function" if is_decision else "predicted value; points: true values of test rows"
+    figure.colorbar(image, ax=axes, shrink=0.8, label=label)
     if is_decision and values.min() < 0.0 < values.max():
         axes.contour(*coordinates, values, levels=[0.0], colors="black", linewidths=1.5)
+    return scale
