@@ -18,7 +18,7 @@ from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Iterate", "Kept", "OuterSolver", "run"]
+__all__ = ["Iterate", "Kept", "OuterSolver", "run", "warn_unless_reached"]
 
 
 # A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
@@ -159,6 +159,7 @@ def run(
     max_iter: int | None = None,
     progress: bool | Silent = False,
     clock: Clock | None = None,
+    warn: bool = True,
 ) -> Solution:
     """Run `solver` on `problem` until the problem's certificate proves `tol`, or a limit comes first.
 
@@ -200,7 +201,8 @@ def run(
         f"{solution.status.name.lower()}: {solution.certificate} after {solution.n_iter} iterations, "
         f"{solution.seconds:.2f} s"
     )
-    _warn(solver, solution)
+    if warn:
+        warn_unless_reached(solver, solution, 5)
     return solution
 
 
@@ -243,7 +245,7 @@ def _concluded(
     )
 
 
-def _warn(solver: OuterSolver, solution: Solution) -> None:
+def warn_unless_reached(solver: OuterSolver, solution: Solution, stacklevel: int) -> None:
     """One warning where the method has not reached what it promises."""
     status = solution.status
     # A search that sees other rows at every step promises no more than its steps, nor does one by a risk, which knows
@@ -255,7 +257,7 @@ def _warn(solver: OuterSolver, solution: Solution) -> None:
     warnings.warn(
         f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.",
         ConvexKernelsWarning,
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
 
 

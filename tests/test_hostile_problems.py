@@ -253,6 +253,59 @@ def test_spans_of_matrices_that_are_singular_together(intercept):
     assert ck.KernelLearning(ck.Span(stack), loss, None, Y).solve(tol=1e-4).status.is_success
 
 
+def test_bounds_of_spans_that_are_hardly_feasible_do_not_cross():
+    rng = np.random.default_rng([1, 391])
+    points, y = rng.random((12, 1)), rng.normal(size=12)
+    points[6:] = points[:6]
+    for loss in (ck.EpsilonInsensitive(0.0363, 0.5, intercept=False), ck.EpsilonInsensitive(0.7, 0.0, intercept=False)):
+        for widths in ((25.8, 7.99), (0.8, 12.3)):
+            family = ck.Span([ck.Gaussian(width) for width in widths], trace=8.27)
+            solution = ck.KernelLearning(family, loss, points, y).solve(tol=1e-6)
+            assert solution.status.is_success
+            # The support function is not below its value at a member of the set.
+            gram_set, W = solution.problem.gram_set, solution.problem.coefficients(np.atleast_2d(solution.alpha))
+            D = gram_set.adjoint(W)
+            assert gram_set.support(D)[0] >= (1.0 - 1e-9) * float(D @ solution.theta)
+
+
+def test_a_matrix_of_rounding_alone_ends_with_a_status():
+    points, y = far_points(1e9)
+    points[::3] *= 2.0
+    for intercept in (True, False):
+        outcome(ck.KernelLearning(ck.GeneralizedPolynomial(3), ck.Hinge(25.0, intercept), points, y), "auto")
+
+
+def test_a_conic_solver_that_breaks_down_ends_with_a_status(monkeypatch):
+    from convexkernels.solvers.convex import conic
+
+    def failing(*arguments, **named):
+        raise conic.NoAnswerError("no conic solver could solve the problem")
+
+    monkeypatch.setattr(conic, "solve_statement", failing)
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0), ck.Linear()]), ck.Hinge(1.0), X, Y)
+    assert outcome(problem, "conic").status is ck.Status.NUMERICAL_ERROR
+    with pytest.raises(ck.SolverUnavailableError):
+        problem.solve(problem.to_cvxpy())
+
+
+def test_another_method_takes_over_where_the_first_stops_short(monkeypatch):
+    from convexkernels.driver import OuterSolver
+    from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
+
+    def stuck(self, problem, iterate, tol, deadline):
+        iterate.stalled = True
+        return iterate
+
+    assert issubclass(SpectralGradient, OuterSolver)
+    monkeypatch.setattr(SpectralGradient, "step", stuck)
+    problem = ck.KernelLearning(ck.Tessellated(1), ck.Hinge(1.0), X, Y)
+    assert outcome(problem, "spectral-gradient").status is ck.Status.STALLED
+    solution = problem.solve(tol=1e-4)
+    assert solution.status.is_success
+    assert solution.solver == "interior-point"
+    assert solution.verify().holds(1e-4)
+
+
 # --- several machines on one matrix parameter -----------------------------------------------------
 
 

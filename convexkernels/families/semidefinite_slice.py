@@ -134,6 +134,11 @@ class SemidefiniteSlice:
         return _Program(self.basis, self.traces, self.slack)
 
 
+def _symmetric(Z: Array) -> Array:
+    """Rounding leaves multipliers not quite symmetric, and what is said of their eigenvalues does not see that."""
+    return 0.5 * (Z + Z.T)
+
+
 def _on_joint_range(basis: Array) -> Array:
     """The matrices in an orthonormal basis of the sum of their ranges; themselves where that is everything."""
     vectors, sizes, _ = np.linalg.svd(np.concatenate(list(basis), axis=1), full_matrices=False)
@@ -209,4 +214,4 @@ class _Program:
         step = min(1.0, 0.98 * scaling.reach(dZ, dX))
         if not step > 1e-8:
             return None
-        return nu + step * step_nu, Z + step * dZ, s + step * step_s
+        return nu + step * step_nu, _symmetric(Z + step * dZ), s + step * step_s

@@ -47,7 +47,7 @@ class SliceCone(Cone):
 
     def onto(self, Z: Array, S: Array) -> Array:
         """The matrix nearest to Z with ``B*(Z) = S``: the basis is orthonormal."""
-        return Z + self.slice.matrix(S - self.slice.weigh(Z))
+        return 0.5 * (Z + Z.T) + self.slice.matrix(S - self.slice.weigh(Z))
 
     def scaling(self, P: Array, S: Array) -> Scaling | None:
         Z, X = self.onto(self.Z, S), self.slice.matrix(P) + self.slice.slack * self.inner.one

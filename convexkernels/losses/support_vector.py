@@ -98,7 +98,7 @@ def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, dead
     Where both crawl, because K is ill-conditioned and few bounds are active, an interior-point method takes over.
     """
     ascend = ascend_pairs if intercept else ascend_free
-    diagonal = np.ascontiguousarray(np.diagonal(K), dtype=np.float64)
+    diagonal = np.maximum(np.diagonal(K), 0.0, dtype=np.float64)  # less than 0 where K is nothing but rounding
     m = w.size
     w = w.copy()
     g = _residual(K, dual, w)

@@ -7,20 +7,21 @@ one line in `SOLVERS`, and the contract tests pick it up.
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from convexkernels.clock import Clock
-from convexkernels.driver import OuterSolver, run
+from convexkernels.driver import OuterSolver, run, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.solution import Solution, Status
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_whole_number
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
-    from convexkernels.solution import Solution
 
 __all__ = ["SEARCHES", "SOLVERS", "make_solver", "search", "solve"]
 
@@ -33,6 +34,10 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "reduced-gradient": ("convex.reduced_gradient", "ReducedGradient"),
     "conic": ("convex.conic", "Conic"),
 }
+
+# name -> coefficients up to which the method is tried where the first one has stopped short, and its settings.
+RESCUES: dict[str, tuple[int, dict[str, Any]]] = {"interior-point": (400, {}), "conic": (120, {"quiet": True})}
+SHORT = (Status.STALLED, Status.NUMERICAL_ERROR)
 
 # The same for problems that are not convex.
 SEARCHES: dict[str, tuple[str, str]] = {
@@ -59,12 +64,47 @@ def solve(
         from convexkernels.solvers.convex.conic import solve_program
 
         return solve_program(problem, solver, tol=tol, max_time=max_time, progress=progress)
+    automatic = isinstance(solver, str) and solver == "auto"
     if isinstance(solver, str):
-        solver = _automatic(problem) if solver == "auto" else make_solver(solver)
+        solver = _automatic(problem) if automatic else make_solver(solver)
     if not isinstance(solver, OuterSolver):
         raise InvalidInputError(f"solver must be a name, a Program or a solver object, got {solver!r}.")
+    clock = Clock(max_time, progress)
     with threads_for(problem.m):
-        return run(problem, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
+        solution = run(problem, solver, tol=tol, max_iter=max_iter, clock=clock, warn=False)
+        for name, (most, settings) in RESCUES.items() if automatic else ():
+            if solution.status not in SHORT or clock.is_over or problem.m * len(problem.Y) > most:
+                break
+            rescue = make_solver(name, **settings)
+            if name != solver.name and rescue.accepts(problem) is None:
+                other = run(problem, rescue, tol=tol, max_iter=min(max_iter, 60), clock=clock, warn=False)
+                solution = _joined(solution, other, tol)
+    warn_unless_reached(solver, solution, 4)
+    return solution
+
+
+def _joined(first: Solution, second: Solution, tol: float) -> Solution:
+    """The better upper bound of two runs with the better lower one."""
+    upper, lower = sorted((first, second), key=_upper)[0], sorted((first, second), key=_lower)[1]
+    gap = upper.problem.certificate(upper.theta, upper.alpha, lower.alpha if lower.witness is None else lower.witness)
+    ending = second.status if second.status in (Status.INTERRUPTED, Status.TIME_LIMIT) else first.status
+    return replace(
+        upper,
+        certificate=gap,
+        witness=lower.alpha if lower.witness is None else lower.witness,
+        status=Status.OPTIMAL if gap.holds(tol) else ending,
+        n_iter=first.n_iter + second.n_iter,
+        seconds=second.seconds,
+        history=first.history + second.history,
+    )
+
+
+def _upper(solution: Any) -> float:
+    return float(solution.certificate.upper)
+
+
+def _lower(solution: Any) -> float:
+    return float(solution.certificate.lower)
 
 
 def search(

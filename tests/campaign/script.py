@@ -16,8 +16,11 @@ family = {family}
 loss = {loss}
 problem = ck.KernelLearning(family, loss, X, y, sample_weight=weights, dtype={dtype!r})
 for name in {solvers!r}:
-    solution = problem.solve(name, tol={tol!r}, max_time=8.0)
-    print(name, solution.status.name, solution.certificate)
+    try:
+        solution = problem.solve(name, tol={tol!r}, max_time=8.0)
+        print(name, solution.status.name, solution.certificate)
+    except ck.InvalidInputError as error:
+        print(name, error)
 '''
 
 ESTIMATOR = '''"""{title}

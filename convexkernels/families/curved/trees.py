@@ -164,9 +164,10 @@ def start_weights(tree: KernelTree, X: Array, rng: np.random.Generator, spread: 
     across the leaves; random factors ``exp(spread N(0, 1))`` on the squared weights tell nodes apart. The squared
     weights above add up to 1 in each node.
     """
-    deviation = X.std(axis=0)
+    # Rounding gives equal numbers a deviation.
+    deviation = np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 0.0)
     # Features that rarely change would otherwise get a weight that decides alone where they do.
-    deviation = np.maximum(deviation, 0.05 * max(float(deviation.max(initial=0.0)), 1e-12) + 0.02 * np.ptp(X, axis=0))
+    deviation = np.maximum(deviation, 0.05 * deviation.max(initial=0.0) + 0.02 * np.ptp(X, axis=0))
     deviation = np.where(deviation > 0.0, deviation, 1.0)
     leaves = tree.leaves
     rates = np.geomspace(*FIRST_RATES, len(leaves)) if len(leaves) > 1 else np.ones(1)

@@ -59,6 +59,10 @@ def _mosek_refusal() -> str | None:
     return None
 
 
+class NoAnswerError(SolverUnavailableError):
+    """Solvers were there, but their arithmetic broke down."""
+
+
 class Conic(OuterSolver):
     """Solve the CVXPY statement of the problem; meant for some hundred points and as a reference.
 
@@ -72,20 +76,28 @@ class Conic(OuterSolver):
         unlicensed MOSEK is said in one warning.
     program : Program, optional
         Statement to solve instead of ``problem.to_cvxpy()``.
+    quiet : bool
+        Fall back without a word.
     """
 
     name = "conic"
 
-    def __init__(self, solver: str | None = None, program: Program | None = None) -> None:
+    def __init__(self, solver: str | None = None, program: Program | None = None, quiet: bool = False) -> None:
         if solver is not None and solver not in PREFERENCE:
             raise InvalidInputError(f"solver must be one of {list(PREFERENCE)}, got {solver!r}.")
         self.solver = solver
         self.program = program
+        self.quiet = quiet
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         program = self.program if self.program is not None else problem.to_cvxpy()
         statement = program.problem
-        solve_statement(statement, self.solver, deadline, warn=True)
+        try:
+            solve_statement(statement, self.solver, deadline, warn=not self.quiet)
+        except NoAnswerError:
+            if self.program is not None:
+                raise
+            return self._center(problem, tol, deadline)
         if program.theta.value is None:
             raise SolverUnavailableError(
                 f"the conic program has no solution: the solver says {statement.status!r}. "
@@ -96,6 +108,12 @@ class Conic(OuterSolver):
         lower, _, _ = problem.lower_bound(evaluation)
         iterate = Iterate(theta, evaluation.alpha, evaluation.upper, lower)
         return _with_multipliers(problem, program, iterate)
+
+    def _center(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        """What is known where all conic solvers broke down: a kernel in the middle."""
+        evaluation = problem.evaluate(problem.gram_set.initial(), tol=tol, deadline=deadline)
+        lower, _, _ = problem.lower_bound(evaluation)
+        return Iterate(evaluation.theta, evaluation.alpha, evaluation.upper, lower, failed=True)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         iterate.stalled = True
@@ -132,7 +150,7 @@ def solve_statement(
     """
     import cvxpy as cp
 
-    said = []
+    said, tried = [], False
     for name, installed, usable, remark in available_solvers():
         if solver is not None and name != solver:
             continue
@@ -145,6 +163,7 @@ def solve_statement(
                     stacklevel=3,
                 )
             continue
+        tried = True
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "solution may be inaccurate": the certificate will tell
@@ -155,7 +174,8 @@ def solve_statement(
         if statement.status in ("infeasible", "unbounded") or _has_answer(statement):
             return
         said.append(f"{name}: {statement.status}")
-    raise SolverUnavailableError("no conic solver could solve the problem; " + "; ".join(said))
+    failure = NoAnswerError if tried else SolverUnavailableError
+    raise failure("no conic solver could solve the problem; " + "; ".join(said))
 
 
 def _has_answer(statement: Any) -> bool:

@@ -1,0 +1,52 @@
+"""A part of the campaign of random and hostile problems: nothing lies, breaks, hangs or leaks."""
+
+import pytest
+
+import convexkernels as ck
+from tests.campaign.__main__ import main
+from tests.campaign.cases import make_case
+from tests.campaign.judge import judge
+
+CHUNKS, CHUNK = 20, 15
+SEED = 100
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_nothing_lies_breaks_hangs_or_leaks(chunk):
+    ck.warm_up()
+    faults = []
+    for index in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        case = make_case(SEED, index)
+        faults += [f"{case}\n    {kind}: {sentence}" for kind, sentence in judge(case).faults]
+    assert not faults, "\n".join(faults)
+
+
+def test_a_case_is_the_same_wherever_it_is_drawn():
+    first, again = make_case(3, 17), make_case(3, 17)
+    assert str(first) == str(again)
+    assert first.family == again.family
+    assert str(first) != str(make_case(3, 18))
+
+
+def test_results_are_kept_and_not_made_again(tmp_path, capsys, monkeypatch):
+    arguments = ["--seed", "100", "--problems", "3", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert "0 lie, 0 crossed, 0 crash, 0 hang, 0 warning" in capsys.readouterr().out
+    monkeypatch.setattr("tests.campaign.__main__.judge", None)
+    assert main(arguments) == 0
+
+
+def test_a_lie_is_seen_and_written_as_a_script(tmp_path, capsys, monkeypatch):
+    honest = ck.KernelLearning.certificate
+
+    def boasting(self, theta, alpha, witness=None):
+        gap = honest(self, theta, alpha, witness)
+        return ck.DualityGap(upper=0.9 * gap.upper, lower=0.9 * gap.upper)
+
+    monkeypatch.setattr(ck.KernelLearning, "certificate", boasting)
+    index = next(i for i in range(100) if make_case(SEED, i).kind == "problem" and not make_case(SEED, i).hostile)
+    assert main(["--seed", str(SEED), "--first", str(index), "--problems", "1", "--out", str(tmp_path)]) == 1
+    assert "lie: auto" in capsys.readouterr().out
+    script = next(tmp_path.glob("case_*.py")).read_text()
+    compile(script, "case", "exec")
+    assert "the returned function costs" in script
