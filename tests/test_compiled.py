@@ -46,7 +46,8 @@ for dtype in ("float64", "float32"):
         for loss in (ck.Hinge(1.0), ck.Hinge(1.0, intercept=False)):
             ck.KernelLearning(family, loss, X, y, dtype=dtype).solve(tol=1e-3)
 ck.TessellatedRidge(tol=1e-2).fit(X, y).predict(X)
-ck.SpectralKernelRegressor(n_components=20, sigma=0.5, training=ck.Training(max_epochs=2), random_state=0).fit(X, X[:, 0])
+training = ck.Training(max_epochs=2)
+ck.SpectralKernelRegressor(n_components=20, sigma=0.5, training=training, random_state=0).fit(X, X[:, 0])
 ck.VoronoiRidge(max_cell_size=10, random_state=0).fit(X, X[:, 0])
 ck.warm_up()
 unforeseen = [f"{loop.py_func.__name__}: {loop.signatures}" for loop, signatures in loops
