@@ -356,11 +356,13 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         assert model.solution_.verify().holds(1e-9)
         with pytest.raises(InvalidInputError, match="the function that the kernel belongs to is on a Dask cluster"):
             model.kernel_  # noqa: B018
-        with pytest.raises(InvalidInputError, match="bring them first"):
+        with pytest.raises(InvalidInputError, match="bring it first"):
             pickle.dumps(model)
 
         # A worker dies while it learns: what it had is done again, and nothing is missing.
-        dying = VoronoiRidge(estimator=DiesOnce(str(tmp_path / "mark")), max_cell_size=150, random_state=0)
+        dying = VoronoiRidge(
+            estimator=DiesOnce(str(tmp_path / "mark")), max_cell_size=150, cells=Cells("voronoi"), random_state=0
+        )
         dying.fit(points, targets)
         assert (tmp_path / "mark").exists()
         assert dying.solution_.status is Status.UNPROVEN
@@ -392,9 +394,8 @@ def test_a_table_larger_than_the_memory_of_a_worker(tmp_path):
     y = X[:, 0] * X[:, 1]
     assert X.nbytes > limit
     with a_cluster(tmp_path, memory_limit=limit):
-        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 16, cells=Cells(subset=2000), random_state=0).fit(
-            X, y
-        )
+        cells = Cells("voronoi", subset=2000)
+        model = VoronoiRidge(estimator=Ridge(), max_cell_size=m // 16, cells=cells, random_state=0).fit(X, y)
         assert model.function_.sizes.sum() == m
         assert float(((model.predict(X[: m // 64]) - y[: m // 64]) ** 2).mean().compute()) < 1.0 / 9.0
 
