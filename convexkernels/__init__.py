@@ -106,6 +106,7 @@ _HOME = {
     "check_gradient": "checking",
     "check_psd": "checking",
     "DualityGap": "certificate",
+    "RigorousGap": "certificate",
     "Stationarity": "certificate",
     "Record": "solution",
     "Solution": "solution",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-__all__ = ["DualityGap", "Stationarity"]
+__all__ = ["DualityGap", "Evidence", "RigorousGap", "Stationarity"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,63 @@ class DualityGap:
 
     def __str__(self) -> str:
         return f"optimum in [{self.lower:.10g}, {self.upper:.10g}], relative gap {self.relative_gap:.2e}"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The points behind a :class:`RigorousGap`: with them anyone can compute its two numbers again.
+
+    Attributes
+    ----------
+    theta : ndarray
+        Weights of candidates (to be divided by their sum), or the G of a parameter matrix ``G G'`` (to be divided by
+        what its trace exceeds the bound by; by ``trace / m`` where the trace is given). For tessellated kernels the
+        first half of the rows is the difference of the two halves of G, the second half is that of G.
+    coefficients : ndarray of shape (n_outputs, m)
+    intercepts, multiples : ndarray of shape (n_outputs,)
+        The functions behind `upper` are ``multiples (K w + b)``, b up to a constant of the family.
+    dual : ndarray of shape (n_outputs, m)
+        Coefficients w behind `lower`, inside the box of the loss; with an intercept their sum is exactly 0.
+    share : float
+        ``share * dual`` is the point that `lower` is the value of.
+    """
+
+    theta: Any
+    coefficients: Any
+    intercepts: Any
+    multiples: Any
+    dual: Any
+    share: float
+
+
+@dataclass(frozen=True)
+class RigorousGap(DualityGap):
+    """Bounds that hold in exact arithmetic, for the problem over the given doubles.
+
+    What a :class:`DualityGap` claims up to rounding, proven: every kernel entry, sum and eigenvalue carries a bound of
+    its error, outwards. The model of arithmetic is that of :mod:`convexkernels.rigorous`.
+
+    Parameters
+    ----------
+    upper, lower : float
+        The optimum in real numbers lies between them; infinite where the arithmetic breaks down.
+    charged : float
+        How much of ``upper - lower`` is error bounds.
+    note : str
+        Says so where error bounds are more than a millionth of the optimum; else empty.
+    evidence : Evidence
+    """
+
+    charged: float = 0.0
+    note: str = ""
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)
+
+    def holds(self, tol: float) -> bool:
+        """Whether the point behind `upper` is proven optimal up to the relative tolerance `tol`."""
+        return bool(0.0 <= self.relative_gap <= tol)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, in exact arithmetic" + (f" ({self.note})" if self.note else "")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
+from convexkernels.exceptions import InvalidInputError
 
 __all__ = ["Record", "Solution", "Status"]
 
@@ -139,6 +140,26 @@ class Solution:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, status=Status[state["status"]])
 
-    def verify(self) -> DualityGap | Stationarity:
-        """Recompute the certificate from the problem and the stored point."""
-        return self.problem.certificate(self.theta, self.alpha, self.witness)
+    def verify(self, rigorous: bool = False) -> DualityGap | Stationarity:
+        """Recompute the certificate from the problem and the stored point.
+
+        Parameters
+        ----------
+        rigorous : bool
+            Bounds that hold in exact arithmetic, a :class:`RigorousGap`, for problems over a convex family.
+
+        Raises
+        ------
+        InvalidInputError
+            With ``rigorous=True``, where there are no such bounds: the message names the problem, the family, the
+            kernel or the loss.
+        """
+        if not rigorous:
+            return self.problem.certificate(self.theta, self.alpha, self.witness)
+        prove = getattr(self.problem, "rigorous_certificate", None)
+        if prove is None:
+            raise InvalidInputError(
+                f"rigorous=True: {type(self.problem).__name__} has no bounds in exact arithmetic, its certificate says "
+                f"'{self.certificate}'; KernelLearning over a convex family has them."
+            )
+        return prove(self.theta, self.alpha, self.witness)

@@ -34,6 +34,7 @@ LAYERS = [
     {"kernels"},
     {"losses"},
     {"families", "criteria"},
+    {"rigorous"},
     {"problems"},
     {"solvers"},
     {"cells", "spectral"},

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from convexkernels.certificate import DualityGap
+from convexkernels.certificate import DualityGap, RigorousGap
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.validation import check_points
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
@@ -255,6 +256,15 @@ class KernelLearning:
         )
         sigma, _ = exact.support(exact.adjoint(W))
         return DualityGap(upper=upper, lower=self._best_multiple(constant, point, sigma))
+
+    def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:
+        """The same in exact arithmetic: bounds that rounding has no part in; see :mod:`convexkernels.rigorous`."""
+        from convexkernels.rigorous.gap import rigorous_gap
+
+        alpha = self.feasible(alpha)
+        witness = alpha if witness is None else self.feasible(witness)
+        X = np.zeros((self.m, 1)) if self.X is None else check_points(self.X)
+        return rigorous_gap(self.gram_set, self.loss, X, self.Y, self.weights, np.asarray(theta), alpha, witness)
 
     def _exact_gram_set(self) -> GramSet:
         """The matrices in float64 where solving was done in float32, unless that does not fit the memory limit."""

@@ -1,0 +1,138 @@
+"""Convex combinations of candidate kernels, enclosed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels.families.candidates import CandidateGramSet
+from convexkernels.families.gram_stack import PackedStack
+from convexkernels.rigorous.compositions import BLOCK, diagonal, enclosure, is_positive, tiles
+from convexkernels.rigorous.kernels import Pairs
+from convexkernels.rigorous.measured import Measured, quadratics_above
+from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, sum_above
+from convexkernels.rigorous.stored import StoredMatrices, largest_rate, stored_entries
+
+__all__ = ["EnclosedCandidates"]
+
+Array = NDArray[np.float64]
+
+
+class EnclosedCandidates:
+    """The set of a :class:`Candidates` family.
+
+    Matrices that are in memory are used as they are where the error of their entries is known; the entries of other
+    kernels are computed tile by tile, with their radii, once a call.
+    """
+
+    def __init__(self, gram_set: CandidateGramSet) -> None:
+        self.gram_set, self.X = gram_set, gram_set.X
+        stack, count = gram_set.stack, len(gram_set.kernels)
+        in_memory = isinstance(stack, PackedStack) and stack.values.dtype == np.float64
+        rate = largest_rate(gram_set.kernels)
+        known = [stored_entries(kernel, self.X, rate) if in_memory else None for kernel in gram_set.kernels]
+        self.stored = StoredMatrices(stack, {k: entry for k, entry in enumerate(known) if entry is not None})
+        self.entries = {k: enclosure(gram_set.kernels[k], self.X) for k in range(count) if known[k] is None}
+        self.positive = [is_positive(kernel) for kernel in gram_set.kernels]
+        self.scales, self.relative = np.ones(count), np.zeros(count)
+        if gram_set.family.normalize in ("trace", "mean"):
+            factor = 1.0 if gram_set.family.normalize == "trace" else float(len(self.X))
+            for k in range(count):
+                self.scales[k], self.relative[k] = _over_trace(factor, *self._diagonal(k))
+
+    def _diagonal(self, k: int) -> tuple[Array, Array]:
+        if k in self.entries:
+            return diagonal(self.entries[k], self.X)
+        values, relative, _, _ = self.stored.known[k]
+        return values, relative * values
+
+    def measure(self, theta: Array, W: Array, V: Array) -> Measured:
+        theta = self.gram_set.project(theta)
+        coefficients = theta * self.scales
+        sums = _Sums(self, coefficients, W, V)
+        for rows, columns in tiles(len(self.X)) if self.entries else ():
+            sums.add(Pairs(self.X[rows], self.X[columns]), rows, columns)
+        self.stored.add(sums)
+        defect = sums.defect()
+        values, radius = sums.values + defect * W, sums.radius + gamma(3) * defect * np.abs(W)
+        radius += UNDERFLOW * (1.0 + np.abs(W).sum())  # of every entry
+        total = sum_above(theta)  # the kernel of the family is this one over the sum of theta, the function the same
+        support = sums.forms * self.scales
+        sums.spread += UNDERFLOW * (1.0 + np.abs(V).sum()) ** 2
+        spread = (sums.spread * (1.0 + self.relative) + np.abs(sums.forms) * self.relative) * self.scales
+        above = support + spread + 2.0 * U * np.abs(support) + UNDERFLOW
+        best = int(np.argmax(above))
+        return Measured(
+            theta=theta,
+            values=values,
+            radius=radius,
+            norms=quadratics_above(W, values, radius) * max(total, 1.0) * (1.0 + 4.0 * U),
+            defect=defect * (1.0 + 2.0 * abs(total - 1.0)),
+            support=max(0.0, float(above[best])),
+            charged=float(spread[best]),
+        )
+
+
+class _Sums:
+    """What is added up over kernels and tiles: values at the coefficients, quadratic forms of every kernel, radii."""
+
+    def __init__(self, family: EnclosedCandidates, coefficients: Array, W: Array, V: Array) -> None:
+        m, count = len(family.X), len(coefficients)
+        self.family, self.coefficients, self.W, self.V = family, coefficients, W, V
+        self.in_support = np.asarray(V.any(axis=0))
+        self.values, self.radius = np.zeros(W.shape), np.zeros(W.shape)
+        self.forms, self.spread = np.zeros(count), np.zeros(count)
+        self.active = int(np.count_nonzero(coefficients))
+        self.roundings = gamma(2 * BLOCK + len(W) + (m // BLOCK + 2) ** 2 + 16)
+        unproven = any(c and not p for c, p in zip(coefficients, family.positive, strict=True))
+        self.unproven: Array | None = np.zeros((m, m)) if unproven else None
+        self.errors = np.zeros((m, m)) if unproven else np.zeros(0)
+
+    def add(self, pairs: Pairs, rows: slice, columns: slice) -> None:
+        """Take note of a tile."""
+        K, S = np.zeros((len(pairs.X), len(pairs.Y))), np.zeros((len(pairs.X), len(pairs.Y)))
+        for k, entries in self.family.entries.items():
+            c = float(self.coefficients[k])
+            if c == 0.0 and not (self.in_support[rows].any() and self.in_support[columns].any()):
+                continue
+            value, radius = entries(pairs, rows, columns)
+            own = self.roundings * np.abs(value)
+            own += radius
+            self._form(k, value, own, rows, columns)
+            if c != 0.0:
+                own += (float(self.family.relative[k]) + gamma(self.active + 4)) * np.abs(value)
+                K += c * value
+                S += c * own
+                if self.unproven is not None and not self.family.positive[k]:
+                    self.unproven[rows, columns] += c * value
+                    self.errors[rows, columns] += c * own
+        self.values[:, rows] += self.W[:, columns] @ K.T
+        self.radius[:, rows] += np.abs(self.W[:, columns]) @ S.T
+        if rows != columns:
+            self.values[:, columns] += self.W[:, rows] @ K
+            self.radius[:, columns] += np.abs(self.W[:, rows]) @ S
+
+    def _form(self, k: int, value: Array, own: Array, rows: slice, columns: slice) -> None:
+        factor = 1.0 if rows == columns else 2.0
+        left, right = self.V[:, rows], self.V[:, columns]
+        self.forms[k] += factor * float(np.vdot(left @ value, right))
+        self.spread[k] += factor * float(np.vdot(np.abs(left) @ own, np.abs(right))) + UNDERFLOW
+
+    def defect(self) -> float:
+        """What, added to the diagonal, makes the matrix of the kernels without a theorem positive semidefinite."""
+        if self.unproven is None:
+            return 0.0
+        N, R = (np.tril(A) + np.tril(A, -1).T for A in (self.unproven, self.errors))
+        return max(0.0, largest_eigenvalue(-N, R))
+
+
+def _over_trace(factor: float, values: Array, radii: Array) -> tuple[float, float]:
+    """``factor / trace`` for an enclosed diagonal, and how far it may be from the exact one, relatively."""
+    wide = sum_above(radii)
+    if not np.isfinite(values).all() or not np.isfinite(wide):
+        return 1.0, np.inf
+    trace = math.fsum(values.tolist())
+    relative = wide / trace if trace > 0.0 else np.inf
+    return factor / trace, 2.0 * relative + gamma(4) if relative < 0.5 else np.inf
