@@ -83,8 +83,7 @@ class ConvexEstimator(KernelEstimator):
 
     def _solve(self, problem: KernelLearning) -> Solution:
         clock = Clock(self.max_time)
-        loss, interrupted = self._chosen_loss(problem, clock.part(SHARE))
-        problem = problem.with_loss(loss)
+        problem, interrupted = self._chosen(problem, clock.part(SHARE))
         if not interrupted:
             return problem.solve(max_time=clock.left, progress=bool(self.verbose), **self._search())
         warnings.warn("interrupted while the regularization parameter was chosen.", ConvexKernelsWarning, stacklevel=4)
@@ -92,18 +91,33 @@ class ConvexEstimator(KernelEstimator):
             warnings.simplefilter("ignore", ConvexKernelsWarning)
             return replace(problem.solve(max_time=1e-3, **self._search()), status=Status.INTERRUPTED)
 
-    def _chosen_loss(self, problem: KernelLearning, clock: Clock) -> tuple[Loss, bool]:
-        """The loss with all its parameters, and whether the user interrupted the choice; sets what was chosen."""
+    def _chosen(self, problem: KernelLearning, clock: Clock) -> tuple[KernelLearning, bool]:
+        """The problem with all its parameters, and whether the user interrupted the choice; sets what was chosen."""
         name, spread = self._regularization, spreads(problem)
-        given, found = getattr(self, name), None
+        given = getattr(self, name)
         values = self._path_values(float(spread.max())) if given is None else np.array([float(given)])
+        found: Selection | None = None
+        family, interrupted = problem.family, False
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            found = follow_path(problem, name, self._loss, values, clock)
+            families = [problem.family, *self._other_families(problem.X)]
+            for k, other in enumerate(families):
+                part = clock.part(1.0 / (len(families) - k))
+                path = follow_path(problem, other, name, self._loss, values, part)
+                interrupted = path is not None and path.interrupted
+                if path is not None and (found is None or path.score > found.score):
+                    family, found = other, path
+                if interrupted:
+                    break
         value = float(values[2 % len(values)]) if found is None else found.value
-        loss = self._loss(value, float(spread.min()) if found is None else found.deviation)
         self.selection_: Selection | None = found
         setattr(self, f"{name}_", value)
-        return loss, found is not None and found.interrupted
+        if family is not problem.family:
+            problem = problem.on_rows(np.arange(problem.m), family)
+        return problem.with_loss(self._loss(value, spread.min() if found is None else found.deviation)), interrupted
+
+    def _other_families(self, X: Array) -> list[Family]:
+        """Families to compare with that of the problem, by the same scores."""
+        return []
 
     @property
     def _has_choice(self) -> bool:

@@ -16,10 +16,13 @@ from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices, transform_rows
 from convexkernels.families.candidates import Candidates
 from convexkernels.families.library import data_library
 from convexkernels.families.precomputed import Precomputed, row_numbers
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.polynomial import Polynomial
 
 __all__ = ["MultipleKernelRidge", "MultipleKernelSVC", "MultipleKernelSVR"]
 
@@ -51,10 +54,21 @@ class _CandidateEstimator(ConvexEstimator):
         return Scaling.standard(X) if self.kernels is None else Scaling.none(X)
 
     def _family(self, X: Array) -> Candidates:
-        normalize = self.normalize or ("variance" if self.intercept else "mean")
         if self.kernels is None:
-            return Candidates(data_library(X), normalize, self.center, allow_duplicates=True)
-        return Candidates(self._listed(), normalize, self.center)
+            return Candidates(data_library(X), *self._normalization, allow_duplicates=True)
+        return Candidates(self._listed(), *self._normalization)
+
+    def _other_families(self, X: Array) -> list[Family]:
+        if self.kernels is not None:
+            return []
+        # Where few rows tell little about single features, fewer and smoother candidates predict better.
+        smooth = [entry for entry in data_library(X) if isinstance(entry[1], Gaussian | Polynomial)]
+        smooth = [entry for entry in smooth if len(entry[2]) == X.shape[1]]
+        return [Candidates(smooth, *self._normalization, allow_duplicates=True)]
+
+    @property
+    def _normalization(self) -> tuple[str, bool]:
+        return self.normalize or ("variance" if self.intercept else "mean"), self.center
 
     def _listed(self) -> list[Any]:
         """The candidates that were passed."""

@@ -12,6 +12,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solvers import make_solver
@@ -59,6 +60,11 @@ class Selection:
     value: float
     deviation: float
     interrupted: bool
+
+    @property
+    def score(self) -> float:
+        """The best score; -inf where there is none."""
+        return float(self.scores.max(initial=-np.inf))
 
 
 @dataclass(eq=False)
@@ -143,7 +149,9 @@ class _Path:
                 return
 
 
-def follow_path(problem: KernelLearning, name: str, loss_at: LossAt, values: Array, clock: Clock) -> Selection | None:
+def follow_path(
+    problem: KernelLearning, family: Family, name: str, loss_at: LossAt, values: Array, clock: Clock
+) -> Selection | None:
     """Choose among values, given from the most regular one on, by learning and scoring on folds of the rows.
 
     Every value starts from the kernel and the functions of the last one, and the path ends where errors rise: values
@@ -153,6 +161,8 @@ def follow_path(problem: KernelLearning, name: str, loss_at: LossAt, values: Arr
     Parameters
     ----------
     problem : KernelLearning
+    family : Family
+        That of the problem, or another one for the same rows.
     name : str
         What the values are called.
     loss_at : callable
@@ -165,7 +175,7 @@ def follow_path(problem: KernelLearning, name: str, loss_at: LossAt, values: Arr
     -------
     Selection, or None where the rows are too few to hold any out, or no value was tried in time
     """
-    path = _Path(_folds(problem), loss_at, clock, values, float(spreads(problem).min()))
+    path = _Path(_folds(problem, family), loss_at, clock, values, float(spreads(problem).min()))
     interrupted = False
     try:
         if path.folds:
@@ -180,7 +190,7 @@ def follow_path(problem: KernelLearning, name: str, loss_at: LossAt, values: Arr
     return Selection(name, tried, scores, path.best if path.errors else float(values[0]), path.deviation, interrupted)
 
 
-def _folds(problem: KernelLearning) -> list[_Fold]:
+def _folds(problem: KernelLearning, family: Family) -> list[_Fold]:
     """Folds of the rows, or of a sample of them; none where there are too few rows."""
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
@@ -190,7 +200,7 @@ def _folds(problem: KernelLearning) -> list[_Fold]:
         return []
     folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
     return [
-        _Fold(problem.on_rows(train), problem.X[held], Y[:, held], problem.weights[held], spreads(problem))
+        _Fold(problem.on_rows(train, family), problem.X[held], Y[:, held], problem.weights[held], spreads(problem))
         for train, held in folds
         if problem.loss.is_of_differences or _has_both(Y[:, train])
     ]

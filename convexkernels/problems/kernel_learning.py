@@ -384,11 +384,11 @@ class KernelLearning:
         other.__dict__.pop("_known", None)
         return other
 
-    def on_rows(self, rows: NDArray[np.intp]) -> KernelLearning:
-        """The problem on some of the rows of a table; the family is restricted to them anew."""
+    def on_rows(self, rows: NDArray[np.intp], family: Family | None = None) -> KernelLearning:
+        """The problem on some of the rows of a table, to which the family, or another one, is restricted anew."""
         y = (self.Y + self.center[:, None])[:, rows].T
         return KernelLearning(
-            self.family,
+            self.family if family is None else family,
             self.loss,
             self.X[rows],
             y[:, 0] if self.single else y,
