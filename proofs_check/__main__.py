@@ -1,5 +1,7 @@
 """Run the claims: ``python -m proofs_check [--paper P] [--claim NAME] [--seed N] [--trials N]``.
 
+``python -m proofs_check --mutate`` changes formulas of the library, one at a time, and reports what no claim notices.
+
 Prints one line per claim and ends with a non-zero exit code when something is not as expected: a claim
 that holds but was expected to be refuted, or the reverse, a control that was not refuted, or an error.
 """
@@ -12,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from proofs_check import mutation
 from proofs_check.claim import Claim, Finding, settle
 from proofs_check.report import as_json, as_markdown, header, line
 from proofs_check.table import PAPERS, claims
@@ -29,6 +32,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trials", type=int, help="random cases per claim (default: each claim's own number)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the verdicts with their witnesses")
     parser.add_argument("--markdown", metavar="FILE", type=Path, help="write the table of claims")
+    parser.add_argument("--first", metavar="PATTERN", nargs="+", default=[], help="begin with the claims that match")
+    parser.add_argument("--stop", action="store_true", help="stop at the first surprise")
+    parser.add_argument("--mutate", action="store_true", help="change formulas of a copy: which changes are noticed?")
+    parser.add_argument("--only", metavar="TEXT", default="", help="with --mutate: only changes that contain it")
+    parser.add_argument("--jobs", type=int, default=2, help="with --mutate: processes at a time (default 2)")
+    parser.add_argument(
+        "--record", metavar="FILE", type=Path, help="with --mutate: add results to it, and go on from it"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
     return parser
 
@@ -56,8 +67,8 @@ def _select(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[C
     return chosen
 
 
-def run(chosen: Sequence[Claim], seed: int, trials: int | None) -> list[Finding]:
-    """Settle the claims one after the other and print a line for each."""
+def run(chosen: Sequence[Claim], seed: int, trials: int | None, *, stop: bool = False) -> list[Finding]:
+    """Settle the claims one after the other and print a line for each; with `stop`, up to the first surprise."""
     print(header())
     findings = []
     for claim in chosen:
@@ -65,6 +76,8 @@ def run(chosen: Sequence[Claim], seed: int, trials: int | None) -> list[Finding]
         print(line(findings[-1]), flush=True)
         for surprise in findings[-1].surprises:
             print(f"    SURPRISE: {surprise}", flush=True)
+        if stop and findings[-1].surprises:
+            break
     return findings
 
 
@@ -72,9 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = _parser()
     args = parser.parse_args(arguments)
-    chosen = _select(parser, args)
+    if args.mutate:
+        return mutation.run(args.only, args.jobs, args.record)
+    chosen = mutation.ordered(_select(parser, args), args.first)
     start = time.perf_counter()
-    findings = run(chosen, args.seed, args.trials)
+    findings = run(chosen, args.seed, args.trials, stop=args.stop)
     if args.json is not None:
         args.json.write_text(as_json(findings, args.seed), encoding="utf-8")
     if args.markdown is not None:

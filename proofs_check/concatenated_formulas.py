@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
-from scipy.special import j0, kv
+from scipy.special import j0
 
 from convexkernels import Concatenated, Gaussian, KernelMap, Linear, Matern, Polynomial
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
+from convexkernels.kernels.matern import MaternProfile
 from proofs_check.universality import separated
 
 Array = NDArray[np.float64]
@@ -47,7 +48,7 @@ class Layer:
 
 
 def project(layer: Layer, points: Array) -> tuple[Layer, float]:
-    """Orthogonal projection onto the span of k(z_i, .) e_l, and the rounding of its values at the z_i.
+    """Orthogonal projection onto the span of k(z_i, .) e_l [BGR19 (8)], and the rounding of its values at the z_i.
 
     The projection is the interpolant of least norm, so its weights solve one linear system; a backward
     stable solver leaves a residual of a few ``m eps |K| |weights|``.
@@ -77,33 +78,6 @@ def chain(rng: Generator, n_layers: int, X: Array) -> list[Layer]:
     return layers
 
 
-def measure_projection(subject: tuple[int, int], rng: Generator) -> Verdict:
-    """Projecting every layer changes no value at the data [BGR19 (8)] and increases no norm [BGR19 Theorem 1].
-
-    The violation is the change of ``f_1 o ... o f_L`` at the data or the increase of a squared norm.
-    """
-    n_layers, left_out = subject
-    X = separated(rng, 6, 2)
-    layers = chain(rng, n_layers, X)
-    Z, Z_projected, drift = X, X, 0.0
-    norms = []
-    for layer in layers:
-        projected, residual = project(layer, Z[: len(Z) - left_out])
-        # What the projected layers below got wrong is stretched by this layer's slope.
-        drift = residual + projected.lipschitz * drift
-        Z, Z_projected = layer(Z), projected(Z_projected)
-        before, after = layer.squared_norm, projected.squared_norm
-        rounding = 8.0 * EPS * len(Z) * float(np.linalg.cond(layer.kernel(projected.centers))) * before
-        norms.append(Verdict(max(0.0, after - before), rounding, 1, {}))
-    scale = EPS * 64.0 * float(np.abs(Z).max())
-    values = Verdict(float(np.abs(Z - Z_projected).max()), drift + scale, 1, {})
-    leader = Verdict.worst([values, *norms])
-    witness: dict[str, Any] = {"X": X, "values": Z, "projected_values": Z_projected}
-    for index, layer in enumerate(layers):
-        witness |= {f"centers_{index}": layer.centers, f"weights_{index}": layer.weights, f"a_{index}": layer.a}
-    return Verdict(leader.worst_violation, leader.tolerance, 1, witness)
-
-
 # ---- Corollaries 2 and 3: only the inner function is left
 
 
@@ -128,12 +102,8 @@ def measure_one_term(one_term: Callable[[Array, Array, float], float], rng: Gene
     return Verdict(abs(three - one), 16.0 * 8.0 * EPS * condition * max(three, 1.0), 1, witness)
 
 
-def one_term(Q: Array, y: Array, lam: float) -> float:
-    return lam * float(y @ np.linalg.solve(Q + lam * np.eye(y.size), y))
-
-
 def one_term_without_lam(Q: Array, y: Array, lam: float) -> float:
-    return one_term(Q, y, lam) / lam
+    return float(y @ np.linalg.solve(Q + lam * np.eye(y.size), y))
 
 
 # ---- MLMKL, degrees of freedom, coercivity
@@ -181,11 +151,11 @@ def gaussian_inner(rng: Generator) -> tuple[Any, Array]:
 
 
 def radial_transform(s: int, d: int, omega: float) -> tuple[float, float]:
-    """Fourier transform in R^d of kappa_((2s-1)/2)(r) r^((2s-1)/2) at |omega|, and the quadrature's error."""
-    nu = 0.5 * (2 * s - 1)
+    """Fourier transform in R^d of the library's Matern function of order s at |omega|, and the quadrature's error."""
+    library = MaternProfile(s)
 
     def profile(r: float) -> float:
-        return float(kv(nu, r) * r**nu) if r > 0 else 0.0
+        return float(library.value(np.array(r)) * np.exp(-r))
 
     integrand = {
         1: lambda r: 2.0 * np.cos(omega * r) * profile(r),

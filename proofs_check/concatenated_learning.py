@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class Learning:
     loss: Any
     energy: Callable[[Array, Array], float]
     left_out: int = 0
+    repulsion: float = 0.0
 
 
 def interpolation(n_layers: int, left_out: int = 0) -> Learning:
@@ -47,6 +49,36 @@ def regression(n_layers: int, left_out: int = 0) -> Learning:
     return Learning(n_layers, loss, lambda Q, y: regression_energy(Q, y, LAM), left_out)
 
 
+def repelled(n_layers: int) -> Learning:
+    """Least squares with images that repel each other."""
+    return replace(regression(n_layers), repulsion=0.02)
+
+
+def repulsion_of(Z: Array) -> float:
+    """Sum of coth(|z_i - z_j|^2) over the pairs i < j [BGR19 (12)]."""
+    pairs = [float(np.sum((Z[i] - Z[j]) ** 2)) for i in range(len(Z)) for j in range(i)]
+    return float(sum((1.0 + np.exp(-2.0 * d)) / -np.expm1(-2.0 * d) for d in pairs))
+
+
+def measure_repulsion(subject: tuple[Learning, float], rng: Generator) -> Verdict:
+    """The penalty of the library at random coefficients; a factor of the repulsion in the formula."""
+    learning, factor = subject
+    X, y = separated(rng, 7, 2), rng.standard_normal(7)
+    layers = chain(rng, learning.n_layers, X)[:-1]
+    problem = problem_for(learning, layers, X, y)
+    chart = problem.gram_set.chart(problem.gram_set.start(rng, 1))
+    Z, norms = X, 0.0
+    for layer, c in zip(layers, chart.coordinates.coefficients(chart.u)[::-1], strict=True):
+        K = layer.kernel(Z)
+        norms += float(np.sum(c * (K @ c)))
+        Z = K @ c * np.sqrt(layer.a)
+    expected = MU * norms + factor * learning.repulsion * repulsion_of(Z)
+    found = float(chart.at(chart.u).penalty)
+    witness = {"X": X, "u": chart.u, "images": Z, "penalty": found, "direct": expected}
+    # coth is about 1 / d, and squared distances of images are formed in another way.
+    return Verdict(abs(found - expected), 1e-8 * abs(expected), 1, witness)
+
+
 def problem_for(learning: Learning, layers: list[Layer], X: Array, y: Array) -> OuterLearning:
     """The library's problem with the kernels, widths and weights of given inner layers f_L, ..., f_2."""
     outermost_first = layers[::-1]
@@ -55,6 +87,7 @@ def problem_for(learning: Learning, layers: list[Layer], X: Array, y: Array) -> 
         widths=[layer.a.size for layer in outermost_first],
         weights=[layer.a for layer in outermost_first],
         mu=MU,
+        repulsion=learning.repulsion,
     )
     return OuterLearning(family, learning.loss, TrainingValue(), X, y)
 
@@ -114,6 +147,22 @@ def gradient_with_fixed_images(evaluation: Any) -> Array:
     return np.asarray(at.stack.adjoint(at.coordinates, at.passes, np.zeros_like(at.images), at.family.mu))
 
 
+def gradient_without_repulsion(evaluation: Any) -> Array:
+    """The library's gradient less its repulsion."""
+    at = evaluation.at
+    kept, at.family = at.family, replace_repulsion(at.family)
+    try:
+        return np.asarray(evaluation.gradient())
+    finally:
+        at.family = kept
+
+
+def replace_repulsion(family: Any) -> Any:
+    other = copy(family)
+    other.repulsion = 0.0
+    return other
+
+
 def direct_value(learning: Learning, layers: list[Layer], X: Array, y: Array, point: tuple[Array, ...]) -> Array:
     """Outermost energy and squared norms, evaluated from coefficients f_L first; the last entry bounds rounding."""
     Z, norms = X, 0.0
@@ -123,7 +172,11 @@ def direct_value(learning: Learning, layers: list[Layer], X: Array, y: Array, po
         Z = K @ c * np.sqrt(layer.a)
     Q = Matern(order=2)(Z)
     value = learning.energy(Q, y) + MU * norms
-    return np.array([value, EPS * 7.0 * float(np.linalg.cond(Q)) * abs(value)])
+    rounding = EPS * 7.0 * float(np.linalg.cond(Q)) * abs(value)
+    if learning.repulsion > 0.0:
+        value += learning.repulsion * repulsion_of(Z)
+        rounding += 1e-13 * abs(value)
+    return np.array([value, rounding])
 
 
 def measure_derivative(subject: tuple[Learning, Callable[[Any], Array]], rng: Generator) -> Verdict:

@@ -23,6 +23,7 @@ __all__ = [
     "corollary_13",
     "exponents",
     "features",
+    "four_parts",
     "gram",
     "integral",
     "lemma_5",
@@ -138,7 +139,7 @@ def lemma_5(case: Case, x: Array, y: Array) -> Value:
     """[CP20 (13)]: four integrals over boxes, three of which separate x from y."""
     P11, P12, P21, P22 = case.blocks
     parts = ((P11 - P12 - P21 + P22, np.maximum(x, y)), (P12 - P22, x), (P21 - P22, y), (P22, case.a))
-    return _four_parts(case, x, y, parts)
+    return four_parts(case, x, y, parts)
 
 
 def gram(case: Case, X: Array, Y: Array) -> Array:
@@ -162,7 +163,7 @@ def lemma_5_swapped(case: Case, x: Array, y: Array) -> Value:
     """Lemma 5 with Q2 and Q3 exchanged: false on purpose."""
     P11, P12, P21, P22 = case.blocks
     parts = ((P11 - P12 - P21 + P22, np.maximum(x, y)), (P21 - P22, x), (P12 - P22, y), (P22, case.a))
-    return _four_parts(case, x, y, parts)
+    return four_parts(case, x, y, parts)
 
 
 def orthant_polynomial(case: Case, x: Array, y: Array, beta: NDArray[np.bool_]) -> Value:
@@ -170,10 +171,11 @@ def orthant_polynomial(case: Case, x: Array, y: Array, beta: NDArray[np.bool_]) 
     P11, P12, P21, P22 = case.blocks
     limit = np.where(beta, y, x)
     parts = ((P11 - P12 - P21 + P22, limit), (P12 - P22, x), (P21 - P22, y), (P22, case.a))
-    return _four_parts(case, x, y, parts)
+    return four_parts(case, x, y, parts)
 
 
-def _four_parts(case: Case, x: Array, y: Array, parts: tuple[tuple[Array, Array], ...]) -> Value:
+def four_parts(case: Case, x: Array, y: Array, parts: tuple[tuple[Array, Array], ...]) -> Value:
+    """Sum over (Q, u) of ``Q_ij x^delta_i y^delta_j T(u, b, gamma_i + gamma_j + 1)``."""
     zeta, outer = _zeta(x.size, case.degree), _outer(case, x, y)
     terms, sizes = [], []
     for Q, limit in parts:

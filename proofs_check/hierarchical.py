@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proofs_check import algorithm_formulas as algorithm
 from proofs_check import hierarchical_formulas as formulas
 from proofs_check.claim import REFUTED, Claim
 from proofs_check.universality import measure_strictly_positive
@@ -27,7 +28,7 @@ CLAIMS = [
         "(7)",
         formulas.measure_positive,
         formulas.plain,
-        formulas.wrong_sign,
+        formulas.raised,
         trials=4,
     ),
     Claim(
@@ -104,13 +105,62 @@ CLAIMS = [
     ),
     Claim(
         "validation-risk-gradient",
-        "The derivative of the validation risk for fixed alpha is the chain rule of Section 4.",
+        "The library's slope of the validation risk (11) in Algorithm 1 is the derivative in w, at fixed coefficients.",
         PAPER,
         "Section 4, after (11)",
-        formulas.measure_risk_gradient,
-        True,
-        False,
-        trials=6,
+        algorithm.measure_slope,
+        algorithm.in_w,
+        algorithm.in_log_w,
+        trials=3,
+    ),
+    Claim(
+        "algorithm-1-answer",
+        "The point that a pass of Algorithm 1 keeps has the risk on D3 that it was kept for.",
+        PAPER,
+        "Algorithm 1, steps 10 to 13",
+        algorithm.measure_answer,
+        1.0,
+        1.001,
+        trials=3,
+    ),
+    Claim(
+        "algorithm-1-training",
+        "Step 3 trains ridge regression on D1 with n_1 lambda beside the sum of the losses.",
+        PAPER,
+        "Algorithm 1, step 3",
+        algorithm.measure_training,
+        lambda weights: float(weights.sum()),
+        lambda weights: 1.0,
+        trials=3,
+    ),
+    Claim(
+        "algorithm-1-parts",
+        "D1, D2 and D3 are 44.44 %, 22.22 % and 33.33 % of the rows.",
+        PAPER,
+        "Section 5",
+        algorithm.measure_parts,
+        (4.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0),
+        (3.0 / 9.0, 3.0 / 9.0, 3.0 / 9.0),
+    ),
+    Claim(
+        "moves-of-fixed-functions",
+        "A move of one weight changes the values of a fixed function to those of the kernel with that weight.",
+        PAPER,
+        "(11), Algorithm 1, steps 4 and 7",
+        algorithm.measure_moves,
+        1.0,
+        1.0001,
+        trials=5,
+    ),
+    Claim(
+        "annealing-rule",
+        "A step i of N that is worse by Delta is kept with probability 0.5 exp(-(100 i / sqrt N) Delta / R).",
+        PAPER,
+        "Section 4, simulated annealing",
+        algorithm.measure_annealing,
+        (0.5, 100.0),
+        (0.5, 60.0),
+        trials=3,
     ),
     Claim(
         "lemma-a-3",

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from convexkernels import Box, Gaussian, Hinge, KernelLearning, Tessellated
+from convexkernels import (
+    Box,
+    Candidates,
+    Gaussian,
+    GeneralizedPolynomialKernel,
+    Hinge,
+    KernelLearning,
+    KernelMatching,
+    Polynomial,
+    Tessellated,
+    WeightedSum,
+)
+from convexkernels.bases import monomial_basis, monomials
 from convexkernels.checking import Verdict, check_psd
+from convexkernels.losses import fit
 from proofs_check import direct_tessellated as direct
 from proofs_check.optimal_kernel import bracket_for_matrix, feasible_dual, labels
-from proofs_check.tessellated_formulas import inside, polynomial_features
+from proofs_check.tessellated_formulas import inside
 
 Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
+# Squared distances and a bandwidth -> values.
+Formula = Callable[[Array, float], Array]
 
 
 @dataclass(frozen=True)
@@ -34,40 +51,77 @@ def spiral(rng: np.random.Generator, m: int) -> tuple[Array, Array]:
     return np.vstack([arm, -arm]), np.repeat([1.0, -1.0], half)
 
 
-def measure_gaussian_sign(sign: float, rng: np.random.Generator) -> Verdict:
-    """exp(sign |x - y|^2 / gamma^2) is positive semidefinite, bandwidths as in [CP20 (22)]."""
+def measure_gaussian_sign(formula: Formula | None, rng: np.random.Generator) -> Verdict:
+    """A formula of squared distance and bandwidth is positive semidefinite [CP20 (22)]; None stands for the library's.
+
+    The library's values are compared with the formula, too.
+    """
     width = float(np.exp(rng.uniform(np.log(0.3), np.log(10.0))))
+    X = spiral(rng, 20)[0]
 
     def kernel(U: Array, V: Array) -> Array:
-        return np.exp(sign * ((U[:, None, :] - V[None, :, :]) ** 2).sum(axis=2) / width**2)
+        squares = ((U[:, None, :] - V[None, :, :]) ** 2).sum(axis=2)
+        return np.exp(-squares / width**2) if formula is None else formula(squares, width)
 
-    return check_psd(kernel, spiral(rng, 20)[0])
+    if formula is not None:
+        return check_psd(kernel, X)
+    library = Gaussian(width**-2)
+    apart = float(np.abs(library(X) - kernel(X, X)).max())
+    return Verdict.worst([check_psd(library, X), Verdict(apart, 64.0 * EPS * (1.0 + width**-2), 1, {"X": X})])
 
 
-def measure_distance_to_target(library: Library, rng: np.random.Generator) -> Verdict:
-    """Closest positive combination of the candidates to K* = y y', in the norms of [CP20 (20), (21)]."""
-    X, y = spiral(rng, 16)
-    target = np.outer(y, y)
-    stack = [Gaussian(gamma=float(width) ** -2)(X) for width in np.geomspace(0.01, 10.0, 12)]
-    if library.degree is not None:
-        Z = polynomial_features(X, library.degree)
-        weights = np.linalg.lstsq(Z, y, rcond=None)[0]
-        stack.append(np.outer(Z @ weights, Z @ weights))
-    columns = np.stack([K.ravel() for K in stack], axis=1)
+def closest(columns: Array, target: Array) -> tuple[float, float]:
+    """Least mean and least largest distance of a nonnegative combination from the target, by linear programs."""
     rows, size = columns.shape
     A = np.block([[columns, -np.eye(rows)], [-columns, -np.eye(rows)]])
-    b = np.append(target.ravel(), -target.ravel())
+    b = np.append(target, -target)
     mean = linprog(np.append(np.zeros(size), np.full(rows, 1.0 / rows)), A_ub=A, b_ub=b, method="highs")
     one = np.vstack([np.hstack([columns, -np.ones((rows, 1))]), np.hstack([-columns, -np.ones((rows, 1))])])
     largest = linprog(np.append(np.zeros(size), 1.0), A_ub=one, b_ub=b, method="highs")
-    mu_mean, mu_largest = np.maximum(mean.x[:size], 0.0), np.maximum(largest.x[:size], 0.0)
-    distances = (
-        float(np.abs(columns @ mu_mean - target.ravel()).mean()),
-        float(np.abs(columns @ mu_largest - target.ravel()).max()),
-    )
-    witness = {"X": X, "y": y, "mu_20": mu_mean, "mu_21": mu_largest, "distances": np.array(distances)}
-    rounding = EPS * (rows + size) * (1.0 + float(np.abs(columns).max() * max(mu_mean.sum(), mu_largest.sum())))
-    return Verdict(max(0.0, 0.5 - distances[0], 1.0 - distances[1]), rounding, 1, witness)
+    return float(mean.fun), float(largest.fun)
+
+
+def measure_matching(subject: tuple[str, int], rng: np.random.Generator) -> Verdict:
+    """Bounds of the library's matching [CP20 (20), (21)] enclose the optimum of a linear program, and are tight.
+
+    `subject` is the library's norm and which of the two optima it is compared with.
+    """
+    norm, which = subject
+    X, y = rng.uniform(0.0, 1.0, (7, 2)), labels_of(rng, 7)
+    kernels = [Gaussian(0.5), Gaussian(4.0), Gaussian(40.0), Polynomial(2)]
+    # A target that the candidates come close to, and labels that they do not.
+    target = np.outer(y, y) + 2.0 * Gaussian(6.0)(X)
+    found = KernelMatching(Candidates(kernels), X, target, norm).solve(tol=1e-5)
+    best = closest(np.stack([kernel(X).ravel() for kernel in kernels], axis=1), target.ravel())[which]
+    distance = np.abs(found.kernel(X) - target)
+    direct = float((distance.mean(), distance.max())[which])
+    bounds, size = found.certificate, 1e-5 * float(np.abs(target).max())
+    apart = max(0.0, bounds.lower - best, best - bounds.upper, abs(direct - bounds.upper), bounds.gap)
+    witness = {"X": X, "target": target, "optimum": best, "bounds": np.array([bounds.lower, bounds.upper])}
+    return Verdict(apart, size, 1, witness)
+
+
+def labels_of(rng: np.random.Generator, m: int) -> Array:
+    """Labels of both classes."""
+    y = np.where(np.arange(m) < m // 2, 1.0, -1.0)
+    rng.shuffle(y)
+    return y
+
+
+def measure_distance_to_target(library: Library, rng: np.random.Generator) -> Verdict:
+    """The library's lower bounds say how far positive combinations of the candidates stay from K* = y y'."""
+    X, y = spiral(rng, 16)
+    kernels: list[Any] = [Gaussian(gamma=float(width) ** -2) for width in np.geomspace(0.01, 10.0, 12)]
+    target = np.outer(y, y)
+    if library.degree is not None:
+        Z = monomials(X, monomial_basis(2, library.degree, 0).x_powers).T
+        weights = np.linalg.lstsq(Z, y, rcond=None)[0]
+        kernels.append(GeneralizedPolynomialKernel(np.outer(weights, weights), library.degree))
+    family = Candidates(kernels, allow_duplicates=True)  # the narrowest ones are the identity on so few points
+    found = [KernelMatching(family, X, target, norm).solve().certificate for norm in ("one", "infinity")]
+    witness = {"X": X, "y": y, "bounds": np.array([[bound.lower, bound.upper] for bound in found])}
+    # Linear programs are solved to 1e-6 or so.
+    return Verdict(max(0.0, 0.5 - found[0].lower, 1.0 - found[1].lower), 1e-4, 1, witness)
 
 
 def _coefficients(case: direct.Case, X: Array) -> Array:
@@ -131,13 +185,14 @@ def measure_strong_duality(subject: tuple[float, float], rng: np.random.Generato
 
 
 def measure_scaling(factor: float, rng: np.random.Generator) -> Verdict:
-    """The objective of [CP20 (6), (25)] is strictly smaller at factor * mu than at mu."""
+    """The library's objective of [CP20 (6), (25)] is strictly smaller at factor * mu than at mu."""
     y = labels(rng, balanced=False)
     X = rng.uniform(0.0, 1.0, (y.size, 2))
     mu = rng.uniform(0.1, 1.0, 3)
-    K = sum(weight * Gaussian(gamma)(X) for weight, gamma in zip(mu, (0.5, 2.0, 8.0), strict=True))
+    kernels = [Gaussian(gamma) for gamma in (0.5, 2.0, 8.0)]
     C = float(np.exp(rng.uniform(0.0, 3.0)))
-    before = bracket_for_matrix(K, y, C, 2.0)
-    after = bracket_for_matrix(factor * K, y, C, 2.0)
-    witness = {"X": X, "y": y, "mu": mu, "C": C, "before": before.lower, "after": after.upper}
-    return Verdict(max(0.0, 0.5 * (after.upper - before.lower)), 0.0, 1, witness)
+    before = bracket_for_matrix(WeightedSum(kernels, mu)(X), y, C, 2.0)
+    K = WeightedSum(kernels, factor * mu)(X)
+    after = 2.0 * fit(Hinge(C), K, y[None, :], np.ones(y.size), tol=1e-9).upper
+    witness = {"X": X, "y": y, "mu": mu, "C": C, "before": before.lower, "after": after}
+    return Verdict(max(0.0, 0.5 * (after - before.lower)), 0.0, 1, witness)

@@ -14,6 +14,9 @@ from convexkernels.checking import Verdict, check_gradient, check_psd
 from convexkernels.kernels import KERNELS
 from proofs_check.claim import Claim
 from proofs_check.duality import duality_claims
+from proofs_check.kernel_values import values_claims
+from proofs_check.risks import risk_claims
+from proofs_check.slopes import slope_claims
 
 Array = NDArray[np.float64]
 PAPER = "library"
@@ -34,20 +37,33 @@ def point_sets(rng: np.random.Generator, n: int) -> dict[str, Array]:
         "colinear": np.clip(line, 0.0, 1.0) if n == 1 else line,
         "out of the box": rng.uniform(-2.0, 3.0, (25, n)),
         "corners": rng.integers(0, 2, (12, n)).astype(np.float64),
-        "single": random[:1],
+        "single": np.full((1, n), 0.5),
     }
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A kernel minus a constant above its value at the center of the unit cube: not positive there."""
+    """A kernel without a little more than what the center of the unit cube spans: hardly not positive.
+
+    ``k(x, y) - s k(x, z) k(z, y) / k(z, z)`` is positive for s = 1, and no more for s = 1.01.
+    """
 
     kernel: Any
     n: int
 
     def __call__(self, X: Any, Y: Any) -> Array:
-        center = np.full((1, self.n), 0.5)
-        return self.kernel(X, Y) - 2.0 * abs(float(self.kernel(center, center)[0, 0])) - 1e-3
+        z = np.full((1, self.n), 0.5)
+        return self.kernel(X, Y) - 1.01 * self.kernel(X, z) @ self.kernel(z, Y) / float(self.kernel(z, z)[0, 0])
+
+
+@dataclass(frozen=True)
+class Steeper:
+    """A kernel whose derivative is said to be one percent, and one thousandth, larger than it is."""
+
+    kernel: Any
+
+    def __call__(self, X: Any, Y: Any) -> Array:
+        return np.asarray(self.kernel(X, Y))
 
     def pullback(self, X: Any, Y: Any, M: Any) -> Array:
         return 1.01 * self.kernel.pullback(X, Y, M) + 1e-3
@@ -74,6 +90,10 @@ def measure_gradient(make: Make, rng: np.random.Generator) -> Verdict:
 
 def _lowered(make: Make) -> Make:
     return lambda n: Lowered(make(n), n)
+
+
+def _steeper(make: Make) -> Make:
+    return lambda n: Steeper(make(n))
 
 
 def is_differentiable(make: Make) -> bool:
@@ -112,11 +132,11 @@ def _claims() -> list[Claim]:
                     "table KERNELS",
                     measure_gradient,
                     make,
-                    _lowered(make),
+                    _steeper(make),
                     trials=3,
                 )
             )
     return claims
 
 
-CLAIMS = [*_claims(), *duality_claims(PAPER)]
+CLAIMS = [*_claims(), *values_claims(PAPER), *risk_claims(PAPER), *slope_claims(PAPER), *duality_claims(PAPER)]

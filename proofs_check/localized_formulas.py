@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +19,7 @@ from convexkernels import (
     voronoi_cover,
 )
 from convexkernels.checking import Verdict, check_psd
+from convexkernels.losses import fit
 
 Array = NDArray[np.float64]
 Cells = NDArray[np.intp]
@@ -90,16 +89,23 @@ def _in_cell(X: Array) -> NDArray[np.bool_]:
     return np.asarray(X[:, 0] <= 0.5)
 
 
-def zero_outside(K: Array, left: NDArray[np.bool_], right: NDArray[np.bool_]) -> Array:
-    return np.asarray(np.where(np.outer(left, right), K, 0.0), dtype=np.float64)
+Extension = Callable[[Gaussian, Array, Array], Array]
+
+# Centers whose first cell is A.
+CENTERS = np.array([[0.25, 0.5], [0.75, 0.5]])
 
 
-def kept_outside(K: Array, left: NDArray[np.bool_], right: NDArray[np.bool_]) -> Array:
+def extended_by_the_library(kernel: Gaussian, U: Array, V: Array) -> Array:
+    """The kernel of cell A alone: the other cell's is divided by so much that nothing is left."""
+    return np.asarray(Localized(CENTERS, [kernel, kernel], [1.0, 1e300])(U, V))
+
+
+def kept_outside(kernel: Gaussian, U: Array, V: Array) -> Array:
     """Zero only when one point is inside and the other is not: PSD, but not the extension."""
-    return np.asarray(np.where(left[:, None] == right[None, :], K, 0.0), dtype=np.float64)
+    return np.asarray(Localized(CENTERS, [kernel, kernel])(U, V))
 
 
-def measure_zero_extension(extend: Callable[..., Array], rng: Generator) -> Verdict:
+def measure_zero_extension(extend: Extension, rng: Generator) -> Verdict:
     """The extended kernel [MS16 Lemma 2, (10)] is PSD, and reproduces the zero extension of f with the same norm."""
     kernel = Gaussian(float(rng.uniform(1.0, 5.0)))
     X, T = rng.uniform(0.0, 1.0, (12, 2)), rng.uniform(0.0, 1.0, (20, 2))
@@ -107,7 +113,7 @@ def measure_zero_extension(extend: Callable[..., Array], rng: Generator) -> Verd
     alpha = rng.standard_normal(A.shape[0])
 
     def extended(U: Array, V: Array) -> Array:
-        return extend(kernel(U, V), _in_cell(U), _in_cell(V))
+        return extend(kernel, U, V)
 
     psd = check_psd(extended, T)
     f = np.where(_in_cell(T), kernel(T, A) @ alpha if A.size else 0.0, 0.0)
@@ -150,7 +156,7 @@ def measure_direct_sum(join: Join, rng: Generator) -> Verdict:
     price = np.empty(14)
     for index, inside in enumerate((_in_cell, lambda U: ~_in_cell(U))):
         own = inside(X)
-        values += zero_outside(kernels[index](T, X[own]), inside(T), np.ones(int(own.sum()), dtype=bool)) @ alpha[own]
+        values += np.where(inside(T), kernels[index](T, X[own]) @ alpha[own], 0.0)
         price[own] = lam[index]
     inner = join(centers, kernels, lam)(T, X) @ (price * alpha)
     witness = {"lam": lam, "X": X, "alpha": alpha, "T": T, "f": values, "inner": inner}
@@ -205,82 +211,17 @@ def measure_one_svm(join: Join, rng: Generator) -> Verdict:
 
 
 def measure_rescaled(factor: Callable[[int, int], float], rng: Generator) -> Verdict:
-    """[MS16 (2)] on a cell equals [MS16 (1)] on the cell's own data with lambda multiplied by factor(n, n_j)."""
+    """[MS16 (2)] on a cell equals [MS16 (1)] on the cell's own data with lambda multiplied by factor(n, n_j).
+
+    The library fits the latter, as the sum of n_j losses.
+    """
     X, y, cells, lam, gamma = _problem(rng)
     j = int(np.argmax(np.bincount(cells, minlength=3)))
     own = cells == j
     K, size = Gaussian(float(gamma[j]))(X[own]), int(own.sum())
     local = cell_solution(K, y[own], float(lam[j]), y.size)
-    alone = cell_solution(K, y[own], factor(y.size, size) * float(lam[j]), size)
+    alone = fit(LeastSquares(size * factor(y.size, size) * float(lam[j]), False), K, y[None, own], np.ones(size)).W[0]
     condition = float(np.linalg.cond(K + min(y.size * lam[j], size * factor(y.size, size) * lam[j]) * np.eye(size)))
     witness = {"X": X[own], "y": y[own], "lam": lam[j], "gamma": gamma[j], "n": y.size}
     tolerance = 8.0 * EPS * size * condition * float(np.linalg.norm(local) + np.linalg.norm(alone))
     return Verdict(float(np.linalg.norm(local - alone)), tolerance, 1, witness)
-
-
-def measure_additive_risk(join: Callable[[Array, Cells], float], rng: Generator) -> Verdict:
-    """The risk of f = sum_j 1_{A_j} f_j is the sum of the risks with the losses L_j [MS16 Lemma 9]."""
-    _, y, cells, _, _ = _problem(rng)
-    losses = (rng.standard_normal(y.size) - y) ** 2
-    witness = {"losses": losses, "cells": cells}
-    return Verdict(abs(join(losses, cells) - float(losses.mean())), EPS * 32.0 * float(losses.mean()), 1, witness)
-
-
-def sum_of_cell_risks(losses: Array, cells: Cells) -> float:
-    return sum(float(np.sum(losses * (cells == j))) / losses.size for j in range(3))
-
-
-def mean_of_cell_risks(losses: Array, cells: Cells) -> float:
-    used = [j for j in range(3) if (cells == j).any()]
-    return float(np.mean([losses[cells == j].mean() for j in used]))
-
-
-def measure_clipping(factor: float, rng: Generator) -> Verdict:
-    """Clipping at factor * M increases neither the squared loss, labels in [-M, M], nor the hinge loss, M = 1."""
-    M = float(rng.uniform(0.5, 3.0))
-    y, t = rng.uniform(-M, M, 200), rng.normal(0.0, 3.0 * M, 200)
-    labels, margins = np.sign(y), t / M
-    squared = (y - np.clip(t, -factor * M, factor * M)) ** 2 - (y - t) ** 2
-    hinge = np.maximum(0.0, 1.0 - labels * np.clip(margins, -factor, factor)) - np.maximum(0.0, 1.0 - labels * margins)
-    worst = max(float(squared.max()), float(hinge.max()), 0.0)
-    rounding = 4.0 * EPS * float(np.max((np.abs(y) + np.abs(t)) ** 2))
-    return Verdict(worst, rounding, 1, {"M": M, "y": y, "t": t})
-
-
-# ---- Section 4.2: selection per cell
-
-
-def choose_per_cell(risks: Array) -> tuple[tuple[int, ...], int]:
-    """Each cell takes its own best candidate; returns the choice and how many fits were looked at."""
-    return tuple(int(row.argmin()) for row in risks), risks.size
-
-
-def choose_in_common(risks: Array) -> tuple[tuple[int, ...], int]:
-    """One candidate for all cells."""
-    best = int(risks.sum(axis=0).argmin())
-    return (best,) * risks.shape[0], risks.size
-
-
-def measure_selection(choose: Callable[[Array], tuple[tuple[int, ...], int]], rng: Generator) -> Verdict:
-    """Of all combinations the choice has the least validation risk, and looked at m |Lambda| |Gamma| fits."""
-    X, y, cells, _, _ = _problem(rng)
-    train = rng.random(y.size) < 0.6
-    candidates = list(product((1e-4, 1e-2, 1e-1), (1.0, 6.0)))
-    risks = np.zeros((3, len(candidates)))
-    for j, (index, (lam, gamma)) in product(range(3), enumerate(candidates)):
-        fit, check = train & (cells == j), ~train & (cells == j)
-        prediction = np.zeros(int(check.sum()))
-        if fit.any():
-            alpha = cell_solution(Gaussian(gamma)(X[fit]), y[fit], lam, int(train.sum()))
-            prediction = Gaussian(gamma)(X[check], X[fit]) @ alpha if check.any() else prediction
-        risks[j, index] = float(np.sum((prediction - y[check]) ** 2)) / max(1, int((~train).sum()))
-    totals = {combination: _total(risks, combination) for combination in product(range(len(candidates)), repeat=3)}
-    chosen, looked_at = choose(risks)
-    excess = _total(risks, chosen) - min(totals.values())
-    surplus = abs(looked_at - 3 * 3 * 2)
-    witness: dict[str, Any] = {"risks": risks, "chosen": np.array(chosen), "combinations": len(totals)}
-    return Verdict(excess + surplus, 0.0, 1, witness)
-
-
-def _total(risks: Array, combination: tuple[int, ...]) -> float:
-    return float(sum(risks[j, index] for j, index in enumerate(combination)))

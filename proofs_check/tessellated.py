@@ -11,7 +11,7 @@ from proofs_check.claim import REFUTED, Claim
 from proofs_check.tessellated_learning import LEARNING, OPTIMAL_KERNEL
 
 PAPER = "tessellated"
-ANY, SEVERAL, ONE = (1, 2, 3), (2, 3), (1,)
+ANY, SEVERAL, FEW, ONE = (1, 2, 3), (2, 3), (1, 2), (1,)
 COMPLEMENT, PRINTED = direct.block_complement, direct.block_printed
 
 KERNELS = [
@@ -22,24 +22,25 @@ KERNELS = [
         "Proposition 3",
         formulas.measure_positive,
         formulas.semidefinite,
-        formulas.symmetric,
+        formulas.nearly_semidefinite,
     ),
     Claim(
         "kernel-linear-in-p",
-        "The map from P to the kernel is linear.",
+        "The library's map from P to kernel matrices is linear, and the adjoint it uses belongs to it.",
         PAPER,
         "Section 3, after Proposition 3",
         formulas.measure_linearity,
-        lambda P, R: 2.0 * P + 3.0 * R,
-        lambda P, R: 2.0 * P + 3.0 * R @ R,
+        lambda P: P,
+        formulas.cross_block_transposed,
+        trials=6,
     ),
     Claim(
         "lemma-4",
-        "A polynomial Z(x)'PZ(y) is a positive kernel if and only if P >= 0.",
+        "A polynomial Z(x)'PZ(y) is a positive kernel if and only if the library takes P: if and only if P >= 0.",
         PAPER,
         "Lemma 4",
         formulas.measure_polynomial_criterion,
-        formulas.positive_eigenvalues,
+        formulas.accepted_by_the_library,
         formulas.positive_diagonal,
         trials=30,
     ),
@@ -54,11 +55,12 @@ KERNELS = [
     ),
     Claim(
         "lemma-5",
-        "k is the sum of four integrals over boxes (13), when the second block of N is the complement of {z >= x}.",
+        "k is the sum of four integrals over boxes (13), with the library's regrouped P, when the second block of N is "
+        "the complement of {z >= x}.",
         PAPER,
         "Lemma 5",
         formulas.measure_integral,
-        (direct.lemma_5, COMPLEMENT, ANY),
+        (formulas.library_blocks, COMPLEMENT, ANY),
         (direct.lemma_5_swapped, COMPLEMENT, ANY),
         trials=20,
     ),
@@ -93,7 +95,7 @@ KERNELS = [
     ),
     Claim(
         "tiles-corrected",
-        "The same with beta_j = 1 where the tile lies above x_i, as Lemma 5 needs it.",
+        "The library's classifier is the sum with beta_j = 1 where the tile lies above x_i, as Lemma 5 needs it.",
         PAPER,
         "Section 3.3, beta(i, gamma)",
         formulas.measure_tiles,
@@ -102,7 +104,7 @@ KERNELS = [
     ),
     Claim(
         "theorem-6",
-        "Tessellated kernels are continuous.",
+        "The library's tessellated kernels are continuous.",
         PAPER,
         "Theorem 6",
         formulas.measure_continuity,
@@ -152,7 +154,8 @@ KERNELS = [
     ),
     Claim(
         "theorem-8-approximation",
-        "Translates of k with P > 0 approximate a hat twice as well as any polynomial of its degree; a GPK cannot.",
+        "Translates of k with P > 0 converge to a hat as their number is doubled again and again; those of a kernel "
+        "that is not universal, a polynomial of degree 12, stop.",
         PAPER,
         "Theorem 8",
         universality.measure_dense,
@@ -188,8 +191,8 @@ REPRESENTATION = [
         PAPER,
         "Lemma 11",
         formulas.measure_polynomials_inside,
-        COMPLEMENT,
-        PRINTED,
+        formulas.library_kernel,
+        formulas.printed_integral,
     ),
     Claim(
         "theorem-12",
@@ -213,11 +216,11 @@ REPRESENTATION = [
     ),
     Claim(
         "corollary-13-corrected",
-        "(23) with t_ji(y, x) in the third term and in h equals the integral.",
+        "(23) with t_ji(y, x) in the third term and in h, as the library derives it symbolically, equals the integral.",
         PAPER,
         "Corollary 13",
         formulas.measure_integral,
-        (direct.corollary_13, COMPLEMENT, ANY),
+        (formulas.library_symbols, COMPLEMENT, FEW),
         (formulas.corollary_13_printed, COMPLEMENT, ANY),
         trials=20,
     ),
@@ -229,6 +232,17 @@ REPRESENTATION = [
         formulas.measure_integral,
         (formulas.library_kernel, COMPLEMENT, ANY),
         (formulas.library_kernel, PRINTED, SEVERAL),
+    ),
+    Claim(
+        "corollary-13-without-z",
+        "With a bounded degree in z, 0 included, the library's kernel and its diagonal are the integral without the "
+        "monomials that are left out.",
+        PAPER,
+        "(10), Corollary 13",
+        formulas.measure_without_z,
+        0,
+        1,
+        trials=6,
     ),
     Claim(
         "appendix-a-as-printed",
@@ -243,11 +257,11 @@ REPRESENTATION = [
     ),
     Claim(
         "appendix-a-corrected",
-        "The constants of h for the box [0, 3] x [0, 4] are 12, 18 and 36.",
+        "The constants of h for the box [0, 3] x [0, 4] are 12, 18 and 36, as in the library's symbolic matrices.",
         PAPER,
         "Appendix A",
         formulas.measure_appendix,
-        formulas.appendix_corrected,
+        formulas.appendix_by_the_library,
         formulas.appendix_printed,
         trials=3,
     ),
@@ -258,17 +272,35 @@ REPRESENTATION = [
         "Section 7",
         formulas.measure_count,
         formulas.count_section_7,
-        lambda n, d: formulas.count_section_5(n, d) - 1,
+        formulas.count_one_less,
         REFUTED,
     ),
     Claim(
         "number-of-monomials",
-        "Z_d has length binom(2n + d, d).",
+        "Z_d, and the library's basis of it, has length binom(2n + d, d).",
         PAPER,
         "Section 5",
         formulas.measure_count,
         formulas.count_section_5,
-        formulas.count_section_7,
+        formulas.count_one_less,
+    ),
+    Claim(
+        "expansion-of-monomials",
+        "The monomials of x are those of (x - center) / scale times the library's matrix of binomial coefficients.",
+        PAPER,
+        "(8)",
+        formulas.measure_expansion,
+        0.0,
+        1e-6,
+    ),
+    Claim(
+        "number-of-monomials-without-z",
+        "The library counts and lists the monomials whose degree in z is bounded.",
+        PAPER,
+        "Section 5",
+        formulas.measure_count_of_z,
+        0,
+        1,
     ),
 ]
 

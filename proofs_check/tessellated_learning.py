@@ -13,6 +13,7 @@ from proofs_check.kernel_learning import (
     Library,
     measure_distance_to_target,
     measure_gaussian_sign,
+    measure_matching,
     measure_scaling,
     measure_strong_duality,
 )
@@ -28,8 +29,8 @@ def _printed_value(y: Array, C: float) -> float:
 
 
 def _value(y: Array, C: float) -> float:
-    """t* = |e + gamma* y|^2 / m with gamma* = -mean(y)."""
-    return float(np.sum((1.0 - y.mean() * y) ** 2)) / y.size
+    """t* = |e + gamma* y|^2 / m with gamma* = -mean(y): twice the library's objective for C >= 2 / m."""
+    return 2.0 * optimal_kernel_matrix(y)[1]
 
 
 def _value_for_any_C(y: Array, C: float) -> float:
@@ -40,6 +41,13 @@ def _value_for_any_C(y: Array, C: float) -> float:
 def _matrix(y: Array) -> Array:
     """The library's m Y v v'Y / |v|^2, v = e - mean(y) y."""
     return optimal_kernel_matrix(y)[0]
+
+
+def _with_one_label_turned(y: Array) -> Array:
+    """The library's matrix for labels of which one is another: no longer balanced."""
+    turned = y.copy()
+    turned[int(np.flatnonzero(y > 0)[0])] = -1.0
+    return _matrix(turned)
 
 
 def _labels_matrix(y: Array) -> Array:
@@ -178,7 +186,7 @@ OPTIMAL_KERNEL = [
         "Section 4.3",
         optimal.measure_signs,
         (False, _matrix),
-        (False, lambda y: np.abs(_matrix(y))),
+        (True, _with_one_label_turned),
         REFUTED,
     ),
     Claim(
@@ -188,7 +196,7 @@ OPTIMAL_KERNEL = [
         "Section 4.3.1",
         optimal.measure_signs,
         (True, _matrix),
-        (True, lambda y: np.abs(_matrix(y))),
+        (True, _with_one_label_turned),
     ),
 ]
 
@@ -199,19 +207,19 @@ LEARNING = [
         PAPER,
         "(22)",
         measure_gaussian_sign,
-        1.0,
-        0.5,
+        lambda squares, width: np.exp(squares / width**2),
+        lambda squares, width: np.exp(0.01 * squares / width**2),
         REFUTED,
         trials=4,
     ),
     Claim(
         "gaussians-of-22-corrected",
-        "exp(-|x - y|^2 / gamma^2) is a positive kernel.",
+        "The library's exp(-|x - y|^2 / gamma^2) is a positive kernel; with an exponent of 2.2 it is none.",
         PAPER,
         "(22)",
         measure_gaussian_sign,
-        -1.0,
-        1.0,
+        None,
+        lambda squares, width: np.exp(-((squares / width**2) ** 1.1)),
         trials=4,
     ),
     Claim(
@@ -222,6 +230,26 @@ LEARNING = [
         measure_distance_to_target,
         Library(degree=None),
         Library(degree=7),
+        trials=4,
+    ),
+    Claim(
+        "matching-20",
+        "The library's bounds on the mean distance (20) from a matrix enclose the optimum of the linear program.",
+        PAPER,
+        "(20)",
+        measure_matching,
+        ("one", 0),
+        ("infinity", 0),
+        trials=4,
+    ),
+    Claim(
+        "matching-21",
+        "The library's bounds on the largest distance (21) from a matrix enclose the optimum of the linear program.",
+        PAPER,
+        "(21)",
+        measure_matching,
+        ("infinity", 1),
+        ("one", 1),
         trials=4,
     ),
     Claim(
@@ -246,12 +274,13 @@ LEARNING = [
     ),
     Claim(
         "unnormalized-weights",
-        "(6) and (25), printed without a constraint on sum mu, have no minimizer: 2 mu is always better than mu.",
+        "(6) and (25), printed without a constraint on sum mu, have no minimizer: what the library fits for 1.1 mu is "
+        "always better than for mu.",
         PAPER,
         "(6), (25)",
         measure_scaling,
-        2.0,
-        0.5,
+        1.1,
+        0.99,
         trials=4,
     ),
     Claim(

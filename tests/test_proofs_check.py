@@ -1,6 +1,8 @@
 """The claim checker: every claim settles as expected, every control is refuted, and a surprise is reported."""
 
+import ast
 import dataclasses
+import fnmatch
 import json
 import subprocess
 import sys
@@ -13,10 +15,12 @@ from scipy.integrate import nquad
 import convexkernels as ck
 from convexkernels.checking import Verdict
 from convexkernels.families import FAMILIES
+from convexkernels.families.curved import CURVED
 from convexkernels.kernels import KERNELS
+from convexkernels.losses import LOSSES
 from proofs_check import __main__ as command
 from proofs_check import direct_tessellated as direct
-from proofs_check import kernel_sets
+from proofs_check import kernel_sets, mutation
 from proofs_check.claim import HOLDS, REFUTED, Claim, settle
 from proofs_check.direct_hierarchical import complex_step, evaluate, random_tree, weights_of
 from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix
@@ -62,15 +66,18 @@ def test_every_check_that_refutes_a_printed_statement_also_lets_something_pass()
 
 def test_every_exported_kernel_has_a_claim():
     found = {claim.name for claim in PAPERS["library"]}
-    assert found >= {f"positive-{name.replace('_', '-')}" for name in KERNELS}
+    for kind in ("positive", "values"):
+        assert found >= {f"{kind}-{name.replace('_', '-')}" for name in KERNELS}
     # A ready-made matrix is a kernel on row numbers only, and its positivity is its user's.
     exported = {kind for kind in map(ck.__getattr__, ck.__all__[1:]) if isinstance(kind, type)}
     kernels = {kind for kind in exported if issubclass(kind, ck.Kernel)} - {ck.Kernel, ck.Precomputed}
     assert kernels <= {type(make(2)) for make in KERNELS.values()}
 
 
-def test_every_family_has_a_claim():
+def test_every_family_and_loss_has_a_claim():
     found = {claim.name for claim in PAPERS["library"]}
+    assert found >= {f"fits-{name.replace('_', '-')}" for name in LOSSES}
+    assert found >= {f"slope-{name.replace('_', '-')}" for name in CURVED}
     assert found >= {f"duality-{name.replace('_', '-')}" for name in FAMILIES}
 
 
@@ -82,6 +89,82 @@ def test_generated_table_lists_the_claims():
     of_library = [claim.name for claim in PAPERS["library"]]
     assert listed[: len(of_papers)] == of_papers, "run python -m proofs_check --markdown docs/claims.md --force"
     assert set(listed[len(of_papers) :]) <= set(of_library), "run the same command"
+
+
+# ---- the table of changes
+
+
+@pytest.mark.parametrize("mutant", mutation.mutants(), ids=lambda mutant: mutant.label)
+def test_every_change_matches_the_library_once(mutant):
+    assert mutation.occurrences(mutant) == 1
+    assert mutant.old != mutant.new
+    for pattern in mutant.claims:
+        assert fnmatch.filter([claim.name for claim in ALL], pattern), f"no claim is called {pattern}"
+
+
+def test_there_are_enough_changes_and_none_twice():
+    labels = [mutant.label for mutant in mutation.mutants()]
+    assert len(labels) >= 100
+    assert len(set(labels)) == len(labels)
+
+
+def test_compiled_loops_depend_on_no_other_file():
+    """Compiled code is kept where the file with the loops is not changed: what it was made of must be in that file."""
+    sources = {path: path.read_text(encoding="utf-8") for path in (ROOT / "convexkernels").rglob("*.py")}
+    with_loops = [path for path, source in sources.items() if mutation.has_loops(source) and path.stem != "compiled"]
+    assert len(with_loops) >= 3
+    for path in with_loops:
+        tree = ast.parse(sources[path])
+        compiled = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+        compiled = [node.body for node in compiled if mutation.has_loops(ast.unparse(node))]
+        statements = [statement for body in compiled for statement in body]
+        assert statements, path
+        used = {part.id for node in statements for part in ast.walk(node) if isinstance(part, ast.Name)}
+        imported = {
+            name.asname or name.name
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("convexkernels")
+            for name in node.names
+        }
+        assert not used & imported, path
+
+
+def test_change_is_made_in_a_copy_and_noticed(tmp_path):
+    mutant = mutation.mutants("K *= -rate")[0]
+    before = (ROOT / "convexkernels" / mutant.path).read_bytes()
+    first = next(claim for claim in mutation.ordered(ALL, mutant.claims))
+    assert first.name == "values-gaussian"
+    result = next(iter(mutation.look([mutant], ROOT, tmp_path)))
+    assert result["noticed"] == "values-gaussian"
+    assert (ROOT / "convexkernels" / mutant.path).read_bytes() == before
+
+
+def test_changes_below_the_bar_make_the_exit_code_one(tmp_path, capsys):
+    record = tmp_path / "record.jsonl"
+    chosen = mutation.mutants("kernels/gaussian.py")
+
+    def write(survivor):
+        rows = [{"mutant": m.label, "noticed": "x", "said": "", "seconds": 1.0} for m in chosen]
+        rows[0]["noticed"] = "" if survivor else "x"
+        record.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    write(survivor=True)
+    arguments = ["--mutate", "--only", "kernels/gaussian.py", "--record", str(record)]
+    assert command.main(arguments) == 1
+    assert f"SURVIVED {chosen[0].label}" in capsys.readouterr().out
+    write(survivor=False)
+    assert command.main(arguments) == 0
+    assert f"{len(chosen)} changes: {len(chosen)} noticed" in capsys.readouterr().out
+
+
+def test_stop_ends_at_the_first_surprise(capsys, monkeypatch):
+    monkeypatch.setitem(PAPERS, "library", [coin_claim(expected=REFUTED), coin_claim(name="other")])
+    assert command.main(["--paper", "library", "--stop", "--first", "oth*"]) == 1
+    out = capsys.readouterr().out
+    assert "SURPRISE: expected 'refuted'" in out
+    assert [line.split()[0] for line in out.splitlines()[1:3]] == ["other", "coin"]
+    assert command.main(["--paper", "library", "--stop"]) == 1
+    assert "other" not in capsys.readouterr().out
 
 
 # ---- what a claim does

@@ -1,0 +1,245 @@
+"""The objective [LLW20 (4)] of the library, its losses, its settings and its bound, written down once more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from convexkernels.backend import Backend
+from convexkernels.checking import Verdict, richardson_derivative
+from convexkernels.kernels import Spectral
+from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import SCORE_LOSSES
+from convexkernels.spectral.options import SETTINGS
+from convexkernels.spectral.penalties import FrobeniusNorm
+from convexkernels.spectral.selection import matched_trace_weight
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+EPS = float(np.finfo(np.float64).eps)
+BACKEND = Backend("float64")
+
+# [LLW20 Table 1]: stationary kernel, learned density, trace norm of W, norm of the features.
+TABLE_1 = {
+    "SK": (True, False, False, False),
+    "NSK": (False, False, False, False),
+    "SKL": (True, True, False, False),
+    "NSKL": (False, True, False, False),
+    "ASKL": (False, True, True, True),
+}
+
+
+def measure_settings(table: dict[str, tuple[bool, bool, bool, bool]], rng: Generator) -> Verdict:
+    """The library has the five settings of [LLW20 Table 1], and no other."""
+    ours = {name: (s.stationary, s.learned, s.trace_norm, s.feature_norm) for name, s in SETTINGS.items()}
+    wrong = sum(ours.get(name) != row for name, row in table.items()) + len(ours.keys() ^ table.keys())
+    return Verdict(float(wrong), 0.0, 1, {"settings": str(ours)})
+
+
+# ---- losses of scores
+
+
+def loss_of(name: str, scores: Array, y: Array) -> float:
+    """One point's loss: targets -1 or 1 for one score, the unit vector of its class for more, any for squares."""
+    if name == "squared":
+        return float(np.sum((scores - y) ** 2))
+    if scores.size == 1:
+        margin = float(y[0] * scores[0])
+        return max(0.0, 1.0 - margin) if name == "hinge" else float(np.log1p(np.exp(-margin)))
+    own = int(np.argmax(y))
+    if name == "hinge":
+        return max(0.0, 1.0 - float(scores[own]) + float(np.delete(scores, own).max()))
+    return float(np.log(np.exp(scores).sum()) - scores[own])
+
+
+def targets(rng: Generator, name: str, m: int, K: int) -> Array:
+    if name == "squared":
+        return rng.standard_normal((m, K))
+    return rng.choice([-1.0, 1.0], (m, 1)) if K == 1 else np.eye(K)[rng.integers(0, K, m)]
+
+
+def measure_score_loss(subject: tuple[str, float], rng: Generator) -> Verdict:
+    """Mean losses, and slopes between the differences to both sides; `subject`: the loss and a factor of the slope."""
+    name, factor = subject
+    m, K = 6, int(rng.choice([1, 3]))
+    F, Y = 1.5 * rng.standard_normal((m, K)), targets(rng, name, m, K)
+    weights = rng.uniform(0.5, 2.0, m) if rng.integers(2) else None
+    share = np.ones(m) / m if weights is None else weights / m
+
+    def mean(G: Array) -> float:
+        return float(share @ [loss_of(name, g, y) for g, y in zip(G, Y, strict=True)])
+
+    value, slope = SCORE_LOSSES[name]().value_and_slope(F, Y, np, weights)
+    direction, h = rng.standard_normal((m, K)), 1e-6
+    along = factor * float(np.sum(slope * direction))
+    right, left = (mean(F + h * direction) - mean(F)) / h, (mean(F) - mean(F - h * direction)) / h
+    witness = {"F": F, "Y": Y, "value": value, "slope": slope, "differences": np.array([left, right])}
+    outside = max(0.0, along - right, left - along)
+    # Differences round by eps / h, and the curvature of smooth losses is on the safe side.
+    return Verdict.worst(
+        [Verdict(outside, 1e-8, 1, witness), Verdict(abs(float(value) - mean(F)), 1e-13 * (1.0 + mean(F)), 1, witness)]
+    )
+
+
+# ---- the objective
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """A problem of the library at a point, with everything that the formula needs."""
+
+    problem: SpectralLearning
+    point: SpectralPoint
+    setting: str
+    loss: str
+    X: Array
+    Y: Array
+    weights: Array
+    lam1: float
+    lam2: float
+
+
+def stated(rng: Generator, setting: str, loss: str) -> Stated:
+    m, n, D, K = 8, 2, 4, int(rng.choice([1, 3]))
+    X, Y = rng.uniform(-1.0, 1.0, (m, n)), targets(rng, loss, m, K)
+    weights = rng.uniform(0.5, 2.0, m) if rng.integers(2) else None
+    lam1, lam2 = (float(v) for v in np.exp(rng.uniform(-2.0, 1.0, 2)))
+    problem = SpectralLearning.stated(
+        X, Y, SCORE_LOSSES[loss](), SETTINGS[setting], lam1=lam1, lam2=lam2, backend=BACKEND, weights=weights
+    )
+    stationary = TABLE_1[setting][0]
+    kind = str(rng.choice(["psi", "phi", "printed"]))
+    drawn = SpectralMap.draw(n, D, stationary=stationary, feature_map=kind, rng=rng, backend=BACKEND)
+    point = SpectralPoint(drawn, rng.standard_normal((drawn.width, K)), rng.standard_normal(K))
+    return Stated(problem, point, setting, loss, X, Y, np.ones(m) if weights is None else weights, lam1, lam2)
+
+
+def features_of(spectral_map: SpectralMap, omega: Array, X: Array) -> Array:
+    """Maps psi and phi [LLW20 (6)]; where there is one band, it stands for two that are equal."""
+    D, phase = spectral_map.D, spectral_map.phase
+    bands = [omega, omega] if omega.shape[1] == D else [omega[:, :D], omega[:, D:]]
+    if phase is None:
+        cosines, sines = (sum(wave(X @ band) for band in bands) for wave in (np.cos, np.sin))
+        return np.hstack([cosines, sines]) / np.sqrt(4.0 * D)
+    shifts = [phase, phase] if phase.size == D else [phase[:D], phase[D:]]
+    return np.asarray(sum(np.cos(X @ band + b) for band, b in zip(bands, shifts, strict=True)) / np.sqrt(2.0 * D))
+
+
+def objective(case: Stated, W: Array, c: Array, omega: Array, *, smooth: bool = False, norms: float = 1.0) -> float:
+    """[LLW20 (4)]: mean loss, ``lam1 |W|_*`` or ``lam1 |W|_F^2``, ``lam2 |phi(X)|_F^2`` where the setting says so."""
+    P = features_of(case.point.map, omega, case.X)
+    losses = [loss_of(case.loss, f, y) for f, y in zip(P @ W + c, case.Y, strict=True)]
+    value = float(case.weights @ losses / case.weights.sum())
+    _, _, trace_norm, feature_norm = TABLE_1[case.setting]
+    if feature_norm:
+        value += norms * case.lam2 * float(case.weights @ np.sum(P**2, axis=1))
+    if smooth:
+        return value
+    singular = np.linalg.svd(W, compute_uv=False)
+    return value + case.lam1 * float(singular.sum() if trace_norm else (singular**2).sum())
+
+
+def measure_objective(subject: tuple[str, float], rng: Generator) -> Verdict:
+    """The objective and its slopes along a random direction; `subject`: the setting and a factor of all slopes."""
+    setting, factor = subject
+    loss = str(rng.choice(["squared", "logistic"]))
+    case = stated(rng, setting, loss)
+    W, c, omega = (np.asarray(part) for part in (case.point.W, case.point.intercept, case.point.map.omega))
+    value, *slopes = case.problem.evaluate(case.point)
+    direct = objective(case, W, c, omega)
+    directions = [rng.standard_normal(part.shape) for part in (W, c, omega)]
+
+    def along(t: float) -> tuple[float, float]:
+        moved = [part + t * d for part, d in zip((W, c, omega), directions, strict=True)]
+        found = objective(case, *moved, smooth=True)
+        return found, 8.0 * EPS * (1.0 + abs(found))
+
+    slope, error = richardson_derivative(along, 0.1)
+    claimed = factor * float(sum(np.sum(s * d) for s, d in zip(slopes, directions, strict=True)))
+    witness = {"X": case.X, "Y": case.Y, "W": W, "omega": omega, "value": value, "direct": direct, "slope": slope}
+    size = 1e-12 * (1.0 + abs(direct))
+    return Verdict.worst(
+        [Verdict(abs(value - direct), size, 1, witness), Verdict(abs(claimed - slope), 10.0 * error + size, 1, witness)]
+    )
+
+
+def measure_batches(subject: tuple[str, float], rng: Generator) -> Verdict:
+    """What random batches estimate has the objective as its mean, and a part of the rows keeps the mean norm."""
+    setting, norms = subject
+    case = stated(rng, setting, str(rng.choice(["squared", "hinge", "logistic"])))
+    W, c, omega = (np.asarray(part) for part in (case.point.W, case.point.intercept, case.point.map.omega))
+    order = rng.permutation(8)
+    total = 0.0
+    for rows in (order[:2], order[2:5], order[5:]):
+        X, Y = case.problem.X[rows], case.problem.Y[rows]
+        value = case.problem.smooth(case.point, X, Y, case.problem.relative(rows), learned=False)[0]
+        total += len(rows) / 8.0 * float(value)
+    apart = [abs(total - objective(case, W, c, omega, smooth=True, norms=norms))]
+    rows = np.sort(order[:3])
+    weights = case.weights[rows]
+    part = Stated(
+        case.problem, case.point, setting, case.loss, case.X[rows], case.Y[rows], weights, case.lam1,
+        norms * case.lam2 * float(case.weights.sum() / weights.sum()),
+    )  # fmt: skip
+    apart.append(abs(case.problem.on_rows(rows).objective(case.point) - objective(part, W, c, omega)))
+    size = 1e-12 * (1.0 + abs(objective(case, W, c, omega)))
+    return Verdict(max(apart), size, 1, {"X": case.X, "Y": case.Y, "order": order, "apart": np.array(apart)})
+
+
+def measure_bounds(price: float, rng: Generator) -> Verdict:
+    """With frozen frequencies and |W|_F^2 the bounds enclose the optimum, and meet at the ridge solution.
+
+    `price` multiplies lam1 in that solution.
+    """
+    case = stated(rng, str(rng.choice(["SK", "NSK"])), "squared")
+    omega, share = np.asarray(case.point.map.omega), case.weights / case.weights.sum()
+    P = features_of(case.point.map, omega, case.X)
+    centered, T = P - share @ P, case.Y - share @ case.Y
+    normal = centered.T @ (share[:, None] * centered) + price * case.lam1 * np.eye(P.shape[1])
+    W = np.linalg.solve(normal, centered.T @ (share[:, None] * T))
+    c = share @ (case.Y - P @ W)
+    best = objective(case, W, c, omega)
+    here: Any = case.problem.certificate(SpectralPoint(case.point.map, W, c))
+    away: Any = case.problem.certificate(case.point)
+    size = 1e-10 * (1.0 + best)
+    crossing = max(0.0, away.lower - best, best - away.upper, abs(here.upper - best), here.upper - here.lower)
+    return Verdict(crossing, size, 1, {"X": case.X, "Y": case.Y, "W": W, "bounds": np.array([here.lower, here.upper])})
+
+
+# ---- frequencies, and the step of the squared norm
+
+
+def measure_variance(power: float, rng: Generator) -> Verdict:
+    """Frequencies of every band have variance sigma^2; mean and chi-squared quantiles of one run in a million."""
+    sigma, D = float(rng.uniform(0.3, 4.0)), 4000
+    kernel = Spectral.random(2, D, sigma=sigma, feature_map=str(rng.choice(["psi", "phi"])), random_state=rng)
+    alone = Spectral.random(2, D, sigma=sigma, stationary=True, random_state=rng)
+    drawn = SpectralMap.draw(2, D, stationary=False, feature_map="psi", rng=rng, backend=BACKEND).scaled(sigma)
+    low, high = (float(chi2.ppf(q, 2 * D) / (2 * D)) for q in (1e-7, 1.0 - 1e-7))
+    outside = []
+    for omega in (kernel.omega, kernel.omega2, alone.omega, drawn.omega[:, :D], drawn.omega[:, D:]):
+        ratio = float(np.mean(np.asarray(omega) ** 2)) / sigma**power
+        outside.append(max(0.0, ratio - high, low - ratio))
+    return Verdict(max(outside), 0.0, 1, {"sigma": sigma, "outside": np.array(outside)})
+
+
+def measure_matched_weight(factor: float, rng: Generator) -> Verdict:
+    """lam1 with which both penalties have the same slope along a ridge solution W, at W."""
+    W, lam = rng.standard_normal((5, 3)), float(rng.uniform(0.1, 2.0))
+    lam1 = factor * matched_trace_weight(lam, W)
+    singular = np.linalg.svd(W, compute_uv=False)
+    slopes = lam1 * float(singular.sum()), 2.0 * lam * float(np.sum(W**2))
+    return Verdict(abs(slopes[0] - slopes[1]), 1e-13 * slopes[1], 1, {"W": W, "lam": lam})
+
+
+def measure_frobenius_step(factor: float, rng: Generator) -> Verdict:
+    """The proximal step of ``eta |W|_F^2``: the slope of ``|V - W|_F^2 / 2 + eta |V|_F^2`` vanishes there."""
+    W, weight, step = rng.standard_normal((5, 3)), float(rng.uniform(0.1, 2.0)), float(rng.uniform(0.1, 2.0))
+    V = FrobeniusNorm(weight).proximal(W, step, BACKEND)
+    slope = V - W + 2.0 * factor * step * weight * V
+    return Verdict(float(np.abs(slope).max()), 1e-14 * float(np.abs(W).max()), 1, {"W": W, "V": V})
