@@ -8,6 +8,7 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.plotting import ParameterMatrixDisplay
+from tests.campaign.exact import exact_set, upper_bound
 
 
 def relative(a, b):
@@ -266,6 +267,26 @@ def test_bounds_of_spans_that_are_hardly_feasible_do_not_cross():
             gram_set, W = solution.problem.gram_set, solution.problem.coefficients(np.atleast_2d(solution.alpha))
             D = gram_set.adjoint(W)
             assert gram_set.support(D)[0] >= (1.0 - 1e-9) * float(D @ solution.theta)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_where_products_lose_the_digits_of_the_answer(seed):
+    rng = np.random.default_rng(seed)
+    points, y = rng.normal(size=(7, 3)), rng.normal(size=7)
+    family = ck.GeneralizedPolynomial(2, trace=1.73e10)
+    problem = ck.KernelLearning(family, ck.LeastSquares(1.85, intercept=False), points, y)
+    for solver in ("auto", "spectral-gradient"):
+        solution = outcome(problem, solver)
+        exact, _, _ = upper_bound(problem, exact_set(problem), solution)
+        assert solution.certificate.lower <= float(exact) * (1.0 + 1e-9)
+        assert solution.certificate.lower <= solution.certificate.upper
+
+
+def test_what_centering_leaves_without_digits_is_refused():
+    points = 1e6 + np.random.default_rng(0).random((20, 2))
+    with pytest.raises(ck.InvalidInputError, match="after centering"):
+        ck.Candidates([ck.Linear()], center=True).on(points)
+    ck.Candidates([ck.Linear()], center=True).on(points - 1e6)
 
 
 def test_a_matrix_of_rounding_alone_ends_with_a_status():

@@ -25,6 +25,8 @@ __all__ = ["CandidateGramSet", "Candidates"]
 
 
 NORMALIZATIONS = ("trace", "mean", "variance", "cosine", "none")
+# Share of a matrix that has to be left by centering: below, rounding of the matrix makes up its digits.
+LEAST_LEFT = 1e-8
 
 
 class Candidates(Family):
@@ -137,7 +139,7 @@ def _checked_traces(
     uncentered = center and all(isinstance(kernel, Centered) for kernel in kernels)
     size = np.array([k.kernel.diag(points).sum() for k in kernels]) if uncentered else traces
     for k, trace in enumerate(traces):
-        if not trace > 1e-13 * abs(size[k]):
+        if not trace > LEAST_LEFT * abs(size[k]):
             what = " after centering" if center else ""
             raise InvalidInputError(
                 f"kernel {names[k]!r} has trace {trace:.3g} on the training points{what}, so it says nothing about "

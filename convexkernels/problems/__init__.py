@@ -1,7 +1,8 @@
 """Problems: a family, a loss and data, joined into something that can measure any candidate."""
 
+from convexkernels.problems.certified import Evaluation
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.kernel_learning import Evaluation, KernelLearning
+from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.kernel_matching import KernelMatching, Match
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.problems.program import Program

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
-from convexkernels.certificate import DualityGap, RigorousGap
-from convexkernels.exceptions import InvalidInputError, MemoryLimitError
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
-from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.fit import Fit, measure
-from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.validation import check_points
+from convexkernels.problems.certified import Certified
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
     from convexkernels.progress import Silent
     from convexkernels.solution import Solution
 
-__all__ = ["Evaluation", "KernelLearning"]
+__all__ = ["KernelLearning"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation(Fit):
-    """The inner problem solved at one theta: J(theta) lies between `value` and `upper`.
-
-    Attributes
-    ----------
-    theta : ndarray
-    """
-
-    theta: Array = field(default_factory=lambda: np.zeros(0))
-
-
-class KernelLearning:
+class KernelLearning(Certified):
     """``minimize over theta in Theta  J(theta) = scale sum_k max over alpha_k  c(alpha_k) - 1/2 w_k' K(theta) w_k``.
 
     The sum runs over the machines that share the kernel: one for a vector of labels or targets, one
@@ -131,195 +113,6 @@ class KernelLearning:
     def __repr__(self) -> str:
         machines = f", {len(self.Y)} machines" if len(self.Y) > 1 else ""
         return f"KernelLearning({self.family!r}, {self.loss!r}, {self.gram_set.m} points{machines})"
-
-    @property
-    def m(self) -> int:
-        """Number of points."""
-        return self.gram_set.m
-
-    # -- measuring ---------------------------------------------------------------------------------
-
-    def evaluate(
-        self,
-        theta: Array,
-        *,
-        K: Array | None = None,
-        start: Array | None = None,
-        tol: float = 1e-6,
-        deadline: float | None = None,
-    ) -> Evaluation:
-        """Solve the machines at `theta` up to the relative gap `tol`.
-
-        Parameters
-        ----------
-        theta : ndarray
-        K : ndarray of shape (m, m), optional
-            ``gram_set.gram(theta)`` when it is at hand.
-        start : ndarray of shape (n_machines, m), optional
-            Dual variables to start from.
-        deadline : float, optional
-            ``time.monotonic()`` after which inexact machines are returned.
-        """
-        K = self.gram_set.gram(theta) if K is None else K
-        alpha = self.loss.maximize_all(K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
-        return self.measure(theta, alpha, K)
-
-    def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:
-        """Values of given dual variables at `theta`, whose Gram matrix is `K`."""
-        return Evaluation(**vars(measure(self.loss, K, self.Y, self.weights, alpha)), theta=theta)
-
-    def coefficients(self, alpha: Array) -> Array:
-        """Coefficients w of every machine, shape (n_machines, m)."""
-        return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
-
-    def lower_bound(self, evaluation: Evaluation) -> tuple[float, Array, Array]:
-        """Lower bound from the dual variables of `evaluation`.
-
-        Returns
-        -------
-        bound : float
-        gradient : ndarray
-            Of J at ``evaluation.theta``: ``-scale / 2 * A*(sum_k w_k w_k')``.
-        vertex : ndarray
-            The theta in Theta that attains the support function.
-        """
-        D = self.gram_set.adjoint(evaluation.W)
-        sigma, vertex = self.gram_set.support(D)
-        bound = self._best_multiple(evaluation.constant, evaluation.alpha, sigma)
-        return bound, -0.5 * self.loss.scale * D, vertex
-
-    def _best_multiple(self, constant: float, alpha: Array, sigma: float) -> float:
-        """Largest lower bound among the multiples s alpha, 0 <= s <= 1, which are feasible with alpha.
-
-        ``c(s alpha) = s linear - s^2 quadratic`` for losses that have a parabola, and the support function grows with
-        s^2. Where K leaves alpha undetermined, the length of alpha can be far from the best one.
-        """
-        if not self.loss.has_parabola:
-            return constant - 0.5 * self.loss.scale * sigma
-        half = self.loss.scale * sum(
-            self.loss.dual_constant(0.5 * a, y, self.weights) for a, y in zip(alpha, self.Y, strict=True)
-        )
-        linear, quadratic = 4.0 * half - constant, 4.0 * half - 2.0 * constant
-        curvature = quadratic + 0.5 * self.loss.scale * sigma
-        s = min(1.0, max(0.0, 0.5 * linear / curvature)) if curvature > 0.0 else 1.0
-        return constant - 0.5 * self.loss.scale * sigma if s == 1.0 else s * linear - s * s * curvature
-
-    def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
-        """R with ``R'R`` the second derivative of J at an evaluated point, shape (n_free, theta.size).
-
-        J is piecewise smooth: this is the piece on which the active bounds of the machines stay as they are. None
-        where the family does not offer the derivative of its Gram matrices.
-        """
-        parts = []
-        for alpha, w, y in zip(evaluation.alpha, evaluation.W, self.Y, strict=True):
-            rows, diagonal = self.loss.free(alpha, y, self.weights)
-            if rows.size < 2:
-                continue
-            derivative = self.gram_set.derivative(w, rows)
-            if derivative is None:
-                return None
-            A = K[np.ix_(rows, rows)].astype(np.float64)
-            A[np.diag_indices_from(A)] += diagonal + 1e-11 * np.trace(A) / rows.size
-            try:
-                L = np.linalg.cholesky(A)
-            except np.linalg.LinAlgError:
-                return None
-            R = solve_triangular(L, derivative.reshape(rows.size, -1), lower=True)
-            if self.loss.intercept:
-                ones = solve_triangular(L, np.ones(rows.size), lower=True)
-                R -= np.outer(ones, ones @ R / (ones @ ones))
-            parts.append(np.sqrt(self.loss.scale) * R)
-        return np.vstack(parts) if parts else None
-
-    def certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> DualityGap:
-        """Bounds on the optimum from any point, recomputed from scratch.
-
-        Parameters
-        ----------
-        theta : ndarray
-            Projected onto Theta first, so that the upper bound holds for any argument.
-        alpha : ndarray of shape (n_machines, m) or (m,)
-            Dual variables behind the upper bound; made feasible first.
-        witness : ndarray, same shape, optional
-            Dual variables behind the lower bound; `alpha` when not given.
-        """
-        alpha = self.feasible(alpha)
-        exact = self._exact_gram_set()
-        theta = exact.project(np.asarray(theta, dtype=np.float64))
-        known = self.measure(theta, alpha, exact.gram(theta))
-        self.__dict__["_known"] = known  # who asks for the function next needs no third Gram matrix
-        upper = known.upper
-        point = alpha if witness is None else self.feasible(witness)
-        W = self.coefficients(point)
-        constant = self.loss.scale * sum(
-            self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
-        )
-        sigma, _ = exact.support(exact.adjoint(W))
-        return DualityGap(upper=upper, lower=self._best_multiple(constant, point, sigma))
-
-    def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:
-        """The same in exact arithmetic: bounds that rounding has no part in; see :mod:`convexkernels.rigorous`."""
-        from convexkernels.rigorous.gap import rigorous_gap
-
-        alpha = self.feasible(alpha)
-        witness = alpha if witness is None else self.feasible(witness)
-        X = np.zeros((self.m, 1)) if self.X is None else check_points(self.X)
-        return rigorous_gap(self.gram_set, self.loss, X, self.Y, self.weights, np.asarray(theta), alpha, witness)
-
-    def _exact_gram_set(self) -> GramSet:
-        """The matrices in float64 where solving was done in float32, unless that does not fit the memory limit."""
-        if self.dtype == np.float64:
-            return self.gram_set
-        try:
-            options: dict[str, Any] = {"modulo_constants": self.loss.intercept, "memory_limit": self.memory_limit}
-            return self.family.on(self.X, **options)
-        except MemoryLimitError:
-            return self.gram_set
-
-    def feasible(self, alpha: Any) -> Array:
-        """Dual feasible variables near `alpha`, shape (n_machines, m)."""
-        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
-        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
-            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
-        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
-
-    # -- using a point -----------------------------------------------------------------------------
-
-    def kernel(self, theta: Array) -> Kernel:
-        """The kernel of `theta`."""
-        return self.gram_set.kernel(theta)
-
-    def intercept(self, theta: Array, alpha: Array) -> Any:
-        """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""
-        found = self._measured(theta, alpha)
-        b = found.multiples * found.b + self.center
-        if self.loss.intercept:
-            W = found.multiples[:, None] * found.W
-            b = b + np.array([self.gram_set.with_constants(theta, w) for w in W])
-        return float(b[0]) if self.single else b
-
-    def _measured(self, theta: Array, alpha: Array) -> Evaluation:
-        """The functions of a point; those of the last point asked for are kept, being vectors."""
-        alpha = np.atleast_2d(alpha)
-        known = self.__dict__.get("_known")
-        if known is None or not (np.array_equal(known.theta, theta) and np.array_equal(known.alpha, alpha)):
-            known = self.measure(theta, alpha, self.gram_set.gram(theta))
-            self.__dict__["_known"] = known
-        return known
-
-    def function(self, theta: Array, alpha: Array) -> DecisionFunction:
-        """The functions behind the upper bound, ``f(x) = sum_i w_i k(x_i, x) + b``, with their support vectors only."""
-        found = self._measured(theta, alpha)
-        W = found.multiples[:, None] * found.W
-        support = np.flatnonzero(W.any(axis=0))
-        return DecisionFunction(
-            gram_set=self.gram_set.restrict(support),
-            theta=theta,
-            W=W[:, support],
-            b=found.multiples * found.b + self.center,
-            support=support,
-            single=self.single,
-        )
 
     # -- solving -----------------------------------------------------------------------------------
 
