@@ -202,6 +202,8 @@ def report(path):
             if row["task"] == task:
                 cells[row["table"], row["method"]].append((float(row["score"]), float(row["seconds"]), row["status"]))
         names = sorted({table for table, _ in cells})
+        if not names:
+            continue
         methods = [
             m for m in dict.fromkeys([*OURS, *(r["method"] for r in rows)]) if any((t, m) in cells for t in names)
         ]
