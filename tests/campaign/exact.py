@@ -55,7 +55,8 @@ class ExactStack:
                 self.matrices = np.array([M @ K @ M for K in self.matrices])
             diagonals = np.array([np.diag(K) for K in self.matrices])
             if family.normalize == "cosine":
-                self.matrices /= np.sqrt(diagonals[:, :, None] * diagonals[:, None, :])
+                sizes = np.sqrt(diagonals[:, :, None] * diagonals[:, None, :])
+                self.matrices = np.divide(self.matrices, sizes, out=np.zeros_like(sizes), where=sizes > 0)
             elif family.normalize != "none":
                 mass = LONG(m) if family.normalize == "mean" else LONG(1)
                 self.matrices *= (mass / diagonals.sum(axis=1))[:, None, None]
