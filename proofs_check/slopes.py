@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.checking import Verdict, richardson_derivative
+from convexkernels.families import FAMILIES
 from convexkernels.families.curved import CURVED
 from proofs_check.claim import Claim
 
@@ -57,6 +58,29 @@ def measure_certificates(factor: float, rng: Generator) -> Verdict:
     return Verdict(max(apart), 16.0 * EPS, 1, {"bounds": np.array([lower, lower + gap]), "apart": np.array(apart)})
 
 
+def measure_linear(subject: tuple[Callable[[], Any], float], rng: Generator) -> Verdict:
+    """``<A*(w w'), dP> = w'K(dP) w``, ``<derivative[r], dP> = (K(dP) w)_r``; ``sigma(A*(w w')) = w'K(E) w``."""
+    make, factor = subject
+    gram_set = make().on(rng.uniform(0.1, 0.9, (6, 2)))
+    w, rows, theta = rng.standard_normal(6), np.array([0, 2, 5]), np.asarray(gram_set.initial())
+    dP = rng.standard_normal(theta.shape)
+    dP = dP + dP.T if dP.ndim == 2 else dP
+    image = gram_set.gram(dP) @ w
+    pulled = factor * float(np.sum(gram_set.adjoint(w[None, :]) * dP))
+    verdicts = [Verdict(abs(pulled - float(w @ image)), 1e-11 * float(1.0 + np.abs(image).max()), 1, {"dP": dP})]
+    D = gram_set.derivative(w, rows)
+    if D is not None:
+        direct = image[rows]
+        apart = np.abs(factor * D.reshape(3, -1) @ dP.ravel() - direct).max()
+        verdicts.append(Verdict(float(apart), 1e-11 * float(1.0 + np.abs(direct).max()), 1, {"w": w, "dP": dP}))
+    E = gram_set.envelope()
+    if E is not None:
+        direct_sigma = float(w @ gram_set.gram(E) @ w)
+        apart = abs(factor * gram_set.support(gram_set.adjoint(w[None, :]))[0] - direct_sigma)
+        verdicts.append(Verdict(float(apart), 1e-10 * direct_sigma, 1, {"w": w}))
+    return Verdict.worst(verdicts)
+
+
 def slope_claims(paper: str) -> list[Claim]:
     """One claim per curved family of the table."""
     slopes = [
@@ -81,4 +105,17 @@ def slope_claims(paper: str) -> list[Claim]:
         1.0,
         1.001,
     )
-    return [*slopes, certificates]
+    linear = [
+        Claim(
+            f"linear-{name.replace('_', '-')}",
+            f"The library's derivative of K(theta) w, and the envelope, of the family '{name}' are what they say.",
+            paper,
+            "table FAMILIES",
+            measure_linear,
+            (make, 1.0),
+            (make, 1.001),
+            trials=2,
+        )
+        for name, make in FAMILIES.items()
+    ]
+    return [*slopes, certificates, *linear]
