@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.scikit_learn import BaseEstimator, ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
 from convexkernels.kernels.base import Kernel

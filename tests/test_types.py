@@ -1,0 +1,45 @@
+"""What editors and type checkers see: every public name, what a constructor takes, and what a fit returns."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import convexkernels
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCRIPT = """
+import numpy as np
+import convexkernels as ck
+
+X, y = np.zeros((10, 2)), np.arange(10) % 2
+model = ck.TessellatedSVC(C=1.0).fit(X, y)
+reveal_type(model)
+problem = ck.KernelLearning(ck.Tessellated(degree=1, box=ck.UnitBox()), ck.Hinge(C=1.0), X, y)
+reveal_type(problem.solve())
+ck.TessellatedSVC(nonsense=3)
+ck.nothing
+"""
+
+
+def test_the_stub_names_what_is_public(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from public_names import STUB, stub
+
+    assert STUB.read_text() == stub(), "run python docs/public_names.py"
+    assert all(f" as {name}\n" in stub() for name in convexkernels._HOME)
+
+
+def test_a_type_checker_knows_estimators_and_refuses_what_they_do_not_have(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    settings = ["--strict", "--follow-imports=silent", "--cache-dir", str(ROOT / ".mypy_cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *settings, str(script)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    said = done.stdout
+    assert 'Revealed type is "convexkernels.estimators.tessellated.TessellatedSVC"' in said
+    assert 'Revealed type is "convexkernels.solution.Solution"' in said
+    assert 'script.py:10: error: Unexpected keyword argument "nonsense" for "TessellatedSVC"' in said
+    assert 'script.py:11: error: Module has no attribute "nothing"' in said
+    assert said.count("error:") == 2, said
