@@ -1,8 +1,9 @@
+# ruff: noqa: I001
 # Written by docs/public_names.py.
 __version__: str
 
-from convexkernels.cells import Cells as Cells
 from convexkernels.cells import CellSelection as CellSelection
+from convexkernels.cells import Cells as Cells
 from convexkernels.cells import OverlappingCover as OverlappingCover
 from convexkernels.cells import RandomChunks as RandomChunks
 from convexkernels.cells import TreeCover as TreeCover
@@ -11,6 +12,7 @@ from convexkernels.cells import farthest_first as farthest_first
 from convexkernels.cells import tree_cover as tree_cover
 from convexkernels.cells import voronoi_cover as voronoi_cover
 from convexkernels.certificate import DualityGap as DualityGap
+from convexkernels.certificate import RigorousGap as RigorousGap
 from convexkernels.certificate import Stationarity as Stationarity
 from convexkernels.checking import Outcome as Outcome
 from convexkernels.checking import Verdict as Verdict
