@@ -80,6 +80,8 @@ class Solution:
         Final value of each start of a search with several, inf where it was dropped; else empty.
     trace : dict of str to ndarray
         What else the solver saw on its way, all of one length.
+    derived : dict
+        What was computed from the answer when it was first asked for.
     """
 
     problem: Any = field(repr=False)
@@ -94,6 +96,7 @@ class Solution:
     witness: Any = field(default=None, repr=False)
     restarts: Array = field(default_factory=lambda: np.zeros(0), repr=False)
     trace: dict[str, Array] = field(default_factory=dict, repr=False)
+    derived: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def value(self) -> float:

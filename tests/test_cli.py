@@ -1,5 +1,6 @@
 """The command line: answers, refusals before the work, and nothing overwritten unasked."""
 
+import csv
 import gzip
 import subprocess
 import sys
@@ -131,6 +132,34 @@ def test_columns_in_another_order_give_the_same_predictions_and_files_are_kept(t
     turned.write_text("x2,x3\n1,2\n")
     assert cli.main(["predict", str(path), str(turned)]) == 2
     assert "no column 'x1', which the model was fitted on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "more", "columns"),
+    [
+        ("moon", "tessellated", ["--proba"], ["moon", "probability of lower", "probability of upper"]),
+        ("x2", "hierarchical", ["--interval", "0.8"], ["x2", "low", "high"]),
+    ],
+)
+def test_probabilities_and_intervals_are_written(table, tmp_path, capsys, target, model, more, columns):
+    path, out = tmp_path / "m.skops", tmp_path / "p.csv"
+    learning = ["learn", str(table), "--target", target, "--drop", "id", "--against", "none", "--quiet"]
+    assert cli.main([*learning, "--model", model, "--max-time", "3", "--out", str(path)]) == 0
+    assert cli.main(["predict", str(path), str(table), *more, "--out", str(out)]) == 0
+    with out.open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert list(rows[0]) == ["row", *columns]
+    numbers = np.array([[float(row[name]) for name in columns[-2:]] for row in rows])
+    if target == "moon":
+        np.testing.assert_allclose(numbers.sum(axis=1), 1.0, atol=1e-8)
+        assert (
+            np.mean([row["moon"] == ("lower" if p > q else "upper") for row, (p, q) in zip(rows, numbers, strict=True)])
+            > 0.9
+        )
+    else:
+        with table.open() as lines:
+            truth = np.array([float(row["x2"]) for row in csv.DictReader(lines)])
+        assert 0.7 < np.mean((numbers[:, 0] <= truth) & (truth <= numbers[:, 1])) <= 1.0
 
 
 @pytest.mark.filterwarnings("default::convexkernels.ConvexKernelsWarning")

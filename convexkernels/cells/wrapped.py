@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from convexkernels.arrays import Array
 from convexkernels.cells.learner import CellFunction, GaussianLearner, Mask
+from convexkernels.criteria.folds import split_rows
 
 __all__ = ["WrappedLearner"]
 
@@ -58,14 +59,33 @@ class WrappedLearner:
         # With weights where they say something; then the estimator has to take them.
         named = {} if (weights == weights[0]).all() else {"sample_weight": weights}
         model.fit(X, targets, **named)
-        return ClassifierCell(model, len(Y)) if self.classifies else RegressorCell(model, self.fallback.clip)
+        learned = self, X, Y, weights, model
+        return ClassifierCell(*learned, len(Y)) if self.classifies else RegressorCell(*learned, self.fallback.clip)
 
 
 @dataclass(frozen=True, eq=False)
-class RegressorCell:
+class _WrappedCell:
+    """A model, what it learned from, and what can learn another one."""
+
+    learner: WrappedLearner
+    X: Array
+    Y: Array
+    weights: Array
+    model: Any
+
+    def left_out(self, folds: int) -> Array:
+        """Values at every row by a model that has not seen it, shape (n_outputs, m)."""
+        rng, F = np.random.default_rng(0), np.empty(self.Y.shape)
+        for train, held in split_rows(self.Y, folds, rng):
+            other = self.learner.learn(self.X[train], self.Y[:, train], self.weights[train], rng)
+            F[:, held] = other.values(self.X[held]).T
+        return F
+
+
+@dataclass(frozen=True, eq=False)
+class RegressorCell(_WrappedCell):
     """A regressor in a cell; its targets have the units of the problem."""
 
-    model: Any
     clip: float
 
     def values(self, X: Array) -> Array:
@@ -74,10 +94,9 @@ class RegressorCell:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassifierCell:
+class ClassifierCell(_WrappedCell):
     """A classifier in a cell; the classes it has not seen lose against all others."""
 
-    model: Any
     n_outputs: int
 
     def values(self, X: Array) -> Array:

@@ -13,7 +13,7 @@ from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS as COLORS
-from convexkernels.plotting.canvas import SEQUENTIAL, SIGNED, draw_bars
+from convexkernels.plotting.canvas import SEQUENTIAL, SIGNED
 from convexkernels.plotting.hierarchical import FeatureRelevanceDisplay
 from convexkernels.plotting.kernel_weights import KernelWeightsDisplay
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
@@ -60,7 +60,7 @@ def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
     (progress, learned), (kernel, decision) = figure.subplots(2, 2)
     variation = _variation(estimator, X)
     _draw_progress(progress, estimator.solution_)
-    _draw_learned(figure, learned, estimator, names, variation)
+    _draw_learned(figure, learned, estimator, names)
     shown = _leading_features(X, variation)
     surface = _surface(X, shown)
     _draw_kernel(figure, kernel, estimator, surface, np.median(X[:, shown], axis=0))
@@ -103,13 +103,10 @@ def _draw_progress(axes: Any, solution: Any) -> None:
     axes.legend(frameon=False, loc="lower left")
 
 
-def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str], variation: Array) -> None:
+def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str]) -> None:
     if hasattr(estimator, "weights_"):
         KernelWeightsDisplay.from_estimator(estimator, largest=12).plot(axes)
         axes.set_title("learned weights of the kernels")
-    elif hasattr(estimator, "feature_relevance_"):
-        FeatureRelevanceDisplay.from_estimator(estimator, names).plot(axes, most=15)
-        axes.set_title("what the learned kernel answers to")
     elif hasattr(estimator.solution_.kernel, "P"):
         shown = [names[k] for k in estimator.scaling_.columns]
         display = ParameterMatrixDisplay.from_solution(estimator.solution_, names=shown).plot(axes)
@@ -117,10 +114,7 @@ def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str], v
             axes.set(xticks=[], yticks=[])
         axes.set_title("learned P: " + axes.get_title(), fontsize="medium")
     else:
-        order = np.argsort(-variation, kind="stable")[:15]
-        draw_bars(
-            axes, [names[j] for j in order], variation[order], "range of the decision, other features at the median"
-        )
+        FeatureRelevanceDisplay.from_estimator(estimator, names).plot(axes, most=15)
         axes.set_title("what the learned function answers to")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,16 +12,25 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.backend import to_numpy
+from convexkernels.estimators.intervals import margins
+from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
+from convexkernels.estimators.probabilities import Link, link_of
+from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import BaseEstimator, ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number
 
 __all__ = ["KernelClassifier", "KernelEstimator", "KernelRegressor", "seed_from"]
 
 Array = NDArray[np.float64]
+
+# Rows that the effective rank of a kernel is measured on.
+RANK_ROWS = 1000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,6 +82,14 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
+
+    def _left_out(self) -> LeftOut:
+        """Values at training rows by functions with the learned kernel that were trained without the row."""
+        return left_out_of_kernel(self.solution_)
+
+    def _training_points(self) -> Array:
+        """Scaled points that were learned from."""
+        return np.asarray(to_numpy(self.solution_.problem.X), dtype=np.float64)
 
     # -- the walk ----------------------------------------------------------------------------------
 
@@ -127,7 +145,44 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def _values(self, X: Any) -> Array:
         """Values of the learned functions at new points, shape (n_samples,) or (n_samples, n_outputs)."""
-        return np.asarray(self.solution_.decision_function(self._points(X)))
+        return self._evaluate(self._points(X))
+
+    def _evaluate(self, points: Array) -> Array:
+        """The same at scaled points."""
+        return np.asarray(self.solution_.decision_function(points))
+
+    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
+        """What `finish` makes of the values at new points."""
+        return finish(self._values(X))
+
+    def _derived(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What is computed from the solution when it is first asked for, and kept with it."""
+        check_is_fitted(self)
+        known: dict[str, Any] = self.solution_.derived
+        if name not in known:
+            known[name] = compute()
+        return known[name]
+
+    @property
+    def feature_relevance_(self) -> Array:
+        """How much the learned functions change with each feature, shares of shape (n_encoded_features,)."""
+
+        def compute() -> Array:
+            found, columns = np.zeros(len(self.scaling_.scale)), self.scaling_.columns
+            found[columns] = relevance(self._evaluate, self._training_points())
+            return found
+
+        return np.array(self._derived("relevance", compute))
+
+    @property
+    def effective_rank_(self) -> float:
+        """``trace(K)^2 / |K|_F^2`` of the learned kernel on training rows: how many dimensions it has."""
+
+        def compute() -> float:
+            points = self._training_points()
+            return effective_rank(self.solution_.kernel(points[spread_rows(len(points), RANK_ROWS)]))
+
+        return float(self._derived("rank", compute))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -182,6 +237,38 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         values = self._values(X)
         return self.targets_.decisions(values)
 
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, calibrated on rows by functions that have not seen them.
+
+        With the learned kernel and its regularization parameter, functions are trained without the row (least squares,
+        in closed form) or without a fifth of the rows; a link takes their values to probabilities: of fewer than 1,000
+        rows Platt's sigmoid (with more than two classes the softmax of a multiple of the values), else isotonic
+        functions, each class against the rest. The kernel has seen all rows, so that probabilities are a little
+        too sure of themselves where rows are few. Class weights move the decision function, not the probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``. The first call costs about as much as the training of five functions with the
+            learned kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
+        """
+        link: Link = self._derived("link", self._link)
+        return self._answer(X, lambda values: link(np.asarray(values).reshape(len(values), -1)))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`, shape (n_samples, n_classes)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def _link(self) -> Link:
+        left, targets = self._left_out(), self.targets_
+        assert isinstance(targets, ClassTargets)
+        return link_of(left.F, left.Y, left.weights, targets.weights)
+
 
 class KernelRegressor(RegressorMixin, KernelEstimator):
     """Numbers, one or several for every row, by functions that share the kernel they learn."""
@@ -195,6 +282,41 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Intervals that hold the targets of new rows with a given probability.
+
+        Predictions plus conformal quantiles of the residuals of rows, by functions that were trained without the row
+        with the learned kernel and its regularization parameter (least squares), or without a fifth of the rows. All
+        intervals of an output have one length. The kernel has seen all rows: where these are few, or it has many
+        parameters, targets are covered a little less often.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, strictly between 0 and 1
+            For each output by itself.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Low and high. The first call costs about as much as the training of five functions with the learned
+            kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
+        """
+        check_is_fitted(self)
+        if check_number("coverage", coverage, low=0.0, high=1.0, open_low=True) == 1.0:
+            raise InvalidInputError("coverage is 1, which no interval of finite length has; pass a smaller one.")
+        residuals, weights = self._derived("residuals", self._residuals)
+        found = margins(residuals, weights, coverage)
+        targets: Any = self.targets_
+        return self._answer(X, lambda values: targets.decoded(np.asarray(values))[..., None] + found)
+
+    def _residuals(self) -> tuple[Array, Array]:
+        """Left-out residuals in units of y, and weights of their rows."""
+        left, targets = self._left_out(), self.targets_
+        seen = np.isfinite(left.F).all(axis=0)
+        F, Y = (np.ascontiguousarray(part[:, seen].T) for part in (left.F, left.Y))
+        return targets.decoded(Y) - targets.decoded(F), left.weights[seen]
 
 
 def seed_from(random_state: Any) -> int:

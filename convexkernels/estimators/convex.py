@@ -13,6 +13,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge_path import coefficients_at
 from convexkernels.estimators.base import KernelEstimator
+from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.selection import Selection, follow_path, spreads
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
@@ -124,6 +125,18 @@ class ConvexEstimator(KernelEstimator):
         """Whether a parameter of the loss is to be chosen."""
         return getattr(self, self._regularization) is None
 
+    def _left_out(self) -> LeftOut:
+        problem = self.solution_.problem
+        return left_out_of_problem(problem, self.solution_.theta, lambda rows: self._gram()[np.ix_(rows, rows)])
+
+    def _gram(self) -> Array:
+        """The learned Gram matrix of the training points, up to constants where there is an intercept."""
+        gram_set = self.solution_.problem.gram_set
+        try:
+            return np.array(gram_set.gram(self.solution_.theta), dtype=np.float64)
+        finally:
+            gram_set.release()
+
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.support_ = table.rows[self.solution_.function.support]
         self.support_vectors_ = rows.points_of(self.support_)
@@ -178,7 +191,7 @@ class RidgeEstimator(ConvexEstimator):
         return np.asarray(0.5 / COSTS)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.loo_predictions_ = self._left_out(rows, table)
+        self.loo_predictions_ = self._left_out_rows(rows, table)
         y = np.asarray(self.targets_.decoded(self.targets_.expanded(rows.y)))
         errors = rows.weights @ (y - self.loo_predictions_) ** 2
         spread = rows.weights @ (y - np.average(y, axis=0, weights=rows.weights)) ** 2
@@ -187,7 +200,7 @@ class RidgeEstimator(ConvexEstimator):
         )
         super()._finish(rows, table)
 
-    def _left_out(self, rows: TrainingTable, table: TrainingTable) -> Array:
+    def _left_out_rows(self, rows: TrainingTable, table: TrainingTable) -> Array:
         """Predictions for the rows that were passed, each by the function that has not seen it.
 
         Equal rows are one row of the problem: leaving out one of them takes its share from the weight, and so from

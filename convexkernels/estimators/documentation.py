@@ -133,6 +133,12 @@ targets_ : Targets
     How targets are encoded.
 """,
     "names": """
+feature_relevance_ : ndarray of shape (n_features,)
+    Mean change of the learned functions at training rows when a feature moves by half its standard deviation, as shares
+    that sum to 1; computed when it is first asked for. The features are those of ``columns_.encoded_names`` where there
+    are categories or missing values.
+effective_rank_ : float
+    ``trace(K)^2 / |K|_F^2`` of the learned kernel on at most 1,000 training rows: how many dimensions it makes use of.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
@@ -150,9 +156,6 @@ function_ : DecisionFunction
 choice_ : ArchitectureChoice or None
 architecture_ : object
     The architecture that was used.
-feature_relevance_ : ndarray of shape (n_features,)
-    How much the kernel answers to each feature, sums to 1: ``sum_i |d mean k / d log w_ij|`` over the first-layer
-    weights w_ij of feature j, the mean over pairs of rows learned from. 0 for constant features.
 {encodings}
 n_iter_ : int
 {names}

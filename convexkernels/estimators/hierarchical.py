@@ -28,9 +28,9 @@ from convexkernels.estimators.hierarchical_work import (
     MeanFunction,
     PairwiseFunction,
     one_after_the_other,
-    relevance_of,
     training_seconds,
 )
+from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
@@ -166,9 +166,6 @@ class _HierarchicalEstimator(KernelEstimator):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
-        self.feature_relevance_ = np.zeros(len(self.scaling_.scale))
-        shares = np.mean([relevance_of(solution, table.X) for solution in self.solutions_], axis=0)
-        self.feature_relevance_[self.scaling_.columns] = shares
 
     @property
     def tree_(self) -> HierarchicalGaussian:
@@ -177,8 +174,18 @@ class _HierarchicalEstimator(KernelEstimator):
         kernel: HierarchicalGaussian = self.solution_.kernel
         return kernel
 
-    def _values(self, X: Any) -> Array:
-        return np.asarray(self.function_.values(self._points(X)))
+    def _evaluate(self, points: Array) -> Array:
+        return np.asarray(self.function_.values(points))
+
+    def _left_out(self) -> LeftOut:
+        parts = [self._left_out_of(solution) for solution in self.solutions_]
+        if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
+            return LeftOut.joined(parts)  # functions of folds, each with rows of its own
+        return LeftOut(np.mean([part.F for part in parts], axis=0), parts[0].Y, parts[0].weights)
+
+    def _left_out_of(self, solution: Solution) -> LeftOut:
+        """Left-out values of the functions of one search."""
+        return left_out_of_kernel(solution)
 
 
 @documented
@@ -236,6 +243,10 @@ class HierarchicalGaussianClassifier(KernelClassifier, _HierarchicalEstimator):
     def _function(self, task: TreeTask, solution: Solution) -> Any:
         one_function = self.multi_class == "one-vs-all" or len(solution.problem.Y) == 1
         return solution.function if one_function else PairwiseFunction.of(task, solution)
+
+    def _left_out_of(self, solution: Solution) -> LeftOut:
+        one_function = self.multi_class == "one-vs-all" or len(solution.problem.Y) == 1
+        return left_out_of_kernel(solution) if one_function else left_out_of_pairs(solution)
 
 
 @documented

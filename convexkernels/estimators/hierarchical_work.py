@@ -15,15 +15,14 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.hierarchical_settings import TreeTask
 from convexkernels.exceptions import ConvexKernelsWarning
-from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 
-__all__ = ["Job", "MeanFunction", "PairwiseFunction", "one_after_the_other", "relevance_of", "training_seconds"]
+__all__ = ["Job", "MeanFunction", "PairwiseFunction", "one_after_the_other", "training_seconds"]
 
-# Rows that the relevance of features is measured on, and the time of a training.
-RELEVANCE_ROWS, TIMED_ROWS = 1000, 500
+# Rows that the time of a training is measured on.
+TIMED_ROWS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,20 +87,6 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solutio
         warnings.warn(message, ConvexKernelsWarning, stacklevel=5)
         return solutions, True
     return solutions, False
-
-
-def relevance_of(solution: Solution, X: Array) -> Array:
-    """Relevance of the features that the problem has."""
-    problem = solution.problem
-    tree = problem.gram_set.tree
-    rows = X[np.linspace(0, len(X) - 1, min(len(X), RELEVANCE_ROWS)).astype(np.intp)]
-    evaluation = TreeEvaluation(tree, np.exp(2.0 * problem.split(solution.theta)[0]), rows)
-    slopes = np.abs(evaluation.gradient(np.full(evaluation.shape, 1.0 / len(rows) ** 2), lower=True))
-    relevance = np.zeros(X.shape[1])
-    for i in tree.leaves:
-        np.add.at(relevance, list(tree.places[i].features), slopes[tree.places[i].weights])
-    total = float(relevance.sum())
-    return relevance / total if total > 0.0 else np.full(X.shape[1], 1.0 / X.shape[1])
 
 
 def training_seconds(problem: OuterLearning) -> float:

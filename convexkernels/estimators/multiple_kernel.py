@@ -133,6 +133,15 @@ class _CandidateEstimator(ConvexEstimator):
         values = cross @ machine.W.T + machine.b
         return values[:, 0] if machine.single else values
 
+    @property
+    def feature_relevance_(self) -> Array:
+        """As for every estimator; Gram matrices that were passed have no features."""
+        if self._stack is not None or isinstance(self.kernels, np.ndarray):
+            raise InvalidInputError(
+                "Gram matrices have no features to be relevant; weights_by_name says which of them count."
+            )
+        return super().feature_relevance_
+
     def transform(self, X: Any) -> Array:
         """Learned kernel between rows of `X` and the distinct training rows in sorted order, shape (n_samples, n_rows).
 

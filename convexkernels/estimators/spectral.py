@@ -7,8 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
-from sklearn.utils.metaestimators import available_if
 
 from convexkernels.backend import is_tensor, to_numpy
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
@@ -20,10 +18,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.spectral.losses import ScoreLoss, score_loss
 
 __all__ = ["SpectralKernelClassifier", "SpectralKernelRegressor"]
-
-
-def _gives_probabilities(estimator: SpectralKernelClassifier) -> bool:
-    return estimator.loss == "logistic"
 
 
 @documented
@@ -41,10 +35,9 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
         goes on, and nothing starts again from zero. None: from the ridge that was chosen with sigma. With the squared
         loss it weighs the exact final solve, as in :class:`SpectralKernelRegressor`.
     loss : {"logistic", "hinge", "squared"}
-        ``"logistic"``, the default, is the cross-entropy over all classes and gives probabilities; the paper does not
-        have it. ``"hinge"`` is the margin loss of the paper, over all classes at once:
-        ``max(0, 1 - (f_y - max of the other f))``. ``"squared"`` fits 0 and 1 (-1 and 1 for two classes), with an
-        exact final solve for W.
+        ``"logistic"``, the default, is the cross-entropy over all classes; the paper does not have it. ``"hinge"`` is
+        the margin loss of the paper, over all classes at once: ``max(0, 1 - (f_y - max of the other f))``.
+        ``"squared"`` fits 0 and 1 (-1 and 1 for two classes), with an exact final solve for W.
     {parameters}
 
     Attributes
@@ -131,12 +124,6 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
         if is_tensor(X) and labels.dtype.kind in "biuf":
             return self.solution_.problem.backend.xp.asarray(labels, device=values.device)
         return labels
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes, shape (n_samples, n_classes): what the logistic loss fits."""
-        scores = np.asarray(to_numpy(self._values(X)), dtype=np.float64)
-        return np.asarray(softmax(np.hstack([0.0 * scores, scores]) if scores.shape[1] == 1 else scores, axis=1))
 
 
 @documented

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from convexkernels.backend import backend_for, is_tensor, to_numpy
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.left_out import LeftOut, left_out_of_features
 from convexkernels.estimators.table import TrainingTable, checked_weights, read_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
@@ -110,6 +112,18 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         points = self._new_points(X)
         return self.solution_.decision_function(points)
 
+    def _answer(self, X: Any, finish: Callable[[Any], Any]) -> Any:
+        return finish(np.asarray(to_numpy(self._values(X)), dtype=np.float64))
+
+    def _left_out(self) -> LeftOut:
+        """Squared loss by ridge regression on the learned features; others at the rows that validated the training."""
+        problem = self.solution_.problem
+        if self.loss == "squared":
+            W = np.asarray(to_numpy(self.solution_.theta.W), dtype=np.float64)
+            return left_out_of_features(self.kernel_, problem, problem.penalty.as_ridge(W))
+        X, Y, weights = self._held_out
+        return LeftOut(self.solution_.decision_function(X).T, Y.T, weights)
+
     # -- learning ----------------------------------------------------------------------------------
 
     def _problem(self, table: TrainingTable, targets: Any) -> SpectralLearning:
@@ -135,6 +149,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         codes, held_out = self._codes(np.asarray(to_numpy(problem.Y))), None
         if training.validation_fraction > 0.0 and m >= FEWEST_TO_SPLIT:
             held_out = held_out_share(m, training.validation_fraction, codes, rng)
+        self._held_rows = np.arange(m) if held_out is None else held_out
         options = Hyperparameters(setting_of(self.setting), self.n_components, self.feature_map, *choices, training)
         clock = Clock(self.max_time, bool(self.verbose))
         self._run: TrainingRun | None = None
@@ -142,6 +157,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         return self._fit.solution
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        held, Y = self._held_rows, np.asarray(self._columns(table.y, self.targets_), dtype=np.float64)
+        self._held_out = table.X[held], Y[held], table.weights[held]
         self._keep(self._fit)
 
     def _generator(self) -> Any:

@@ -27,6 +27,7 @@ from convexkernels.cells.training import learn_cells, seconds_by_size
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, Targets
@@ -215,6 +216,12 @@ class VoronoiEstimator(KernelEstimator):
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
         self._finish_cells()
+
+    def _left_out(self) -> LeftOut:
+        return left_out_of_cells(self.function_)
+
+    def _training_points(self) -> Array:
+        return points_of_cells(self.function_)
 
     def _finish_cells(self) -> None:
         self.n_iter_ = max(1, self.solution_.n_iter)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.kernels.gaussian_process import Covariance, CovarianceFunction
 from convexkernels.validation import check_number, check_points
 
 __all__ = ["Constant", "Described", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
@@ -32,9 +33,9 @@ class Kernel(ABC, Described):
 
     Parameters are ordinary constructor arguments stored under their own names, so that
     ``get_params``, ``set_params`` and scikit-learn's ``clone`` work, also through sums and products
-    (``kernel__left__gamma``). A kernel is a valid ``kernel=`` argument of scikit-learn's
-    ``SVC``, ``NuSVC``, ``SVR`` and ``OneClassSVM``; ``KernelRidge``, ``KernelPCA`` and others call a function on one
-    pair of rows at a time and want ``kernel="precomputed"`` with ``kernel(X)`` instead.
+    (``kernel__left__gamma``). A kernel is a valid ``kernel=`` argument of scikit-learn's ``SVC``, ``SVR``,
+    ``KernelRidge``, ``KernelPCA``, ``Nystroem`` and others, the ``affinity=`` of ``SpectralClustering``, and by
+    `for_gaussian_process` the ``kernel=`` of ``GaussianProcessRegressor``.
 
     Subclasses implement `_gram` (and `_diag` where it is cheaper than the default); parameters are validated when
     the kernel is evaluated, as scikit-learn asks of estimators.
@@ -84,6 +85,17 @@ class Kernel(ABC, Described):
         Y = check_points(Y, name="Y", n_features=X.shape[1])
         return self._pullback(X, Y, np.asarray(M, dtype=np.float64))
 
+    def for_gaussian_process(self, variance: float = 1.0, variance_bounds: Any = (1e-5, 1e5)) -> Covariance:
+        """The kernel times a variance, as a covariance function of scikit-learn's Gaussian processes.
+
+        Parameters
+        ----------
+        variance : float, > 0
+            Where the optimizer of the process begins.
+        variance_bounds : pair of float, or "fixed"
+        """
+        return Covariance(self, variance, variance_bounds)
+
     def linearized(self, X: Any) -> tuple[Array, Callable[[Array], Array]]:
         """The Gram matrix of one table and its derivative: for searches that move the points.
 
@@ -127,6 +139,10 @@ class Kernel(ABC, Described):
 
     def __rmul__(self, other: Any) -> Kernel:
         return Scaled(other, self)
+
+
+# Covariance functions are called with whole tables by scikit-learn, other functions with one pair of rows at a time.
+CovarianceFunction.register(Kernel)
 
 
 def _brief(value: Any) -> str:

@@ -89,7 +89,7 @@ def _positions(tree: Any) -> tuple[Array, Index]:
 
 @dataclass(eq=False, repr=False)
 class FeatureRelevanceDisplay(Display):
-    """How much a learned kernel depends on each feature, as bars, the strongest on top.
+    """How much learned functions depend on each feature, as bars, the strongest on top.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class FeatureRelevanceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> Self:
-        """The relevance of a fitted estimator."""
+        """The relevance of any fitted estimator of this library."""
         return cls(np.asarray(estimator.feature_relevance_), _names(estimator, feature_names))
 
     def plot(self, ax: Any = None, *, most: int = 25) -> Self:
@@ -111,7 +111,7 @@ class FeatureRelevanceDisplay(Display):
         order = np.argsort(-self.relevance, kind="stable")[: check_whole_number("most", most, low=1)]
         ax = self._draws_on(ax, size=(6.0, 0.28 * len(order) + 1.2))
         names = [self.feature_names[j] for j in order]
-        draw_bars(ax, names, 100.0 * self.relevance[order], "share of the kernel's change when a feature is scaled, %")
+        draw_bars(ax, names, 100.0 * self.relevance[order], "share of the function's change when a feature is moved, %")
         return self
 
 
@@ -160,7 +160,9 @@ def _names(estimator: Any, given: Sequence[str] | None) -> list[str]:
     """Names of the columns of an estimator's table."""
     n = len(estimator.scaling_.scale)
     if given is None:
-        given = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(n)])
+        columns = getattr(estimator, "columns_", None)
+        plain = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(n)])
+        given = plain if columns is None else columns.encoded_names
     if len(given) != n:
         raise InvalidInputError(f"feature_names has {len(given)} entries, but the table has {n} columns.")
     return [str(name) for name in given]

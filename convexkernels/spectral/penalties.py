@@ -6,6 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 
 __all__ = ["FrobeniusNorm", "Penalty", "TraceNorm", "shrink_singular_values"]
@@ -31,6 +34,10 @@ class Penalty(ABC):
     def proximal(self, W: Any, step: float, backend: Backend) -> Any:
         """The minimizer over V of ``|V - W|_F^2 / 2 + step * penalty(V)``."""
 
+    @abstractmethod
+    def as_ridge(self, W: Array) -> float:
+        """The weight of ``|W|_F^2`` that pulls as hard at W, along it."""
+
 
 @dataclass(frozen=True)
 class FrobeniusNorm(Penalty):
@@ -42,6 +49,9 @@ class FrobeniusNorm(Penalty):
     def proximal(self, W: Any, step: float, backend: Backend) -> Any:
         return W / (1.0 + 2.0 * step * self.weight)
 
+    def as_ridge(self, W: Array) -> float:
+        return self.weight
+
 
 @dataclass(frozen=True)
 class TraceNorm(Penalty):
@@ -52,6 +62,10 @@ class TraceNorm(Penalty):
 
     def proximal(self, W: Any, step: float, backend: Backend) -> Any:
         return shrink_singular_values(W, step * self.weight, backend)
+
+    def as_ridge(self, W: Array) -> float:
+        sigma = np.linalg.svd(W, compute_uv=False)
+        return self.weight * float(sigma.sum()) / max(2.0 * float((sigma**2).sum()), 1e-300)
 
 
 def shrink_singular_values(W: Any, threshold: float, backend: Backend) -> Any:

@@ -311,6 +311,64 @@ def equal_rows_are_learned_from(estimator, kind, monkeypatch):
     assert np.isfinite(values(alike, np.column_stack([X, np.full(M, 7.0)]))).all()
 
 
+def probabilities_are_those_of_classes(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(clone(estimator), X, y)
+    P, f = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_allclose(model.predict_log_proba(X), np.log(P))
+    assert (np.diff(P[np.argsort(f), 1]) >= 0.0).all()
+    assert P[np.argmax(f), 1] > P[np.argmin(f), 1]
+    assert np.mean(model.classes_[P.argmax(axis=1)] == model.predict(X)) >= 0.9
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), P)
+    np.testing.assert_allclose(quietly(clone(estimator), X, y).predict_proba(X[:3]), P[:3], rtol=1e-9)
+    several = quietly(clone(estimator), *table(kind, classes=3))
+    P = several.predict_proba(X)
+    assert P.shape == (M, 3)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(P.argmax(axis=1), several.decision_function(X).argmax(axis=1))
+
+
+def intervals_hold_their_share(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(clone(estimator), X, y)
+    low, high = model.predict_interval(X, coverage=0.8).T
+    assert (low <= high).all()
+    # The rows were learned from: functions are nearer to them than to others.
+    assert np.mean((low <= y) & (y <= high)) >= 0.8
+    assert np.mean((low <= model.predict(X)) & (model.predict(X) <= high)) >= 0.9
+    wider = model.predict_interval(X, coverage=0.95)
+    assert (wider[:, 0] <= low).all()
+    assert (wider[:, 1] >= high).all()
+    back = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(back.predict_interval(X, coverage=0.95), wider)
+    several = quietly(clone(estimator), X, np.column_stack([y, 3.0 - y]))
+    assert several.predict_interval(X[:7]).shape == (7, 2, 2)
+    for wrong, said in [
+        (0.99, "coverage is 0.99, but"),
+        (1.0, "coverage is 1,"),
+        (0.0, "coverage must be a finite number > 0"),
+    ]:
+        with pytest.raises(ck.InvalidInputError, match=said):
+            model.predict_interval(X, coverage=wrong)
+
+
+def features_that_say_nothing_are_not_relevant(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    X = np.column_stack([X[:, 0], np.full(M, 4.0), X[:, 1] / 20.0])
+    model = quietly(estimator, X, y)
+    relevance = model.feature_relevance_
+    assert relevance.shape == (3,)
+    assert relevance.sum() == pytest.approx(1.0)
+    assert relevance[1] == 0.0
+    assert relevance[0] > 0.3
+    try:
+        rank = model.effective_rank_
+    except ck.InvalidInputError:
+        return  # some partitions of a table have no kernel
+    assert 1.0 - 1e-9 <= rank <= M
+
+
 BOTH = {"labels", "numbers"}
 # contract -> kinds of targets that it is about
 CONTRACTS = {
@@ -334,6 +392,9 @@ CONTRACTS = {
     categories_and_missing_values_are_learned_from: BOTH,
     a_constant_target_is_answered_or_refused: BOTH,
     equal_rows_are_learned_from: BOTH,
+    probabilities_are_those_of_classes: {"labels"},
+    intervals_hold_their_share: {"numbers"},
+    features_that_say_nothing_are_not_relevant: BOTH,
 }
 
 

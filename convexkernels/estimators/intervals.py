@@ -1,0 +1,54 @@
+"""Intervals that hold a share of the targets, from residuals at rows that the functions have not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.exceptions import InvalidInputError
+
+__all__ = ["margins"]
+
+
+def margins(residuals: Array, weights: Array, coverage: float) -> Array:
+    """How far below and above a prediction targets lie, in all but a share ``1 - coverage`` of the cases.
+
+    The conformal quantiles of signed left-out residuals, half of what is left out on either side: a new row is a row
+    more, of mean weight and with any residual. If rows are exchangeable, an interval of split conformal prediction
+    holds the target with at least this probability; the jackknife nearly always does.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (m,) or (m, n_outputs)
+        Targets minus predictions.
+    weights : ndarray of shape (m,), > 0
+    coverage : float, strictly between 0 and 1
+
+    Returns
+    -------
+    ndarray of shape (2,) or (n_outputs, 2)
+        To be added to predictions.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the rows are too few to speak of such rare residuals.
+    """
+    share = weights / (weights.sum() + weights.mean())
+    tail = 0.5 * (1.0 - coverage)
+    if share.sum() < 1.0 - tail:
+        most = 1.0 - 2.0 / (len(weights) + 1)
+        raise InvalidInputError(
+            f"coverage is {coverage:g}, but {len(weights)} rows say nothing about residuals that rare; pass at most "
+            f"{np.floor(1e3 * most) / 1e3:g}, or fit more rows."
+        )
+    columns = residuals.reshape(len(residuals), -1).T
+    found = [[-_quantile(-column, share, 1.0 - tail), _quantile(column, share, 1.0 - tail)] for column in columns]
+    return np.array(found).reshape(*residuals.shape[1:], 2)
+
+
+def _quantile(values: Array, share: Array, level: float) -> float:
+    """The least value up to which the shares reach the level."""
+    order = np.argsort(values, kind="stable")
+    place = int(np.searchsorted(np.cumsum(share[order]), level - 1e-12))
+    return float(values[order[min(place, len(values) - 1)]])

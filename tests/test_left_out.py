@@ -1,0 +1,209 @@
+"""What is computed from rows that functions have not seen: left-out values, probabilities, intervals."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.isotonic import IsotonicRegression
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+
+import convexkernels as ck
+from convexkernels.estimators.intervals import margins
+from convexkernels.estimators.left_out import left_out_values
+from convexkernels.estimators.probabilities import Isotonic, Sigmoid, link_of
+from convexkernels.estimators.relevance import effective_rank, relevance
+from convexkernels.losses import EpsilonInsensitive, Hinge, LeastSquares
+
+
+def noisy(m, rng, scale=0.3):
+    X = rng.uniform(-1.0, 1.0, (m, 2))
+    return X, np.sin(3.0 * X[:, 0]) + X[:, 1] + scale * rng.standard_normal(m)
+
+
+def refitted(K, y, weights, lam, i):
+    """The value at row i by kernel ridge regression without it."""
+    rest = np.arange(len(y)) != i
+    model = KernelRidge(alpha=lam, kernel="precomputed").fit(K[np.ix_(rest, rest)], y[rest], weights[rest])
+    return float(model.predict(K[i : i + 1, rest])[0])
+
+
+def test_least_squares_leave_out_row_by_row(rng):
+    X, y = noisy(25, rng)
+    weights = rng.uniform(0.5, 2.0, 25)
+    K = ck.Gaussian(2.0)(X)
+    F = left_out_values(K.copy(), LeastSquares(0.3, intercept=False), y[None], weights)
+    np.testing.assert_allclose(F[0], [refitted(K, y, weights, 0.3, i) for i in range(25)], rtol=1e-8)
+
+
+def test_other_losses_predict_rows_of_other_folds(rng):
+    X, y = noisy(300, rng)
+    K = ck.Gaussian(2.0)(X)
+    F = left_out_values(K.copy(), EpsilonInsensitive(C=10.0, epsilon=0.1), y[None], np.ones(300))
+    assert 0.25 < np.sqrt(np.mean((F[0] - y) ** 2)) < 0.4  # the noise is 0.3
+    # Labels that are coin flips are met on rows of other folds by chance, however well functions fit them.
+    coins = rng.choice([-1.0, 1.0], (1, 300))
+    F = left_out_values(ck.Gaussian(200.0)(X), Hinge(C=1e3), coins, np.ones(300))
+    assert 0.35 < np.mean(F * coins > 0.0) < 0.65
+
+
+def test_the_values_of_estimators_are_those_of_refits(rng):
+    X, y = noisy(40, rng)
+    ridge = ck.MultipleKernelRidge(lam=0.5, intercept=False, tol=1e-3).fit(X, y)
+    left = ridge._left_out()
+    K, weights = ridge.solution_.kernel(ridge.solution_.problem.X), np.ones(40)
+    np.testing.assert_allclose(left.F[0], [refitted(K, left.Y[0], weights, 0.5, i) for i in range(40)], rtol=1e-5)
+    with_intercept = ck.MultipleKernelRidge(lam=0.5, tol=1e-3).fit(X, y)
+    order = np.lexsort(X.T[::-1])
+    np.testing.assert_allclose(
+        with_intercept._left_out().F[0], with_intercept.loo_predictions_[order], rtol=1e-6, atol=1e-6
+    )
+    spectral = ck.SpectralKernelRegressor(
+        n_components=20, sigma=1.0, training=ck.Training(max_epochs=3), random_state=0
+    )
+    spectral.fit(X, y)
+    left, problem = spectral._left_out(), spectral.solution_.problem
+    Z, W = spectral.kernel_.transform(np.asarray(problem.X)), np.asarray(spectral.solution_.theta.W, dtype=float)
+    lam = 40 * problem.penalty.as_ridge(W)
+    for i in (0, 11, 39):
+        rest = np.arange(40) != i
+        mean, center = Z[rest].mean(axis=0), left.Y[0, rest].mean()
+        A = (Z[rest] - mean).T @ (Z[rest] - mean) + lam * np.eye(Z.shape[1])
+        w = np.linalg.solve(A, (Z[rest] - mean).T @ (left.Y[0, rest] - center))
+        assert left.F[0, i] == pytest.approx((Z[i] - mean) @ w + center, rel=1e-6)
+
+
+def test_cells_leave_out_rows_of_their_own(rng):
+    X, y = noisy(120, rng)
+    model = ck.VoronoiRidge(max_cell_size=50, selection=ck.CellSelection(n_lams=3, n_widths=3), random_state=0).fit(
+        X, y
+    )
+    left, at = model._left_out(), 0
+    assert left.F.shape == (1, 120)
+    assert 0.25 < np.sqrt(np.mean((left.F - left.Y) ** 2)) * float(model.targets_.spread) < 0.45
+    others = np.random.default_rng(0).permutation(np.flatnonzero(model.function_.sizes)).tolist()
+    cell = model.function_.functions[others[-1]]
+    K = ck.Gaussian(cell.width**-2)(cell.X)
+    expected = [refitted(K, cell.Y[0], cell.weights, cell.lam, i) for i in range(len(K))]
+    np.testing.assert_allclose(left.F[0, at : at + len(K)], np.clip(expected, -1.0, 1.0), rtol=1e-6)
+    chunks = ck.VoronoiRidge(max_cell_size=40, cells=ck.Cells("random"), random_state=0).fit(X, y)
+    assert chunks._left_out().F.shape == (1, 120)
+    wrapped = ck.VoronoiRidge(estimator=KernelRidge(alpha=0.5, kernel="rbf"), max_cell_size=60, random_state=0).fit(
+        X, y
+    )
+    covered = wrapped.predict_interval(X, coverage=0.8)
+    assert 0.7 < np.mean((covered[:, 0] <= y) & (y <= covered[:, 1])) < 0.95
+
+
+@pytest.mark.parametrize("name", ["TessellatedRidge", "HierarchicalGaussianRegressor", "VoronoiSVR"])
+def test_intervals_cover_new_rows(name, rng):
+    """A level of 1e-4 on either side: rows of a table are drawn independently, the quantile from 150 of them."""
+    make = {
+        "TessellatedRidge": lambda: ck.TessellatedRidge(1.0, tol=1e-2),
+        "HierarchicalGaussianRegressor": lambda: ck.HierarchicalGaussianRegressor(
+            2, search=ck.TreeSearch(max_iter=5), random_state=0
+        ),
+        "VoronoiSVR": lambda: ck.VoronoiSVR(selection=ck.CellSelection(2, n_lams=3, n_widths=3), random_state=0),
+    }[name]
+    X, y = noisy(150, rng)
+    T, t = noisy(1000, rng)
+    low, high = make().fit(X, y).predict_interval(T, coverage=0.8).T
+    hits = int(np.sum((low <= t) & (t <= high)))
+    # The spread of a coverage that is estimated from 150 rows, and of 1,000 rows that are counted.
+    deviation = np.sqrt(0.8 * 0.2 * (1.0 / 150 + 1.0 / 1000))
+    assert abs(hits / 1000 - 0.8) < 3.9 * deviation
+
+
+def test_margins_are_conformal_quantiles(rng):
+    """With n residuals the next one is within the margins with a probability that is known exactly."""
+    residuals = rng.standard_normal((2000, 39)) ** 3
+    new = rng.standard_normal(2000) ** 3
+    inside = 0
+    for row, value in zip(residuals, new, strict=True):
+        low, high = margins(row, np.ones(39), 0.9)
+        assert low == np.sort(row)[1]  # of 40 with the new one, 2 lie at or beyond the second on either side
+        assert high == np.sort(row)[-2]
+        inside += low <= value <= high
+    assert binom.cdf(inside, 2000, 0.9) > 1e-4
+    assert binom.sf(inside, 2000, 0.9) > 1e-4
+    doubled = margins(np.repeat(residuals[0], 2), np.ones(78), 0.8)
+    np.testing.assert_allclose(margins(residuals[0], np.full(39, 2.0), 0.8)[0], doubled[0], atol=1.0)
+    several = margins(residuals.T, np.ones(39), 0.9)
+    assert several.shape == (2000, 2)
+    np.testing.assert_array_equal(several[5], margins(residuals[5], np.ones(39), 0.9))
+
+
+def test_a_sigmoid_is_logistic_regression_where_rows_are_many(rng):
+    f = rng.standard_normal(4000)
+    codes = (rng.uniform(size=4000) < 1.0 / (1.0 + np.exp(-2.0 * f + 0.7))).astype(int)
+    link = Sigmoid.of(f[:, None], codes, np.ones(4000))
+    expected = LogisticRegression(C=np.inf).fit(f[:, None], codes)
+    assert link.slope == pytest.approx(expected.coef_[0, 0], rel=1e-2)
+    assert link.shifts[1] == pytest.approx(expected.intercept_[0], abs=1e-2)
+    np.testing.assert_allclose(link(f[:5, None]), expected.predict_proba(f[:5, None]), atol=5e-3)
+
+
+def test_a_softmax_finds_its_temperature(rng):
+    F = rng.standard_normal((4000, 3))
+    P = np.exp(1.7 * F) / np.exp(1.7 * F).sum(axis=1, keepdims=True)
+    codes = (rng.uniform(size=(4000, 1)) > P.cumsum(axis=1)).sum(axis=1)
+    link = Sigmoid.of(F, codes, np.ones(4000))
+    assert link.slope == pytest.approx(1.7, rel=0.06)
+    assert not link.shifts.any()
+    wrong = Sigmoid.of(-F, codes, np.ones(4000))
+    np.testing.assert_allclose(wrong(F), 1.0 / 3.0, atol=1e-6)  # values that speak against the classes say nothing
+
+
+def test_large_tables_have_isotonic_links_and_class_weights_are_taken_out(rng):
+    f = rng.standard_normal(3000)
+    y = np.where(rng.uniform(size=3000) < np.clip(0.5 + 0.4 * np.sign(f), 0.0, 1.0), 1.0, -1.0)
+    weights = np.where(y > 0.0, 5.0, 1.0)
+    link = link_of(f[None], y[None], weights, np.array([1.0, 5.0]))
+    assert isinstance(link, Isotonic)
+    P = link(np.array([[-1.0], [1.0], [100.0]]))[:, 1]
+    np.testing.assert_allclose(P, [0.1, 0.9, 0.9], atol=0.05)
+    assert P.max() < 1.0
+    plain = IsotonicRegression(out_of_bounds="clip").fit(f, (y > 0.0).astype(float))
+    np.testing.assert_allclose(link(f[:, None])[:, 1], plain.predict(f), atol=2e-3)
+    few = link_of(f[None, :999], y[None, :999], weights[:999], np.array([1.0, 5.0]))
+    assert isinstance(few, Sigmoid)
+    Y = np.where(np.arange(3)[:, None] == rng.integers(0, 3, 3000), 1.0, -1.0)
+    several = link_of(Y + rng.standard_normal((3, 3000)), Y, np.ones(3000), np.ones(3))
+    np.testing.assert_allclose(several(Y.T).sum(axis=1), 1.0)
+    assert several(Y.T)[Y.T > 0.0].min() > 0.5
+
+
+def test_relevance_of_known_functions(rng):
+    X = rng.standard_normal((300, 3)) * [1.0, 5.0, 1.0]
+    spread = X.std(axis=0)
+    np.testing.assert_allclose(
+        relevance(lambda Z: 3.0 * Z[:, 0] - 0.2 * Z[:, 1], X),
+        np.array([3.0, 0.2, 0.0]) * spread / (3 * spread[0] + 0.2 * spread[1]),
+    )
+    both = relevance(lambda Z: np.column_stack([1e6 * Z[:, 0], Z[:, 2]]), X)
+    np.testing.assert_allclose(both, [0.5, 0.0, 0.5])
+    np.testing.assert_allclose(relevance(lambda Z: np.ones(len(Z)), X), 1.0 / 3.0)
+
+
+def test_effective_rank_counts_equal_eigenvalues():
+    assert effective_rank(np.eye(7)) == pytest.approx(7.0)
+    assert effective_rank(np.ones((7, 7))) == pytest.approx(1.0)
+    assert effective_rank(np.zeros((2, 2))) == 0.0
+
+
+def test_what_was_computed_later_belongs_to_one_fit(rng):
+    X, y = noisy(40, rng)
+    model = ck.TessellatedRidge(1.0, tol=1e-2).fit(X, y)
+    first = model.predict_interval(X[:1])
+    model.fit(X, 10.0 * y)
+    ratio = np.diff(model.predict_interval(X[:1])) / np.diff(first)
+    assert ratio == pytest.approx(10.0, rel=0.05)
+
+
+def test_matrices_have_no_features(rng):
+    X, y = noisy(30, rng)
+    K = ck.Gaussian(1.0)(X)
+    model = ck.MultipleKernelRidge(lam=1.0, kernels="precomputed").fit(np.stack([K, K**2]), y)
+    with pytest.raises(ck.InvalidInputError, match="weights_by_name"):
+        _ = model.feature_relevance_
+    assert 1.0 <= model.effective_rank_ <= 30.0
+    assert model.predict_interval(np.stack([K, K**2])[:, :4]).shape == (4, 2)
