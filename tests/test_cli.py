@@ -134,6 +134,7 @@ def test_columns_in_another_order_give_the_same_predictions_and_files_are_kept(t
     assert "no column 'x1', which the model was fitted on" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("default::convexkernels.ConvexKernelsWarning")
 @pytest.mark.parametrize(
     ("target", "model", "more", "columns"),
     [

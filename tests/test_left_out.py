@@ -74,17 +74,19 @@ def test_the_values_of_estimators_are_those_of_refits(rng):
 
 def test_cells_leave_out_rows_of_their_own(rng):
     X, y = noisy(120, rng)
-    model = ck.VoronoiRidge(max_cell_size=50, selection=ck.CellSelection(n_lams=3, n_widths=3), random_state=0).fit(
-        X, y
-    )
-    left, at = model._left_out(), 0
+    model = ck.VoronoiRidge(
+        max_cell_size=50, cells=ck.Cells("voronoi"), selection=ck.CellSelection(n_lams=3, n_widths=3), random_state=0
+    ).fit(X, y)
+    left = model._left_out()
     assert left.F.shape == (1, 120)
     assert 0.25 < np.sqrt(np.mean((left.F - left.Y) ** 2)) * float(model.targets_.spread) < 0.45
     others = np.random.default_rng(0).permutation(np.flatnonzero(model.function_.sizes)).tolist()
     cell = model.function_.functions[others[-1]]
     K = ck.Gaussian(cell.width**-2)(cell.X)
     expected = [refitted(K, cell.Y[0], cell.weights, cell.lam, i) for i in range(len(K))]
-    np.testing.assert_allclose(left.F[0, at : at + len(K)], np.clip(expected, -1.0, 1.0), rtol=1e-6)
+    np.testing.assert_allclose(left.F[0, : len(K)], np.clip(expected, -1.0, 1.0), rtol=1e-6)
+    tiny = ck.VoronoiSVR(max_cell_size=3, selection=ck.CellSelection(2, n_lams=2, n_widths=2), random_state=0)
+    assert np.isfinite(tiny.fit(X[:30], y[:30]).predict_interval(X[:5])).all()
     chunks = ck.VoronoiRidge(max_cell_size=40, cells=ck.Cells("random"), random_state=0).fit(X, y)
     assert chunks._left_out().F.shape == (1, 120)
     wrapped = ck.VoronoiRidge(estimator=KernelRidge(alpha=0.5, kernel="rbf"), max_cell_size=60, random_state=0).fit(

@@ -35,6 +35,8 @@ __all__ = [
 # Rows of a kernel matrix at most: in closed form, or trained on again in folds. Longer tables give a sample.
 EXACT_ROWS, FOLD_ROWS = 4000, 2000
 FOLDS = 5
+# Of fewer rows none is held out: constants stand for the functions of such a cell.
+FEWEST_ROWS = 4
 # Against the mean of the squared errors, where no ridge was left by the choice of one.
 SMALLEST_RIDGE = 1e-10
 # Relative duality gap of functions that are only looked at.
@@ -91,6 +93,8 @@ def left_out_values(K: Array, loss: Loss, Y: Array, weights: Array) -> Array:
     if isinstance(loss, LeastSquares):
         found = coefficients_at(K, Y, weights, loss.lam, loss.intercept)
         return np.full(Y.shape, np.nan) if found is None else np.asarray(Y - found[0] / found[1])
+    if Y.shape[1] < FEWEST_ROWS:
+        return np.repeat(loss.constant(Y, weights)[:, None], Y.shape[1], axis=1)
     F = np.empty(Y.shape)
     for train, held in split_rows(Y, min(FOLDS, Y.shape[1] // 2), np.random.default_rng(0)):
         inner, cross = (np.ascontiguousarray(K[np.ix_(rows, train)]) for rows in (train, held))
@@ -195,7 +199,7 @@ def _of_cell(localized: LocalizedFunction, j: int) -> LeftOut:
     cell = localized.functions[j]
     if not isinstance(cell, CellFunction):
         X, Y, weights = cell.X, cell.Y, cell.weights
-        F = cell.left_out(min(FOLDS, len(X) // 2))
+        F = cell.left_out(min(FOLDS, len(X) // 2)) if len(X) >= FEWEST_ROWS else cell.values(X).T
     elif not np.isfinite(cell.width):
         return LeftOut(np.repeat(cell.function.b[:, None], cell.Y.shape[1], axis=1), cell.Y, cell.weights)
     else:
