@@ -241,10 +241,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Probabilities of the classes, calibrated on rows by functions that have not seen them.
 
         With the learned kernel and its regularization parameter, functions are trained without the row (least squares,
-        in closed form) or without a fifth of the rows; a link takes their values to probabilities: of fewer than 1,000
-        rows Platt's sigmoid (with more than two classes the softmax of a multiple of the values), else isotonic
-        functions, each class against the rest. The kernel has seen all rows, so that probabilities are a little
-        too sure of themselves where rows are few. Class weights move the decision function, not the probabilities.
+        in closed form) or without a fifth of the rows; a link takes their values to probabilities: for 1,000 rows or
+        more of two classes an isotonic function, else a sigmoid (the softmax, for several classes) with a slope for
+        positive and one for negative values. The likeliest class is the one that `predict` returns; class weights
+        count as if the class had as many more rows. The kernel has seen all rows, so that probabilities are a little
+        too sure of themselves where rows are few.
 
         Parameters
         ----------
@@ -265,9 +266,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             return np.asarray(np.log(self.predict_proba(X)))
 
     def _link(self) -> Link:
-        left, targets = self._left_out(), self.targets_
-        assert isinstance(targets, ClassTargets)
-        return link_of(left.F, left.Y, left.weights, targets.weights)
+        left = self._left_out()
+        return link_of(left.F, left.Y, left.weights)
 
 
 class KernelRegressor(RegressorMixin, KernelEstimator):

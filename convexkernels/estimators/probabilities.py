@@ -16,6 +16,8 @@ __all__ = ["Link", "link_of"]
 
 # Rows from which on a monotone function of any form can be told from noise.
 ROWS_OF_ANY_FORM = 1000
+# Slope of values that say nothing: the order of the classes stays.
+LEAST_SLOPE = 1e-6
 
 
 class Link(ABC):
@@ -28,67 +30,75 @@ class Link(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Sigmoid(Link):
-    """``softmax(slope F)``; for two classes ``1 / (1 + exp(-slope f - shift))`` (Platt).
+    """``softmax(g(F))`` with ``g(f)`` a multiple of f, one for f < 0 and one for f > 0.
+
+    Platt's sigmoid in which two slopes take the place of slope and shift: the likeliest class is the predicted one.
 
     Attributes
     ----------
-    slope : float, >= 0
-    shifts : ndarray of shape (n_classes,)
-        Only the second of two may be other than 0: the class of the largest value stays the likeliest of several.
+    below, above : float, > 0
     """
 
-    slope: float
-    shifts: Array
+    below: float
+    above: float
 
     def __call__(self, F: Array) -> Array:
-        return np.asarray(softmax(self.slope * _of_classes(F) + self.shifts, axis=1))
+        return np.asarray(softmax(_of_classes(F * np.where(F < 0.0, self.below, self.above)), axis=1))
 
     @classmethod
     def of(cls, F: Array, codes: Index, weights: Array) -> Sigmoid:
         """The likeliest, for Platt's targets: n of a class count as ``n + 1`` of ``n + 2``, so that none is certain.
 
-        The shift has a normal prior of variance 1, which keeps the classes apart where there are few rows.
+        The difference of the slopes has a normal prior, which decides where there are hardly any rows.
         """
-        S = _of_classes(F)
-        n_classes = S.shape[1]
+        n_classes = max(2, F.shape[1])
         unit = float(np.sqrt(np.mean(F**2))) or 1.0
+        sides = [_of_classes(side(F, 0.0) / unit) for side in (np.minimum, np.maximum)]
         counts = np.bincount(codes, weights, n_classes)
         known = (counts + 1.0) / (counts + 2.0)
         T = np.repeat(((1.0 - known) / (n_classes - 1))[codes][:, None], n_classes, axis=1)
         T[np.arange(len(T)), codes] = known[codes]
-        shifted = np.arange(n_classes, dtype=np.float64) * float(n_classes == 2)
+        total = float(weights.sum())
 
         def unlikelihood(at: Array) -> tuple[float, Array]:
-            scores = S * (at[0] / unit) + at[1] * shifted
-            slopes = weights[:, None] * (softmax(scores, axis=1) - T)
-            value = 0.5 * at[1] ** 2 - float((weights[:, None] * T * log_softmax(scores, axis=1)).sum())
-            total = weights.sum()
-            return value / total, np.array([(slopes * S).sum() / unit, (slopes @ shifted).sum() + at[1]]) / total
+            scores = at[0] * sides[0] + at[1] * sides[1]
+            pull = weights[:, None] * (softmax(scores, axis=1) - T)
+            value = 0.5 * (at[1] - at[0]) ** 2 - float((weights[:, None] * T * log_softmax(scores, axis=1)).sum())
+            slopes = np.array([(pull * side).sum() for side in sides]) + (at[1] - at[0]) * np.array([-1.0, 1.0])
+            return value / total, slopes / total
 
-        found = minimize(unlikelihood, np.array([1.0, 0.0]), jac=True, bounds=[(0.0, None), (None, None)]).x
-        return cls(float(found[0]) / unit, np.asarray(found[1] * shifted, dtype=np.float64))
+        found = minimize(unlikelihood, np.ones(2), jac=True, bounds=[(LEAST_SLOPE, None)] * 2).x / unit
+        return cls(float(found[0]), float(found[1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Isotonic(Link):
-    """One nondecreasing function for every class against the rest; with more than two classes they are normalized."""
+    """A nondecreasing function of the value that says which of two classes it is; 1/2 where that is 0.
 
-    curves: tuple[tuple[Array, Array], ...]
+    Attributes
+    ----------
+    below, above : pair of ndarray
+        Values and the probabilities of the second class there.
+    """
+
+    below: tuple[Array, Array]
+    above: tuple[Array, Array]
 
     def __call__(self, F: Array) -> Array:
-        P = np.column_stack([np.interp(f, *curve) for f, curve in zip(F.T, self.curves, strict=True)])
-        return np.hstack([1.0 - P, P]) if P.shape[1] == 1 else P / P.sum(axis=1, keepdims=True)
+        f = F[:, 0]
+        p = np.where(f > 0.0, np.interp(f, *self.above), np.interp(f, *self.below))
+        return np.column_stack([1.0 - p, p])
 
     @classmethod
     def of(cls, F: Array, codes: Index, weights: Array) -> Isotonic:
-        """Least squares for every class, as far from 0 and 1 as one row more would take it."""
-        curves = []
-        for k, f in enumerate(F.T, start=int(F.shape[1] == 1)):
-            hit = (codes == k).astype(np.float64)
-            least = weights.mean() / (weights @ hit + weights.sum())
-            found = IsotonicRegression(y_min=least, y_max=1.0 - least).fit(f, hit, sample_weight=weights)
-            curves.append((found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)))
-        return cls(tuple(curves))
+        """Least squares on either side of 0, as far from 0 and 1 as one row more would take it."""
+        least = float(weights.mean() / (weights.sum() + weights.mean()))
+        sides = []
+        for inside, low, high in ((F[:, 0] <= 0.0, least, 0.5), (F[:, 0] > 0.0, 0.5 + least, 1.0 - least)):
+            f, hit = np.append(F[inside, 0], 0.0), np.append(codes[inside], 0.5)
+            found = IsotonicRegression(y_min=low, y_max=high).fit(f, hit, np.append(weights[inside], weights.mean()))
+            sides.append((found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)))
+        return cls(*sides)
 
 
 def _of_classes(F: Array) -> Array:
@@ -96,8 +106,8 @@ def _of_classes(F: Array) -> Array:
     return np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
 
 
-def link_of(F: Array, Y: Array, weights: Array, class_weights: Array) -> Link:
-    """The link for held-out values, chosen by their number: a sigmoid, or isotonic functions.
+def link_of(F: Array, Y: Array, weights: Array) -> Link:
+    """The link for held-out values: of 1,000 or more rows of two classes an isotonic function, else a sigmoid.
 
     Parameters
     ----------
@@ -105,12 +115,9 @@ def link_of(F: Array, Y: Array, weights: Array, class_weights: Array) -> Link:
     Y : ndarray of shape (n_outputs, m)
         Positive for the class of the row, or for the second of two.
     weights : ndarray of shape (m,), > 0
-    class_weights : ndarray of shape (n_classes,), > 0
-        Factors in `weights` that say nothing of how frequent classes are: they are taken out.
     """
     seen = np.isfinite(F).all(axis=0)
-    F, Y = F[:, seen].T, Y[:, seen]
+    F, Y, weights = F[:, seen].T, Y[:, seen], weights[seen]
     codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
-    weights = weights[seen] / class_weights[codes]
-    form = Sigmoid if len(F) < ROWS_OF_ANY_FORM else Isotonic
+    form = Isotonic if len(F) >= ROWS_OF_ANY_FORM and F.shape[1] == 1 else Sigmoid
     return form.of(F, codes, weights)
