@@ -5,6 +5,7 @@
 #   make lint    ruff and mypy
 #   make claims  check the theorems of the papers numerically
 #   make formulas  write docs/formulas.md: where every formula of the papers is implemented
+#   make docs    build the documentation site in build/site
 #   make clean   remove caches and build products;  make distclean also removes .venv
 #
 # The environment is .venv, made once and brought up to date when pyproject.toml changes. An
@@ -23,7 +24,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 # Two test processes share the cores; threads below them would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help demo test lint lint-rules lint-format lint-types claims formulas clean distclean
+.PHONY: help demo test lint lint-rules lint-format lint-types claims formulas docs clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -50,6 +51,15 @@ claims: $(VENV)/.ready-dev
 
 formulas: $(VENV)/.ready-dev
 	$(RUN) docs/formulas.py
+
+# Warnings are errors; all of them are shown.
+docs: $(VENV)/.ready-docs
+	$(ONE_THREAD) $(RUN) -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
+	@echo 'The pages are in build/site: open build/site/index.html.'
+
+$(VENV)/.ready-docs: pyproject.toml | $(VENV)/.made
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
 
 $(VENV)/.ready-demo: pyproject.toml | $(VENV)/.made
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[plot,persist]'
@@ -82,7 +92,7 @@ $(VENV)/.made:
 	@touch $@
 
 clean:
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
