@@ -120,7 +120,7 @@ class HeldOut(Criterion):
         Every fold in turn; 1 is a single random third of the rows.
     tol : float
         Relative duality gap of the inner solves; errors of the derivative are of the order of its root. Risks of
-        matrices that differ by rounding differ by about `tol`, and where a long search ends by a thousand times that.
+        matrices that differ by rounding differ by about `tol`; where a long search ends may differ by more.
     """
 
     _bound = BoundHeldOut
