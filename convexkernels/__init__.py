@@ -1,4 +1,4 @@
-"""Learn the kernel of a kernel machine by optimization, and certify the answer.
+"""Learn the kernel of an SVM or of ridge regression by optimization, and certify the answer.
 
 Everything public is importable from here; modules are loaded on first use, so that
 ``import convexkernels`` stays cheap.

@@ -29,7 +29,7 @@ def test_learned_kernel_beats_the_outer_kernel_alone_and_scikit_learn_reproduces
     assert np.allclose(solution.decision_function(T), peer.decision_function(T), atol=0.01)
 
 
-def test_several_machines_share_the_inner_map():
+def test_several_outputs_share_the_inner_map():
     X, y = rings()
     Y = np.column_stack([y, np.where(X[:, 0] > 0, 1.0, -1.0)])
     solution = stated(X, Y, 5.0).solve(restarts=2, random_state=0, tol=1e-3)

@@ -131,7 +131,7 @@ def test_rows_without_features():
 
 @pytest.mark.parametrize("kernel", [ck.Linear(), ck.Polynomial(3), ck.Gaussian(0.05)], ids=repr)
 @pytest.mark.parametrize("intercept", [True, False])
-def test_machines_on_matrices_of_scale_1e6(kernel, intercept):
+def test_svms_on_matrices_of_scale_1e6(kernel, intercept):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     for loss in losses(1.0, intercept):
@@ -233,7 +233,7 @@ def test_problems_that_are_over_before_they_begin(solver, family):
             assert abs(found.certificate.upper) < 1e-12
 
 
-def test_one_of_several_machines_with_one_class():
+def test_one_of_several_outputs_with_one_class():
     outputs = np.column_stack([Y, np.where(np.arange(30) < 10, 1.0, -1.0)])
     weights = np.where(np.arange(30) < 10, 0.0, 1.0)
     problem = ck.KernelLearning(ck.Tessellated(degree=1), ck.Hinge(1.0), X, outputs, sample_weight=weights)

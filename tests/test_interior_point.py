@@ -121,7 +121,7 @@ def test_bounds_far_from_the_optimum_and_many_candidates(C):
     assert solution.n_iter <= 60
 
 
-def test_rows_of_weight_zero_and_several_machines():
+def test_rows_of_weight_zero_and_several_outputs():
     rng = np.random.default_rng(4)
     X = rng.random((40, 2))
     Y = np.column_stack([X[:, 0] ** 2, np.cos(4.0 * X[:, 1]), X.sum(axis=1)])

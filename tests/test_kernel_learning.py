@@ -126,7 +126,7 @@ def test_sample_weights_are_repeated_rows():
     assert weighted.value == pytest.approx(repeated.value, rel=1e-6)
 
 
-def test_several_machines_share_one_kernel():
+def test_several_outputs_share_one_kernel():
     """The optimum for a matrix of labels is not below the sum of the optima of its columns."""
     X, _ = rings(50)
     classes = (3 * X[:, 0]).astype(int)
@@ -363,7 +363,7 @@ def test_bad_limits_are_refused_by_name(setting):
         ck.KernelLearning(ck.Tessellated(0), ck.Hinge(), X, y).solve(**setting)
 
 
-def test_frank_wolfe_and_default_have_the_same_value_on_many_machines():
+def test_frank_wolfe_and_default_have_the_same_value_on_many_outputs():
     X, _ = rings(60)
     Y = np.where((3 * X[:, 1]).astype(int)[:, None] == np.arange(3), 1.0, -1.0)
     problem = ck.KernelLearning(ck.Tessellated(0), ck.Hinge(C=5.0), X, Y)

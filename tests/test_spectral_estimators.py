@@ -75,7 +75,7 @@ def test_scores_are_the_features_of_the_kernel_times_the_weights(digits, fitted)
     assert verified.value == pytest.approx(fitted.solution_.value)
 
 
-def test_learned_features_serve_other_machines(digits, fitted):
+def test_learned_features_serve_other_methods(digits, fitted):
     X, T, y, t = digits
     machine = RidgeClassifier(alpha=1e-3).fit(fitted.transform(X), y)
     assert machine.score(fitted.transform(T), t) > 0.96

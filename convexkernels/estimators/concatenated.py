@@ -153,7 +153,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
     Parameters
     ----------
     loss : {"hinge", "squared"} or Loss
-        Hinge with an intercept, solved as a support vector machine (``C = 1 / (2 lam)``), or squares of differences
+        Hinge with an intercept, solved as a SVM (``C = 1 / (2 lam)``), or squares of differences
         from -1 and 1, in closed form and faster. Of a loss object everything but its regularization counts.
     {weights_of_norms}
     {parameters}

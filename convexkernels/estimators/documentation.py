@@ -182,7 +182,7 @@ selection_ : Selection or None
 """,
     "concatenated_fitted": """
 kernel_ : Concatenated
-    The learned deep kernel, usable in any kernel machine.
+    The learned deep kernel, usable in any kernel method.
 solution_ : Solution
     With the stationarity certificate; the problem is not convex, so nothing says that no better answer exists. Its
     ``function`` has the coefficients of the outermost layer.

@@ -95,7 +95,7 @@ class _HierarchicalEstimator(KernelEstimator):
         check_memory(
             8.0 * MATRICES * m * m,
             None,
-            what=f"a kernel machine of {m} rows",
+            what=f"a kernel matrix of {m} rows",
             remedy="Learn from a sample of the rows, or from cells: VoronoiRidge(estimator=...).",
         )
         criterion = as_criterion(self.criterion, loss)

@@ -121,7 +121,7 @@ class _CandidateEstimator(ConvexEstimator):
         if not (isinstance(X, np.ndarray) and X.ndim == 3):
             return super()._values(X)
         check_is_fitted(self)
-        rows, machine = np.asarray(X, dtype=np.float64), self.solution_.function
+        rows, function = np.asarray(X, dtype=np.float64), self.solution_.function
         gram_set = self.solution_.problem.gram_set
         if len(rows) != len(self.weights_) or not np.isfinite(rows).all():
             raise InvalidInputError(
@@ -130,8 +130,8 @@ class _CandidateEstimator(ConvexEstimator):
         weights = self.weights_ * gram_set.scales
         used = np.flatnonzero(weights).tolist()
         cross = sum(weights[k] * transform_rows(gram_set.kernels[k], rows[k])[:, self.support_] for k in used)
-        values = cross @ machine.W.T + machine.b
-        return values[:, 0] if machine.single else values
+        values = cross @ function.W.T + function.b
+        return values[:, 0] if function.single else values
 
     @property
     def feature_relevance_(self) -> Array:

@@ -161,7 +161,7 @@ class GramSet(ABC):
     def envelope(self) -> Array | None:
         """A theta, perhaps outside Theta, with ``support(A*(w w')) = w' K(theta) w`` for every single w; or None.
 
-        Where it exists, the best kernel of the set for one machine follows from one machine at that theta.
+        Where it exists, the best kernel of the set follows from one inner problem at that theta.
         """
         return None
 

@@ -206,7 +206,7 @@ class Loss(ABC):
         return np.zeros(0, dtype=np.intp), np.zeros(0)
 
     def box_dual(self, y: Array, weights: Array) -> BoxDual | None:
-        """The dual program of one machine in its coefficients w, where it has this form."""
+        """The dual program of one output in its coefficients w, where it has this form."""
         return None
 
     @abstractmethod
@@ -270,7 +270,7 @@ def _check_two_labels(values: Array) -> None:
     found = np.unique(values)
     if not np.isin(found, (-1.0, 1.0)).all():
         raise InvalidInputError(
-            f"y must hold the labels -1 and +1 (one column per machine), found {found[:6].tolist()}; "
+            f"y must hold the labels -1 and +1 (one column per output), found {found[:6].tolist()}; "
             "encode classes first, for example with numpy.where(y == positive, 1, -1)."
         )
     for column, row in enumerate(np.atleast_2d(values.T)):

@@ -1,4 +1,4 @@
-"""The hinge loss: the soft-margin support vector machine."""
+"""The hinge loss: the soft-margin SVM."""
 
 from __future__ import annotations
 

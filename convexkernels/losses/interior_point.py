@@ -18,7 +18,7 @@ from convexkernels.linalg import longest_step
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm, QuadraticTerm, pivoted_factor
 
-__all__ = ["LARGEST_INTERIOR", "interior_point", "machine_on_factor"]
+__all__ = ["LARGEST_INTERIOR", "interior_point", "solve_on_factor"]
 
 
 # Above this many points the factorizations cost more than coordinate steps gain.
@@ -87,7 +87,7 @@ def interior_point(
     return w
 
 
-def machine_on_factor(
+def solve_on_factor(
     V: Array, dual: BoxDual, intercept: bool, *, tol: float = 1e-9, deadline: float | None = None
 ) -> tuple[Array, Array]:
     """Solve a box dual with ``K = V V'`` where K itself would lose the small columns of V.

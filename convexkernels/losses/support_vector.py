@@ -46,7 +46,7 @@ class SupportVectorLoss(WeightedLoss):
 
     @abstractmethod
     def box_dual(self, y: Array, weights: Array) -> BoxDual:
-        """The dual program of one machine."""
+        """The dual program of one output."""
 
     def _maximum(
         self, K: Array, y: Array, weights: Array, start: Array | None, tol: float, deadline: float | None

@@ -46,9 +46,9 @@ class Certified:
     family : Family
     loss : Loss
     X : array-like or None
-    Y : ndarray of shape (n_machines, m)
+    Y : ndarray of shape (n_outputs, m)
         Targets, less `center`.
-    center : ndarray of shape (n_machines,)
+    center : ndarray of shape (n_outputs,)
     weights : ndarray of shape (m,)
     single : bool
         Whether y was a vector.
@@ -85,17 +85,17 @@ class Certified:
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Evaluation:
-        """Solve the machines at `theta` up to the relative gap `tol`.
+        """Solve the SVMs at `theta` up to the relative gap `tol`.
 
         Parameters
         ----------
         theta : ndarray
         K : ndarray of shape (m, m), optional
             ``gram_set.gram(theta)`` when it is at hand.
-        start : ndarray of shape (n_machines, m), optional
+        start : ndarray of shape (n_outputs, m), optional
             Dual variables to start from.
         deadline : float, optional
-            ``time.monotonic()`` after which inexact machines are returned.
+            ``time.monotonic()`` after which inexact inner solutions are returned.
         """
         K = self.gram_set.gram(theta) if K is None else K
         alpha = self.loss.maximize_all(K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
@@ -106,7 +106,7 @@ class Certified:
         return Evaluation(**vars(measure(self.loss, K, self.Y, self.weights, alpha)), theta=theta)
 
     def coefficients(self, alpha: Array) -> Array:
-        """Coefficients w of every machine, shape (n_machines, m)."""
+        """Coefficients w of every output, shape (n_outputs, m)."""
         return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
 
     def lower_bound(self, evaluation: Evaluation) -> tuple[float, Array, Array]:
@@ -144,7 +144,7 @@ class Certified:
     def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
         """R with ``R'R`` the second derivative of J at an evaluated point, shape (n_free, theta.size).
 
-        J is piecewise smooth: this is the piece on which the active bounds of the machines stay as they are. None
+        J is piecewise smooth: this is the piece on which the active bounds of the coefficients stay as they are. None
         where the family does not offer the derivative of its Gram matrices.
         """
         parts = []
@@ -175,7 +175,7 @@ class Certified:
         ----------
         theta : ndarray
             Projected onto Theta first, so that the upper bound holds for any argument.
-        alpha : ndarray of shape (n_machines, m) or (m,)
+        alpha : ndarray of shape (n_outputs, m) or (m,)
             Dual variables behind the upper bound; made feasible first.
         witness : ndarray, same shape, optional
             Dual variables behind the lower bound; `alpha` when not given.
@@ -225,7 +225,7 @@ class Certified:
             return self.gram_set
 
     def feasible(self, alpha: Any) -> Array:
-        """Dual feasible variables near `alpha`, shape (n_machines, m)."""
+        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
         rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
         if rows.shape != self.Y.shape or not np.isfinite(rows).all():
             raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 class KernelLearning(Certified):
     """``minimize over theta in Theta  J(theta) = scale sum_k max over alpha_k  c(alpha_k) - 1/2 w_k' K(theta) w_k``.
 
-    The sum runs over the machines that share the kernel: one for a vector of labels or targets, one
+    The sum runs over the outputs that share the kernel: one for a vector of labels or targets, one
     per column for a matrix (one-vs-rest classes, several outputs).
 
     Parameters
@@ -36,7 +36,7 @@ class KernelLearning(Certified):
         The convex set of kernels.
     loss : Loss
     X : array-like of shape (m, n), or None for a family of precomputed matrices
-    y : array-like of shape (m,) or (m, n_machines)
+    y : array-like of shape (m,) or (m, n_outputs)
         What the loss asks for: labels -1 and +1, or numbers.
     sample_weight : array-like of shape (m,), optional
         Weights >= 0 that multiply the loss of each point.
@@ -111,8 +111,8 @@ class KernelLearning(Certified):
             raise InvalidInputError(f"y has {m} rows, but the family describes {self.gram_set.m} points.")
 
     def __repr__(self) -> str:
-        machines = f", {len(self.Y)} machines" if len(self.Y) > 1 else ""
-        return f"KernelLearning({self.family!r}, {self.loss!r}, {self.gram_set.m} points{machines})"
+        outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""
+        return f"KernelLearning({self.family!r}, {self.loss!r}, {self.gram_set.m} points{outputs})"
 
     # -- solving -----------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class Program:
     n_own : int
         Number of constraints that state the problem; what comes after was added by the user.
     multipliers : list of callables
-        One per machine: reads its coefficients w off the multipliers of a solved program, None without them.
+        One per output: reads its coefficients w off the multipliers of a solved program, None without them.
     """
 
     objective: Any
@@ -58,9 +58,9 @@ class Program:
         return known[2]
 
     def coefficients(self) -> list[NDArray[np.float64]] | None:
-        """Coefficients w of every machine, read from the multipliers after solving; None where a solver gave none."""
-        machines = [read() for read in self.multipliers]
-        return None if any(w is None for w in machines) else machines  # type: ignore[return-value]
+        """Coefficients w of every output, read from the multipliers after solving; None where a solver gave none."""
+        found = [read() for read in self.multipliers]
+        return None if any(w is None for w in found) else found  # type: ignore[return-value]
 
     @property
     def is_extended(self) -> bool:
@@ -69,7 +69,7 @@ class Program:
 
 
 def state(problem: Any) -> Program:
-    """State `problem`: ``min sum_k t_k / 2`` with one linear matrix inequality, or one set of cones, per machine.
+    """State `problem`: ``min sum_k t_k / 2`` with one linear matrix inequality, or one set of cones, per output.
 
     For the hinge loss and a matrix parameter this is [CP20 (24)] word for word, for weights of any sign [CP20 (5)]:
     ``[[G(P), v], [v', t - 2C sum(delta)]] >= 0``, ``v = 1 + nu - delta + gamma y``, ``G = diag(y) K(P) diag(y)``.

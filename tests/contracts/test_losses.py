@@ -133,7 +133,7 @@ def test_warm_start_reaches_the_same_optimum(case, start, rng):
     assert dual == pytest.approx(values(loss, K, y, weights, cold)[0], rel=1e-8)
 
 
-def test_several_machines_are_those_of_one_at_a_time(case):
+def test_several_outputs_are_those_of_one_at_a_time(case):
     loss, K, y, weights = case
     Y = np.array([y, -y, y[::-1]])
     together = loss.maximize_all(K, Y, weights, tol=1e-10)

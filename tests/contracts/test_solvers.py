@@ -76,7 +76,7 @@ def test_span_by_methods_that_project(name, loss):
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_several_machines_share_one_kernel(name):
+def test_several_outputs_share_one_kernel(name):
     """Columns of targets: the sum of the objectives, one theta, certified as a whole."""
     rng = np.random.default_rng(3)
     X = rng.uniform(size=(M, 2))

@@ -230,7 +230,7 @@ def _check_layers(layers: Any) -> None:
     if len(layers) < 2:
         raise InvalidInputError(
             f"layers must hold at least two kernels, outermost first, got {len(layers)}; a single layer is an "
-            "ordinary kernel machine."
+            "ordinary kernel method."
         )
     for kernel in layers:
         if not isinstance(kernel, Kernel):

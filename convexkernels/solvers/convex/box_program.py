@@ -1,4 +1,4 @@
-"""All machines of a problem as one box-constrained program, in units that suit an interior-point method."""
+"""All outputs of a problem as one box-constrained program, in units that suit an interior-point method."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """All machines as one program in units in which the box is about [0, 1] and the linear term about 1.
+    """All outputs as one program in units in which the box is about [0, 1] and the linear term about 1.
 
-    Coefficients that may not be 0 only are stacked over the machines: `machine` and `row` say whose they are.
+    Coefficients that may not be 0 only are stacked over the outputs: `output` and `row` say whose they are.
     ``w = sum of sign * x`` over the one-sided variables x of a row (`point`), which lie in ``[0, cap]``; rows without
     bounds have none.
     """
 
-    machine: Index
+    output: Index
     row: Index
     free: NDArray[np.bool_]
     lin: Array
@@ -37,12 +37,12 @@ class Program:
     size: float
     gain: float
     intercept: bool
-    n_machines: int
+    n_outputs: int
 
     def unstack(self, values: Array, m: int) -> Array:
-        """One row per machine, shape (n_machines, m), zeros elsewhere."""
-        full = np.zeros((self.n_machines, m))
-        full[self.machine, self.row] = values
+        """One row per output, shape (n_outputs, m), zeros elsewhere."""
+        full = np.zeros((self.n_outputs, m))
+        full[self.output, self.row] = values
         return full
 
     @property
@@ -51,12 +51,12 @@ class Program:
         return self.size / self.gain
 
     def sums(self, values: Array) -> Array:
-        """Sum over the rows of every machine."""
-        return np.bincount(self.machine, values, minlength=self.n_machines).astype(np.float64, copy=False)
+        """Sum over the rows of every output."""
+        return np.bincount(self.output, values, minlength=self.n_outputs).astype(np.float64, copy=False)
 
 
 def collect(problem: Any, K: Array) -> Program:
-    """Collect the box duals of all machines, in units that suit a matrix like K."""
+    """Collect the box duals of all outputs, in units that suit a matrix like K."""
     duals = [problem.loss.box_dual(y, problem.weights) for y in problem.Y]
     lin, eps, lo, hi = (np.concatenate([getattr(d, name) for d in duals]) for name in ("lin", "eps", "lo", "hi"))
     diagonal = np.concatenate([np.zeros_like(d.lin) if d.diagonal is None else d.diagonal for d in duals])
@@ -70,7 +70,7 @@ def collect(problem: Any, K: Array) -> Program:
     point = np.concatenate([up, down])
     sign = np.concatenate([np.ones(up.size), -np.ones(down.size)])
     return Program(
-        machine=used // problem.m,
+        output=used // problem.m,
         row=used % problem.m,
         free=free,
         lin=lin / gain,
@@ -82,12 +82,12 @@ def collect(problem: Any, K: Array) -> Program:
         size=size,
         gain=gain,
         intercept=problem.loss.intercept,
-        n_machines=len(problem.Y),
+        n_outputs=len(problem.Y),
     )
 
 
 def _movable(lo: Array, hi: Array, problem: Any) -> Index:
-    """Coefficients that may not be 0 only; where they sum to 0, those of machines whose box has both signs."""
+    """Coefficients that may not be 0 only; where they sum to 0, those of outputs whose box has both signs."""
     up, down = (hi > 0).reshape(-1, problem.m), (lo < 0).reshape(-1, problem.m)
     inside = up | down
     both = up.any(axis=1) & down.any(axis=1)
@@ -97,22 +97,22 @@ def _movable(lo: Array, hi: Array, problem: Any) -> Index:
 
 
 def adjoint(problem: Any, program: Program, cone: Cone, w: Array) -> Array:
-    """``A*(w w')``, summed over the machines, in the coordinates of the cone."""
+    """``A*(w w')``, summed over the outputs, in the coordinates of the cone."""
     return cone.pull(program.unit * problem.gram_set.adjoint(program.unstack(w, problem.m)))
 
 
 def derivative(problem: Any, program: Program, cone: Cone, w: Array) -> Array:
     """T with ``<T_i, dP> = (K(dP) w)_i`` for every coefficient i."""
     W = program.unstack(w, problem.m)
-    parts = [problem.gram_set.derivative(W[k], program.row[program.machine == k]) for k in range(program.n_machines)]
+    parts = [problem.gram_set.derivative(W[k], program.row[program.output == k]) for k in range(program.n_outputs)]
     return cone.pull(program.unit * np.concatenate(parts))
 
 
 def values(program: Program, K: Array, w: Array) -> Array:
-    """``K w`` of every machine at its rows, in the units of the program."""
+    """``K w`` of every output at its rows, in the units of the program."""
     f = np.empty_like(w)
-    for k in range(program.n_machines):
-        mine = program.machine == k
+    for k in range(program.n_outputs):
+        mine = program.output == k
         rows = program.row[mine]
         f[mine] = program.unit * (K[np.ix_(rows, rows)] @ w[mine])
     return f

@@ -66,7 +66,7 @@ class NoAnswerError(SolverUnavailableError):
 class Conic(OuterSolver):
     """Solve the CVXPY statement of the problem; meant for some hundred points and as a reference.
 
-    The answer is projected onto Theta, the machines are solved there, and the problem's certificate says how
+    The answer is projected onto Theta, the inner problems are solved there, and the problem's certificate says how
     good it is: the status a conic solver reports is never trusted.
 
     Parameters
@@ -123,13 +123,13 @@ class Conic(OuterSolver):
 def _with_multipliers(problem: Any, program: Program, iterate: Iterate) -> Iterate:
     """Take the lower bound from the program's multipliers where that is better.
 
-    Where the optimal Gram matrix is singular, the machines at the optimal theta are not unique and most of
+    Where the optimal Gram matrix is singular, the SVMs at the optimal theta are not unique and most of
     them prove little; the multipliers are the ones that do.
     """
-    machines = program.coefficients()
-    if machines is None:
+    found = program.coefficients()
+    if found is None:
         return iterate
-    alpha = problem.feasible([problem.loss.dual_variable(w, y) for w, y in zip(machines, problem.Y, strict=True)])
+    alpha = problem.feasible([problem.loss.dual_variable(w, y) for w, y in zip(found, problem.Y, strict=True)])
     gap = problem.certificate(iterate.theta, iterate.alpha, alpha)
     if gap.lower > iterate.lower:
         iterate.witness, iterate.lower = alpha, gap.lower
@@ -253,7 +253,7 @@ def solve_program(
     """Solve a program made by ``problem.to_cvxpy()``, perhaps extended by constraints on its theta.
 
     The certificate is that of the restricted problem: its lower bound uses the support function of the restricted
-    set, its upper bound the machines at the restricted theta.
+    set, its upper bound the SVMs at the restricted theta.
     """
     target = problem
     if program.is_extended:

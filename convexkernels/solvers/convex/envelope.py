@@ -1,4 +1,4 @@
-"""One machine in place of a search, for families whose support function is itself a squared norm."""
+"""One inner problem in place of a search, for families whose support function is itself a squared norm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.losses.base import BoxDual
-from convexkernels.losses.interior_point import machine_on_factor
+from convexkernels.losses.interior_point import solve_on_factor
 
 __all__ = ["Envelope"]
 
@@ -18,10 +18,10 @@ Array = NDArray[np.float64]
 
 
 class Envelope(OuterSolver):
-    """Solve one machine at the envelope of the family; its best kernel is the vertex that machine selects.
+    """Solve one inner problem at the envelope of the family; its best kernel is the vertex that it selects.
 
     If ``sigma(A*(w w')) = w' K(E) w`` for a fixed E, the saddle problem ``max over alpha of c(alpha) - 1/2 sigma`` is
-    the dual of one machine with the matrix K(E). Its w is optimal and the vertex that attains sigma is the optimal
+    the dual of one problem with the matrix K(E). Its w is optimal, the vertex that attains sigma the optimal
     theta. That is so for generalized polynomial kernels (E = tau I, optimal P of rank one) and for all kernel matrices
     of a given trace (E = m I; [CP20 Theorem 10] is the closed form for the hinge loss).
     """
@@ -31,7 +31,7 @@ class Envelope(OuterSolver):
     def accepts(self, problem: Any) -> str | None:
         if problem.gram_set.envelope() is None:
             return "the support function of its family is no squared norm"
-        return None if len(problem.Y) == 1 else "it has several machines, whose squared norms do not add up to one"
+        return None if len(problem.Y) == 1 else "it has several outputs, whose squared norms do not add up to one"
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         first = self._at(problem, None, 1e-2 * tol, deadline)
@@ -44,7 +44,7 @@ class Envelope(OuterSolver):
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         inner_tol = iterate.memory * 1e-2
         if inner_tol < 1e-13:
-            iterate.failed = True  # without rounding, one machine would have been enough
+            iterate.failed = True  # without rounding, one inner problem would have been enough
             return iterate
         return self._at(problem, iterate.witness, inner_tol, deadline)
 
@@ -58,11 +58,11 @@ class Envelope(OuterSolver):
         return Iterate(theta, outer.alpha, found.upper, lower, memory=inner_tol, witness=outer.alpha)
 
     def _on_factor(self, problem: Any, V: Array, dual: BoxDual, tol: float, deadline: float | None) -> Iterate:
-        """The same machine on ``K(E) = V V'``, where K(E) is so large that it has lost what matters.
+        """The same inner problem on ``K(E) = V V'``, where K(E) is so large that it has lost what matters.
 
         The vertex is made of ``u = V'w``, which is an unknown of its own: formed from w it would be rounding.
         """
-        w, u = machine_on_factor(V, dual, problem.loss.intercept, tol=1e-3 * tol, deadline=deadline)
+        w, u = solve_on_factor(V, dual, problem.loss.intercept, tol=1e-3 * tol, deadline=deadline)
         alpha = problem.feasible(problem.loss.dual_variable(w, problem.Y[0])[None])
         theta = np.outer(u, u) * (problem.gram_set.envelope()[0, 0] / max(float(u @ u), 1e-300))
         K = problem.gram_set.gram(theta)
@@ -78,7 +78,7 @@ class Envelope(OuterSolver):
 def _better(first: Iterate, second: Iterate) -> Iterate:
     """The lower upper bound with the higher lower bound; the second alone where rounding made them cross.
 
-    With no memory: what neither of them proves, a more exact machine on the same matrix does not prove either.
+    With no memory: what neither of them proves, a more exact inner problem on the same matrix does not prove either.
     """
     upper, lower = min(first, second, key=_upper), max(first, second, key=_lower)
     if upper.upper < lower.lower:

@@ -36,7 +36,7 @@ class FrankWolfe(OuterSolver):
     Parameters
     ----------
     inner_fraction : float
-        Tolerance of the machines as a fraction of the current relative gap.
+        Tolerance of the inner solutions as a fraction of the current relative gap.
     """
 
     name = "frank-wolfe"

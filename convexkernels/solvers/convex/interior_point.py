@@ -1,4 +1,4 @@
-"""A primal-dual interior-point method for kernel and machines together."""
+"""A primal-dual interior-point method for kernel and coefficients together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LARGEST_SYSTEM", "InteriorPoint"]
 
 Array = NDArray[np.float64]
 
-# Rows of all machines together: one factorization of a matrix of this size takes seconds.
+# Rows of all outputs together: one factorization of a matrix of this size takes seconds.
 LARGEST_SYSTEM = 4000
 # Numbers in the derivative of the Gram matrices, 8 bytes each.
 LARGEST_DERIVATIVE = 20_000_000
@@ -94,7 +94,7 @@ def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Arr
     w = np.bincount(program.point, program.sign * x, minlength=len(program.lin)).astype(np.float64, copy=False)
     if program.free.any():
         w = (
-            problem.coefficients(problem.loss.maximize_all(K, problem.Y, problem.weights))[program.machine, program.row]
+            problem.coefficients(problem.loss.maximize_all(K, problem.Y, problem.weights))[program.output, program.row]
             / program.size
         )
     D = adjoint(problem, program, cone, w)
@@ -110,7 +110,7 @@ def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Arr
         slack=program.cap - x,
         z=np.ones_like(x),
         t=x / (program.cap - x),  # as far from the path as z
-        b=np.zeros(program.n_machines),
+        b=np.zeros(program.n_outputs),
         K=K,
         T=derivative(problem, program, cone, w),
         total=tau,
@@ -118,10 +118,10 @@ def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Arr
 
 
 def _balancing(program: Program, x: Array) -> Array:
-    """Factors that shrink the heavier sign of every machine until its coefficients sum to 0."""
-    owner = program.machine[program.point]
-    up = np.bincount(owner, np.where(program.sign > 0, x, 0.0), minlength=program.n_machines)
-    down = np.bincount(owner, np.where(program.sign < 0, x, 0.0), minlength=program.n_machines)
+    """Factors that shrink the heavier sign of every output until its coefficients sum to 0."""
+    owner = program.output[program.point]
+    up = np.bincount(owner, np.where(program.sign > 0, x, 0.0), minlength=program.n_outputs)
+    down = np.bincount(owner, np.where(program.sign < 0, x, 0.0), minlength=program.n_outputs)
     least = np.minimum(up, down)
     rising, falling = (np.divide(least, part, out=np.zeros_like(part), where=part > 0.0)[owner] for part in (up, down))
     return np.where(program.sign > 0, rising, falling)

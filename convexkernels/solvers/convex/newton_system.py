@@ -84,8 +84,8 @@ class System:
         D = state.z / state.x + state.t / state.slack
         E = np.bincount(program.point, 1.0 / D, minlength=len(program.lin)).astype(np.float64, copy=False)
         M = np.zeros((len(program.lin), len(program.lin)))
-        for k in range(program.n_machines):
-            mine = np.flatnonzero(program.machine == k)
+        for k in range(program.n_outputs):
+            mine = np.flatnonzero(program.output == k)
             rows = program.row[mine]
             M[np.ix_(mine, mine)] = program.unit * state.K[np.ix_(rows, rows)]
         H = scaling.halves(state.T)
@@ -99,7 +99,7 @@ class System:
         q = np.tensordot(state.T, WI, WI.ndim)
         border = q[:, None]
         if program.intercept:
-            border = np.column_stack([np.equal.outer(program.machine, np.arange(program.n_machines)), q])
+            border = np.column_stack([np.equal.outer(program.output, np.arange(program.n_outputs)), q])
         solved = cho_solve(factor, border, check_finite=False)
         f = values(program, state.K, state.w)
         return cls(program, cone, scaling, state, f, quadratic, D, E, factor, border, solved, WI, q)
@@ -115,7 +115,7 @@ class System:
             comp_x, comp_slack = comp_x - ahead.x * ahead.z, comp_slack + ahead.x * ahead.t
             right_P = self.scaling.target(2.0 * mu, ahead.P, ahead.S + ahead.bend) - self.scaling.apply(ahead.bend)
         constant = np.tensordot(s.T, right_P, right_P.ndim)
-        slope = self.f + s.b[program.machine]
+        slope = self.f + s.b[program.output]
         r = program.cost + sign * slope[point] - s.z + s.t - comp_x / s.x + comp_slack / s.slack
         rho = np.bincount(point, sign * r / self.D, minlength=len(program.lin))
         right = np.where(
@@ -125,7 +125,7 @@ class System:
         )
         right = right - constant
         dw, db, ds = self._solve(right, right_P)
-        g = self.quadratic @ dw + constant - self.q * ds + db[program.machine]
+        g = self.quadratic @ dw + constant - self.q * ds + db[program.output]
         dx = -(r + sign * g[point]) / self.D
         dS = ds * self.cone.one - 2.0 * np.tensordot(dw, s.T, 1)
         bend = 0.0 if ahead is None else ahead.bend
@@ -147,7 +147,7 @@ class System:
         # Columns of the border: one per intercept, then q; ds enters with the opposite sign.
         small = self.border.T @ self.solved
         values = self.border.T @ u
-        idle = np.flatnonzero(~self.border[:, :-1].any(axis=0))  # machines that no coefficient belongs to
+        idle = np.flatnonzero(~self.border[:, :-1].any(axis=0))  # outputs that no coefficient belongs to
         small[idle, idle] = 1.0
         small[-1, -1] -= 0.5 * float(np.vdot(self.cone.one, self.WI))
         values[-1] -= 0.5 * (s.total - float(np.vdot(self.cone.one, s.P + right_P)))
@@ -155,5 +155,5 @@ class System:
             values[:-1] += program.sums(s.w)
         unknown = np.linalg.solve(small, values)  # (db, -ds)
         dw = u - self.solved @ unknown
-        db = unknown[:-1] if program.intercept else np.zeros(program.n_machines)
+        db = unknown[:-1] if program.intercept else np.zeros(program.n_outputs)
         return dw, db, -float(unknown[-1])

@@ -50,7 +50,7 @@ class ReducedGradient(OuterSolver):
     Parameters
     ----------
     inner_fraction : float
-        Tolerance of the machines as a fraction of the current relative gap.
+        Tolerance of the inner solutions as a fraction of the current relative gap.
     """
 
     name = "reduced-gradient"
@@ -97,7 +97,7 @@ class ReducedGradient(OuterSolver):
         return Iterate(here.theta, here.alpha, here.upper, lower, memory=_Memory(here, gradient, K))
 
     def _refine(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
-        """No step decreases J: solve the machines more exactly, which may be all that is missing."""
+        """No step decreases J: solve the inner problems more exactly, which may be all that is missing."""
         memory: _Memory = iterate.memory
         here = memory.evaluation
         K = problem.gram_set.gram(here.theta, out=memory.K)

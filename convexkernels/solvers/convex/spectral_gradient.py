@@ -17,7 +17,7 @@ __all__ = ["QuasiNewtonModel", "SpectralGradient"]
 
 Array = NDArray[np.float64]
 
-# Machines cannot be solved more exactly than this relative gap in float64.
+# Inner solutions cannot be solved more exactly than this relative gap in float64.
 SMALLEST_TOL = 1e-13
 
 
@@ -110,7 +110,7 @@ class SpectralGradient(OuterSolver):
     J is differentiable with gradient ``-scale / 2 A*(w w')`` (Danskin). Each step minimizes a quadratic model
     of J over Theta by spectral projected gradient [BMR00], as in
     [SBFM09]: projections onto Theta are cheap, values of J are not. With ``memory=0``
-    the model is a multiple of the identity and the method is spectral projected gradient itself. Machines are
+    the model is a multiple of the identity and the method is spectral projected gradient itself. Inner solutions are
     warm-started and solved to a fraction of the gap still open. Lower bounds combine the dual variables of the last
     iterates.
 
@@ -121,7 +121,7 @@ class SpectralGradient(OuterSolver):
     history : int, >= 1
         Number of past values the non-monotone line search compares with.
     inner_fraction : float
-        Tolerance of the machines as a fraction of the current relative gap.
+        Tolerance of the inner solutions as a fraction of the current relative gap.
     newton_below : float
         Relative gap below which the model uses second derivatives of J, where problem and family offer them.
     patience : int
@@ -231,7 +231,7 @@ class SpectralGradient(OuterSolver):
     def _move_inside(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """Keep a distance from the boundary of Theta from here on.
 
-        Where the best kernel is singular on the data, J has kinks at the boundary and the machines there are not
+        Where the best kernel is singular on the data, J has kinks at the boundary and the inner solutions there are not
         unique. Inside it is smooth. A distance e costs a factor ``1 / (1 - e)`` of J at most, so it shrinks with the
         gap.
         """
@@ -258,7 +258,7 @@ class SpectralGradient(OuterSolver):
         return float(np.clip(fraction * _relative_gap(iterate), SMALLEST_TOL, 1e-3))
 
     def _tighten(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
-        """Solve the machines at the same theta more exactly: what is left of the gap may be theirs."""
+        """Solve the SVMs at the same theta more exactly: what is left of the gap may be theirs."""
         memory: _Memory = iterate.memory
         if memory.tightening < 1e-6 or self._inner_tol(iterate) <= SMALLEST_TOL:
             iterate.stalled = True
@@ -289,7 +289,7 @@ class SpectralGradient(OuterSolver):
             theta = here.theta + eta * direction
             K = problem.gram_set.gram(theta, out=memory.K)
             trial = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
-            # Machines are inexact: J lies between `value` and `upper`, here and there.
+            # Inner solutions are inexact: J lies between `value` and `upper`, here and there.
             if trial.value <= target + 1e-4 * eta * slope:
                 return trial
             curvature = 2.0 * (trial.value - here.value - eta * slope) / eta**2

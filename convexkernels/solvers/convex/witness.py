@@ -38,9 +38,9 @@ class DualPoint:
 class DualPoints:
     """The last dual points, combined for the best lower bound.
 
-    One machine per theta proves little where its dual variables are not unique (singular Gram matrices) or not yet
-    settled; a combination of those seen at nearby theta proves more. The bound
-    ``sum_j t_j constant_j - sigma(sum_j t_j half_j)`` is concave in the weights t.
+    The inner problem of one theta proves little where its dual variables are not unique (singular Gram matrices) or
+    not yet settled; a combination of those seen at nearby theta proves more. The bound ``sum_j t_j constant_j -
+    sigma(sum_j t_j half_j)`` is concave in the weights t.
 
     Parameters
     ----------
