@@ -54,7 +54,7 @@ def project(layer: Layer, points: Array) -> tuple[Layer, float]:
     stable solver leaves a residual of a few ``m eps |K| |weights|``.
     """
     K = layer.kernel(points)
-    weights = np.linalg.solve(K, layer(points) / layer.a)
+    weights = np.asarray(np.linalg.solve(K, layer(points) / layer.a), dtype=np.float64)
     residual = 4.0 * EPS * points.shape[0] * float(np.linalg.norm(K, 2) * np.linalg.norm(weights * layer.a))
     return Layer(layer.kernel, points, weights, layer.a), residual
 

@@ -66,7 +66,7 @@ def measure_repulsion(subject: tuple[Learning, float], rng: Generator) -> Verdic
     X, y = separated(rng, 7, 2), rng.standard_normal(7)
     layers = chain(rng, learning.n_layers, X)[:-1]
     problem = problem_for(learning, layers, X, y)
-    chart = problem.gram_set.chart(problem.gram_set.start(rng, 1))
+    chart: Any = problem.gram_set.chart(problem.gram_set.start(rng, 1))
     Z, norms = X, 0.0
     for layer, c in zip(layers, chart.coordinates.coefficients(chart.u)[::-1], strict=True):
         K = layer.kernel(Z)
@@ -186,7 +186,7 @@ def measure_derivative(subject: tuple[Learning, Callable[[Any], Array]], rng: Ge
     layers = chain(rng, learning.n_layers, X)[:-1]
     problem = problem_for(learning, layers, X, y)
     rough = tuple(rng.standard_normal((7, layer.a.size)) for layer in layers[::-1])
-    chart = problem.gram_set.chart(np.concatenate([c.ravel() for c in rough]))
+    chart: Any = problem.gram_set.chart(np.concatenate([c.ravel() for c in rough]))
     u = chart.u
     direction = rng.standard_normal(u.size)
     direction /= float(np.linalg.norm(direction))

@@ -177,7 +177,7 @@ def measure_strong_duality(subject: tuple[float, float], rng: np.random.Generato
     C = float(np.exp(rng.uniform(0.0, 3.0)))
     lower, upper = _bracket_24(_coefficients(case, X), y, C, penalty)
     family = Tessellated(degree=degree, box=Box(case.a, case.b), trace=trace)
-    other = KernelLearning(family, Hinge(C), X, y).solve(tol=1e-6).certificate
+    other: Any = KernelLearning(family, Hinge(C), X, y).solve(tol=1e-6).certificate
     witness = {"X": X, "y": y, "C": C, "a": case.a, "b": case.b, "degree": degree}
     witness |= {"bounds_24": np.array([lower, upper]), "bounds_4": np.array([other.lower, other.upper])}
     rounding = EPS * (y.size**2 + 8) * (1.0 + C) * abs(upper)

@@ -37,7 +37,7 @@ def factor(K: Array) -> Array:
 
 def apart(direct: tuple[float, float], problem: KernelLearning, solver: Any, witness: dict[str, Any]) -> Verdict:
     """Distance between the direct bounds and those of the library's certificate; 0 where they overlap."""
-    certificate = problem.solve(solver, tol=TOL).verify()
+    certificate: Any = problem.solve(solver, tol=TOL).verify()
     lower, upper = direct
     witness |= {"bounds": np.array(direct), "library": np.array([certificate.lower, certificate.upper])}
     witness |= {"family": repr(problem.family), "solver": getattr(solver, "name", solver)}
