@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("gallery.figures",),
     "reset_argv": "gallery.arguments",
     "reset_modules": (),
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": False,
     "only_warn_on_example_error": False,
     "download_all_examples": False,

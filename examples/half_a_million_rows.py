@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from convexkernels import VoronoiRidge
+from convexkernels import CellSelection, VoronoiRidge
 from convexkernels.plotting import CoverDisplay
 from convexkernels.plotting.canvas import SEQUENTIAL, plain_ticks
 
@@ -35,8 +35,13 @@ def main(argv=None):
     X, T = rng.uniform(-1, 1, (m, 2)), rng.uniform(-1, 1, (min(m, 100_000), 2))
     y, truth = chirp(X) + 0.3 * rng.standard_normal(m), chirp(T)
 
+    # One width for both columns, so that those of the cells can be compared on a map of the square.
     model = VoronoiRidge(
-        max_cell_size=300 if options.quick else 1000, random_state=0, n_jobs=options.jobs, verbose=not options.quick
+        max_cell_size=300 if options.quick else 1000,
+        selection=CellSelection(widths="isotropic"),
+        random_state=0,
+        n_jobs=options.jobs,
+        verbose=not options.quick,
     )
     began = time.perf_counter()
     model.fit(X, y)
