@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,17 @@ class Solution:
     def function(self) -> Any:
         """The learned functions, kept with their support vectors only: a :class:`DecisionFunction`."""
         return self.problem.function(self.theta, self.alpha)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the answer and what is known about it, as a small table."""
+        rows = {
+            "problem": repr(self.problem),
+            "certificate": str(self.certificate),
+            "status": f"{self.status.name.lower().replace('_', ' ')}: {self.status.value}",
+            "found by": f"{self.solver}, {self.n_iter} iterations, {self.seconds:.3g} s",
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
+        return f'<table class="convexkernels-solution">{cells}</table>'
 
     def __getstate__(self) -> dict[str, Any]:
         # The status by its name: not every format of stored models knows enumerations.

@@ -103,3 +103,7 @@ def test_a_solution_can_be_verified_by_anyone():
     assert solution.verify() == DualityGap(6.0, 5.5), "recomputed, not copied"
     assert solution.history[0].relative_gap == pytest.approx(0.5 / 6.0)
     assert "array" not in repr(solution)
+    shown = solution._repr_html_()
+    assert "optimum in [5.9, 6]" in shown
+    assert "optimal: the certificate proves" in shown
+    assert "&lt;" in shown, "what a problem says of itself is no markup"
