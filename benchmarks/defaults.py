@@ -13,10 +13,7 @@ more than ``--limit`` of them has no score. What meets a time limit because othe
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import math
-import os
 import signal
 import time
 import warnings
@@ -24,20 +21,17 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR
 
 import convexkernels as ck
+from benchmarks.tabular.rivals import cross_validated_rbf
+from benchmarks.tabular.rows import append, known
+from benchmarks.tabular.tables import manifests, published_splits
 from convexkernels.datasets import load_table
 from convexkernels.estimators import ESTIMATORS
 
@@ -58,23 +52,14 @@ class OutOfTimeError(Exception):
     """The limit of a fit has come."""
 
 
-def tables(folder):
-    """name -> (folder, entry of the manifest)."""
-    found = {}
-    for place in (folder, folder / "uci"):
-        if (place / "manifest.json").exists():
-            entries = json.loads((place / "manifest.json").read_text())
-            found |= {name: (place, entry) for name, entry in entries.items()}
-    return found
-
-
 def parts(place, entry, split):
     """Training and test rows of a split: the published one, or a random one."""
     X, y, _ = load_table(place / entry["file"], "y")
     rng = np.random.default_rng(split)
     order = rng.permutation(len(X))
-    if "splits" in entry:
-        marks = np.loadtxt(place / entry["splits"], delimiter=",", skiprows=1, dtype=int)[:, split]
+    published = published_splits(place, entry)
+    if published is not None:
+        marks = published[:, split]
         train, test = order[marks[order] == 0], order[marks[order] == 1]
     else:
         count = min(TRAINING_ROWS, int(0.8 * len(X)))
@@ -84,26 +69,11 @@ def parts(place, entry, split):
     return X[train], y[train], X[test], y[test]
 
 
-def rbf_machine(method, task, n):
-    """A machine with a Gaussian kernel on standardized columns, its two parameters by 5-fold cross-validation."""
-    gammas = np.array([0.01, 0.03, 0.1, 0.3, 1.0, 3.0]) / n
-    if method == "rbf ridge":
-        grid = {"kernelridge__alpha": 10.0 ** np.arange(-5, 2), "kernelridge__gamma": gammas}
-        machine = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf"))
-    elif task == "classification":
-        grid = {"svc__C": 10.0 ** np.arange(-1, 5), "svc__gamma": gammas}
-        machine = make_pipeline(StandardScaler(), SVC(cache_size=500))
-    else:
-        grid = {"svr__C": 10.0 ** np.arange(-1, 4), "svr__gamma": gammas, "svr__epsilon": [0.03, 0.3]}
-        machine = make_pipeline(StandardScaler(), SVR(cache_size=500, max_iter=200_000))
-    search = GridSearchCV(machine, grid, cv=5)
-    return search if task == "classification" else TransformedTargetRegressor(search, transformer=StandardScaler())
-
-
 def make(method, task, n, split):
     """The estimator of a name, None where it is not for the task."""
     if method in RBF:
-        return None if method == "rbf ridge" and task == "classification" else rbf_machine(method, task, n)
+        unsuited = method == "rbf ridge" and task == "classification"
+        return None if unsuited else cross_validated_rbf(method.removeprefix("rbf "), task, n)
     if method in RIVALS:
         forest, boosting = (
             (RandomForestClassifier, HistGradientBoostingClassifier)
@@ -143,31 +113,10 @@ def run(estimator, X, y, T, t, limit):
     return score, seconds, wall, status
 
 
-def known(path):
-    """The rows that are there, without one that was cut off."""
-    if not path.exists():
-        return []
-    text = path.read_text()
-    if not text.endswith("\n"):
-        text = text[: text.rfind("\n") + 1]
-        path.write_text(text)
-    return list(csv.DictReader(text.splitlines()))
-
-
-def append(path, row):
-    """Write a row, or nothing at all."""
-    path.parent.mkdir(exist_ok=True)
-    line = ",".join(str(row[name]) for name in FIELDS) + "\n"
-    with path.open("a") as stream:
-        stream.write(line if stream.tell() else ",".join(FIELDS) + "\n" + line)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
 def measure(args):
     """Run what is missing, small tables first."""
     ck.warm_up()
-    found = tables(args.data)
+    found = manifests(args.data)
     names = args.tables or sorted(
         found, key=lambda name: min(found[name][1]["rows"], 2500) * found[name][1]["features"]
     )
@@ -189,7 +138,7 @@ def measure(args):
                 if status == "TIME_LIMIT" and wall > BUSY * seconds:
                     print("not kept, the machine is busy:", *row.values(), flush=True)
                     continue
-                append(args.out, row)
+                append(args.out, row, FIELDS)
                 print(*row.values(), flush=True)
 
 
