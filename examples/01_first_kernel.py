@@ -26,16 +26,16 @@ def main(argv=None):
     scale = MinMaxScaler().fit(X)
     X = scale.transform(X)
 
-    # Of all tessellated kernels of degree 1 with trace P <= 1, the best for a machine with slack price C.
+    # Of all tessellated kernels of degree 1 with trace P <= 1, the best for a support vector machine with this C.
     family = ck.Tessellated(degree=1, box=ck.UnitBox(margin=0.5), trace=1.0)
     problem = ck.KernelLearning(family, ck.Hinge(C=10.0), X, y)
     solution = problem.solve(tol=1e-4, progress=True)
     print(solution.certificate)
 
-    # The kernel is an object: it makes matrices, and scikit-learn's machines take it as it is.
-    machine = SVC(kernel=solution.kernel, C=10.0).fit(X, y)
+    # The kernel is an object: it makes matrices, and scikit-learn's SVC takes it as it is.
+    svm = SVC(kernel=solution.kernel, C=10.0).fit(X, y)
     T, t = make_two_moons(2000, noise=0.2, random_state=1)
-    print(f"accuracy on 2000 new points: {machine.score(scale.transform(T), t):.3f}")
+    print(f"accuracy on 2000 new points: {svm.score(scale.transform(T), t):.3f}")
 
     DecisionSurfaceDisplay.from_solution(solution).plot().figure_.savefig(options.out / "first_kernel_decision.png")
     slice_ = KernelSliceDisplay.from_solution(solution, x0=[0.3, 0.6], features=(0, 1))

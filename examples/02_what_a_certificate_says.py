@@ -36,7 +36,7 @@ def main(argv=None):
     print("2. Nobody has to be believed. The bounds, computed again from the stored point:")
     print(f"   {solution.verify()}\n")
 
-    print("3. Any point can be measured. Here are the kernel of P = I / size and a random P, with the same machines:")
+    print("3. Any point can be measured. Here are P = I / size and a random P, with the best alpha of each:")
     size = len(solution.theta)
     factor = np.random.default_rng(0).normal(size=(size, size))
     for name, P in {"P = I / size": np.eye(size) / size, "random P": factor @ factor.T / np.sum(factor**2)}.items():
@@ -57,7 +57,7 @@ def main(argv=None):
     for solver in ("spectral-gradient", "frank-wolfe"):
         other = problem.solve(solver, tol=1e-3)
         print(f"   {solver:<18} {other.certificate}, {other.seconds:.2f} s")
-    print("\nWhat it does not say: that the learned machine is right about new points. That is for a test set.")
+    print("\nWhat it does not say: that the learned function is right about new points. That is for a test set.")
 
     figure = CertificateDisplay.from_solution(solution, tol=1e-6).plot().figure_
     figure.savefig(options.out / "certificate.png", dpi=110)

@@ -2,7 +2,7 @@
 
 Wine recognition (178 wines, 13 chemical measurements, three growers; comes with scikit-learn). One Gaussian per
 measurement and one on all of them: the learned weights say which measurements tell the growers apart, all three
-machines share them, and the certificate says that no other weights are better.
+classifiers share them, and the certificate says that no other weights are better.
 
 python examples/choosing_kernels.py [--quick] [--out figures]
 """
@@ -38,8 +38,8 @@ def main(argv=None):
 
     # It is a scikit-learn estimator: pipelines and searches work as always.
     model = make_pipeline(StandardScaler(), ck.MultipleKernelSVC(kernels))
-    prices = [0.1, 10.0] if options.quick else [0.01, 0.1, 1.0, 10.0, 100.0]
-    search = GridSearchCV(model, {"multiplekernelsvc__C": prices}, cv=3).fit(X, y)
+    costs = [0.1, 10.0] if options.quick else [0.01, 0.1, 1.0, 10.0, 100.0]
+    search = GridSearchCV(model, {"multiplekernelsvc__C": costs}, cv=3).fit(X, y)
     learned = search.best_estimator_[-1]
     print(f"C = {learned.C:g}; test accuracy {search.score(T, t):.3f}; {learned.solution_.certificate}")
     for name, weight in learned.weights_by_name(1e-3).items():
@@ -51,15 +51,15 @@ def main(argv=None):
     # The learned kernel is a function; any kernel machine takes it.
     scale = search.best_estimator_[0]
     A, B = scale.transform(X), scale.transform(T)
-    machine = SVC(C=learned.C, kernel=learned.kernel_).fit(A, y)
-    print(f"scikit-learn's SVC with the learned kernel: test accuracy {machine.score(B, t):.3f}")
+    svm = SVC(C=learned.C, kernel=learned.kernel_).fit(A, y)
+    print(f"scikit-learn's SVC with the learned kernel: test accuracy {svm.score(B, t):.3f}")
 
     KernelWeightsDisplay.by_feature(learned).plot().figure_.savefig(
         options.out / "choosing_kernels_weights.png", dpi=150
     )
-    path = [ck.MultipleKernelSVC(kernels, C=C, tol=1e-3).fit(A, y) for C in prices]
+    path = [ck.MultipleKernelSVC(kernels, C=C, tol=1e-3).fit(A, y) for C in costs]
     weights = np.array([member.weights_ for member in path])
-    display = RegularizationPathDisplay(prices, weights, learned.kernel_names_).plot()
+    display = RegularizationPathDisplay(costs, weights, learned.kernel_names_).plot()
     display.figure_.savefig(options.out / "choosing_kernels_path.png", dpi=150)
     before, after = ck.Gaussian(0.05)(A), learned.kernel_(A)
     display = KernelMatricesDisplay({"before: one Gaussian": before, "after: learned": after}, y).plot()

@@ -51,7 +51,7 @@ def main(argv=None):
     }
     for name, model in models.items():
         started = time.perf_counter()
-        shift = y.mean() if name == "one Gaussian" else 0.0  # scikit-learn's machine has no intercept
+        shift = y.mean() if name == "one Gaussian" else 0.0  # scikit-learn's KernelRidge has no intercept
         model.fit(X, y - shift)
         seconds = time.perf_counter() - started
         r2 = 1.0 - np.mean((model.predict(T) + shift - t) ** 2) / t.var()

@@ -2,7 +2,7 @@
 
 A Gaussian kernel with one width treats every feature alike: each one that says nothing makes all points a little more
 distant. A hierarchical Gaussian kernel has a weight for every feature in every node, and the weights are learned from
-the errors of machines on rows they have not seen. Here two features decide, and more and more say nothing.
+the errors of functions on rows they have not seen. Here two features decide, and more and more say nothing.
 
     python -m examples.listening_to_features [--quick] [--out FOLDER]
 """
@@ -29,7 +29,7 @@ def main(argv=None):
     warnings.simplefilter("ignore", ConvexKernelsWarning)
     m, steps = (150, 15) if options.quick else (400, 60)
 
-    # 1. Two moons, and features that are noise. The Gaussian machine has its C and gamma cross-validated.
+    # 1. Two moons, and features that are noise. The SVM with a Gaussian kernel has its C and gamma cross-validated.
     print(f"{m} rows; accuracy on 2,000 others, in percent")
     print(f"{'noise features':>15} {'Gaussian':>9} {'learned':>8} {'share of the two that matter':>30}")
     for noise_features in (0, 8, 20):
@@ -48,9 +48,9 @@ def main(argv=None):
     strongest = weights[:, :2].max()
     print(f"the largest weight of a moon coordinate is {strongest:.2f}, of a noise feature {weights[:, 2:].max():.2f}")
 
-    # 3. The kernel is an ordinary one: scikit-learn's machine takes it.
-    machine = SVC(C=10.0, kernel=model.kernel_).fit(X, y)
-    print(f"scikit-learn's SVC with the learned kernel: {100 * machine.score(T, t):.1f}")
+    # 3. The kernel is an ordinary one: scikit-learn's SVC takes it.
+    svm = SVC(C=10.0, kernel=model.kernel_).fit(X, y)
+    print(f"scikit-learn's SVC with the learned kernel: {100 * svm.score(T, t):.1f}")
     print(f"certificate: {model.solution_.certificate}")
 
     save_figures(options.out, model)
