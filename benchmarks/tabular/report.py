@@ -57,6 +57,8 @@ def matrix(rows: Iterable[dict[str, str]], task: str, score: str) -> Matrix:
         if row["task"] == task:
             spent = float(row["fit_seconds"] or row["limit"])
             cells[row["table"], row["split"]][row["method"]] = (_loss(row, score), spent)
+    # A split where nobody has the number (a class without test rows) is left out; a method that alone is silent is.
+    cells = {key: cell for key, cell in cells.items() if any(np.isfinite(loss) for loss, _ in cell.values())}
     silent = {m for cell in cells.values() for m, (loss, _) in cell.items() if np.isnan(loss)}
     said = {m for cell in cells.values() for m, (loss, _) in cell.items() if np.isfinite(loss)}
     methods = [name for name in METHODS if name in said - silent]
