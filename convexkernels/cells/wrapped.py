@@ -15,6 +15,9 @@ from convexkernels.criteria.folds import split_rows
 
 __all__ = ["WrappedLearner"]
 
+# Rows that a cell keeps for values of models that have not seen them.
+KEPT_ROWS = 500
+
 
 @dataclass(frozen=True, eq=False)
 class WrappedLearner:
@@ -59,13 +62,15 @@ class WrappedLearner:
         # With weights where they say something; then the estimator has to take them.
         named = {} if (weights == weights[0]).all() else {"sample_weight": weights}
         model.fit(X, targets, **named)
-        learned = self, X, Y, weights, model
+        # A function travels to whoever predicts: it cannot carry a table that no memory holds.
+        kept = np.sort(np.random.default_rng(0).permutation(len(X))[:KEPT_ROWS])
+        learned = self, X[kept], Y[:, kept], weights[kept], model
         return ClassifierCell(*learned, len(Y)) if self.classifies else RegressorCell(*learned, self.fallback.clip)
 
 
 @dataclass(frozen=True, eq=False)
 class _WrappedCell:
-    """A model, what it learned from, and what can learn another one."""
+    """A model, what it learned from or a sample of it, and what can learn another one."""
 
     learner: WrappedLearner
     X: Array

@@ -13,6 +13,10 @@ from convexkernels.losses.support_vector import SupportVectorLoss
 __all__ = ["Hinge"]
 
 
+# A margin that is 1 whatever rounding has done to it.
+CLEARANCE = 1.0 + 1e-10
+
+
 class Hinge(SupportVectorLoss):
     """``J(K) = max sum(alpha) - 1/2 w'Kw``, ``0 <= alpha <= C * weights``, ``w = y * alpha``, ``[y'alpha = 0]``.
 
@@ -41,11 +45,12 @@ class Hinge(SupportVectorLoss):
     def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         value, b, multiple = super().primal(f, quadratic, y, weights)
         # Where C is huge for the scale of K, slacks of the size of rounding dominate the objective; the multiple
-        # of f that has no slack at all is feasible too.
+        # of f that has no slack at all, not even by rounding, is feasible too.
         margins = y * (f + b)
         smallest = float(margins[weights > 0].min())
-        if smallest > 0.5 and 0.5 * quadratic / smallest**2 < value:
-            value, multiple = 0.5 * quadratic / smallest**2, 1.0 / smallest
+        free = CLEARANCE / smallest if smallest > 0.5 else np.inf
+        if 0.5 * quadratic * free**2 < value:
+            value, multiple = 0.5 * quadratic * free**2, free
         return value, b, multiple
 
     def statement(self, y: Array, weights: Array) -> LossStatement:
