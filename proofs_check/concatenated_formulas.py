@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class Layer:
     @property
     def lipschitz(self) -> float:
         """Bound on the slope: that of one Gaussian is at most sqrt(2 gamma / e)."""
-        return float(np.sqrt(2.0 * self.kernel.gamma / np.e) * np.abs(self.weights * self.a).sum())
+        return float(np.sqrt(2.0 * self.kernel.gamma / math.e) * np.abs(self.weights * self.a).sum())
 
 
 def project(layer: Layer, points: Array) -> tuple[Layer, float]:
