@@ -48,9 +48,9 @@ class Hinge(SupportVectorLoss):
         # of f that has no slack at all, not even by rounding, is feasible too.
         margins = y * (f + b)
         smallest = float(margins[weights > 0].min())
-        free = CLEARANCE / smallest if smallest > 0.5 else np.inf
-        if 0.5 * quadratic * free**2 < value:
-            value, multiple = 0.5 * quadratic * free**2, free
+        if smallest > 0.5 and 0.5 * quadratic * (CLEARANCE / smallest) ** 2 < value:
+            multiple = CLEARANCE / smallest
+            value = 0.5 * quadratic * multiple**2
         return value, b, multiple
 
     def statement(self, y: Array, weights: Array) -> LossStatement:
