@@ -99,6 +99,8 @@ class Conic(OuterSolver):
                 raise
             return self._center(problem, tol, deadline)
         if program.theta.value is None:
+            if self.program is None:  # a statement of ours has feasible points: arithmetic failed
+                return self._center(problem, tol, deadline)
             raise SolverUnavailableError(
                 f"the conic program has no solution: the solver says {statement.status!r}. "
                 "Check that your constraints leave a feasible kernel."
