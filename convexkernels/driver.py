@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.clock import Clock
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
@@ -202,7 +201,7 @@ def run(
         f"{solution.seconds:.2f} s"
     )
     if warn:
-        warn_unless_reached(solver, solution, 5)
+        warn_unless_reached(solver, solution)
     return solution
 
 
@@ -245,7 +244,7 @@ def _concluded(
     )
 
 
-def warn_unless_reached(solver: OuterSolver, solution: Solution, stacklevel: int) -> None:
+def warn_unless_reached(solver: OuterSolver, solution: Solution) -> None:
     """One warning where the method has not reached what it promises."""
     status = solution.status
     # A search that sees other rows at every step promises no more than its steps, nor does one by a risk, which knows
@@ -254,11 +253,7 @@ def warn_unless_reached(solver: OuterSolver, solution: Solution, stacklevel: int
     expected = isinstance(solution.certificate, Stationarity) and (coarse or not solver.values_compare)
     if status.is_success or (expected and status in (Status.ITERATION_LIMIT, Status.STALLED)):
         return
-    warnings.warn(
-        f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.",
-        ConvexKernelsWarning,
-        stacklevel=stacklevel,
-    )
+    tell(f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.")
 
 
 def _witness(iterate: Iterate) -> Array | None:

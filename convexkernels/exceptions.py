@@ -3,6 +3,11 @@
 Every message says what was wrong, what was found and what would work.
 """
 
+import re
+import sys
+import warnings
+from types import FrameType
+
 __all__ = [
     "ClusterError",
     "ConvexKernelsError",
@@ -11,7 +16,13 @@ __all__ = [
     "MemoryLimitError",
     "NotDifferentiableError",
     "SolverUnavailableError",
+    "tell",
 ]
+
+# Packages whose lines are not the ones a user wrote.
+_BELOW = frozenset({"convexkernels", "concurrent", "joblib", "multiprocessing", "sklearn", "threading"})
+# Sentences that have been said, and the lines for which they have been.
+_SAID: set[tuple[str, str, int]] = set()
 
 
 class ConvexKernelsError(Exception):
@@ -40,3 +51,38 @@ class ClusterError(ConvexKernelsError, RuntimeError):
 
 class ConvexKernelsWarning(UserWarning):
     """Root of all warnings of the library: an answer was returned, but not the one asked for."""
+
+
+def tell(text: str) -> None:
+    """Issue a :class:`ConvexKernelsWarning` for the line of the user's that is being executed.
+
+    Where warnings are to be shown once for a line, which is Python's default, sentences that differ in their numbers
+    alone count as one: a search over parameters prints one of them instead of one for every fit. The memory of the
+    interpreter would not do, because it is lost whenever any package touches the filters.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    user = frame
+    while frame is not None:
+        user, frame = frame, frame.f_back
+        if user.f_globals.get("__name__", "").partition(".")[0] not in _BELOW:
+            break
+    assert user is not None
+    name, file, line = user.f_globals.get("__name__", "?"), user.f_code.co_filename, user.f_lineno
+    place = re.sub(r"[-+]?[0-9][-+.0-9e]*", "", text), file, line
+    if _action(text, name, line) == "default" and place in _SAID:
+        return
+    _SAID.add(place)
+    warnings.warn_explicit(text, ConvexKernelsWarning, file, line, name)
+
+
+def _action(text: str, module: str, line: int) -> str:
+    """What the filters say about a warning."""
+    for action, message, category, where, at in warnings.filters:
+        if (
+            issubclass(ConvexKernelsWarning, category)
+            and (message is None or re.match(message, text))
+            and (where is None or re.match(where, module))
+            and at in (0, line)
+        ):
+            return str(action)
+    return "default"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,7 +17,7 @@ from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.learner import CellLearner
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.exceptions import tell
 from convexkernels.solution import Solution, Status
 
 __all__ = ["CellProgress", "LearnedCell", "conclude", "learn_cell", "learn_cells", "seconds_by_size"]
@@ -178,7 +177,7 @@ def conclude(
             "or bounds that cross; raise tol."
         )
     if said:
-        warnings.warn(said, ConvexKernelsWarning, stacklevel=5)
+        tell(said)
     done = len(cells) - n_left
     clock.show.note(f"{status.name.lower()}: {done} cells learned in {clock.seconds:.2f} s")
     theta = np.array([[cell.lam, cell.width] for cell in cells])

@@ -17,7 +17,7 @@ from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.selection import Selection, follow_path, spreads
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -87,7 +87,7 @@ class ConvexEstimator(KernelEstimator):
         problem, interrupted = self._chosen(problem, clock.part(SHARE))
         if not interrupted:
             return problem.solve(max_time=clock.left, progress=bool(self.verbose), **self._search())
-        warnings.warn("interrupted while the regularization parameter was chosen.", ConvexKernelsWarning, stacklevel=4)
+        tell("interrupted while the regularization parameter was chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
             return replace(problem.solve(max_time=1e-3, **self._search()), status=Status.INTERRUPTED)

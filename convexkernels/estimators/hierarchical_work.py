@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,7 +13,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.hierarchical_settings import TreeTask
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.exceptions import tell
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
@@ -83,8 +82,7 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solutio
     except KeyboardInterrupt:
         if not solutions:
             raise
-        message = f"INTERRUPTED by the user; the best of {len(solutions)} of {len(jobs)} searches is kept."
-        warnings.warn(message, ConvexKernelsWarning, stacklevel=5)
+        tell(f"INTERRUPTED by the user; the best of {len(solutions)} of {len(jobs)} searches is kept.")
         return solutions, True
     return solutions, False
 

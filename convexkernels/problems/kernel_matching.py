@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.certificate import DualityGap
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.base import Family
 from convexkernels.kernels.base import Kernel
 
@@ -174,5 +173,5 @@ class KernelMatching:
         lower = max(self.lower_bound(Z), self.lower_bound(-Z))
         certificate = DualityGap(self.distance(theta), lower)
         if certificate.gap > tol * float(np.abs(self.target).max()):
-            warnings.warn(f"{self!r} was not solved to {tol:g}: {certificate}.", ConvexKernelsWarning, stacklevel=2)
+            tell(f"{self!r} was not solved to {tol:g}: {certificate}.")
         return Match(theta, self.gram_set.kernel(theta), certificate, time.monotonic() - started)

@@ -79,7 +79,7 @@ def solve(
             if name != solver.name and rescue.accepts(problem) is None:
                 other = run(problem, rescue, tol=tol, max_iter=min(max_iter, 60), clock=clock, warn=False)
                 solution = _joined(solution, other, tol)
-    warn_unless_reached(solver, solution, 4)
+    warn_unless_reached(solver, solution)
     return solution
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.exceptions import tell
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.spectral.cross_validation import Choice, FinalWeights, exact_points
@@ -183,11 +182,7 @@ def _solution(problem: SpectralLearning, point: SpectralPoint, run: TrainingRun)
     certificate, status, clock = problem.certificate(point), run.status, run.clock
     if clock.interrupted:
         status = Status.INTERRUPTED
-        warnings.warn(
-            f"learning was interrupted ({status.name}); the best weights so far were kept, {certificate}.",
-            ConvexKernelsWarning,
-            stacklevel=4,
-        )
+        tell(f"learning was interrupted ({status.name}); the best weights so far were kept, {certificate}.")
     elif isinstance(certificate, DualityGap) and certificate.holds(OPTIMAL):
         status = Status.OPTIMAL
     history = tuple(Record(int(e.epoch), e.objective, -math.inf, e.seconds) for e in run.history)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from convexkernels.backend import to_numpy
 from convexkernels.clock import Clock
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.exceptions import tell
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -190,11 +189,9 @@ class TrainingRun:
         self.point = last
         if self.validate is None:
             self.best = last
-        warnings.warn(
+        tell(
             f"training stopped in epoch {len(self.history) + 1}, where numbers were not finite any more "
-            f"({Status.NUMERICAL_ERROR.name}); the last good weights were kept. A smaller learning_rate helps.",
-            ConvexKernelsWarning,
-            stacklevel=4,
+            f"({Status.NUMERICAL_ERROR.name}); the last good weights were kept. A smaller learning_rate helps."
         )
 
 

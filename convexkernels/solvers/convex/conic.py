@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.driver import Iterate, OuterSolver, run
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, SolverUnavailableError
+from convexkernels.exceptions import InvalidInputError, SolverUnavailableError, tell
 from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.kernels.base import Kernel
 
@@ -159,11 +159,7 @@ def solve_statement(
         if not usable:
             said.append(f"{name}: {remark}")
             if installed and solver is None and warn:
-                warnings.warn(
-                    f"{name} is installed but cannot be used ({remark}); falling back to the next solver.",
-                    ConvexKernelsWarning,
-                    stacklevel=3,
-                )
+                tell(f"{name} is installed but cannot be used ({remark}); falling back to the next solver.")
             continue
         tried = True
         try:
