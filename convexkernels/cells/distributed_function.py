@@ -98,7 +98,7 @@ def _cells(cover: Cover, X: Array) -> Index | None:
 
 
 def _answers(functions: dict[int, Any], X: Array, cells: Index | None) -> list[tuple[Any, Array]]:
-    """Index that are in the cells of a group, with the values; all rows and their sum, for averages."""
+    """Rows that are in the cells of a group, with the values; all rows and their sum, for averages."""
     if cells is None:
         return [(slice(None), np.sum([function.values(X) for function in functions.values()], axis=0))]
     found = ((np.flatnonzero(cells == j), function) for j, function in functions.items())

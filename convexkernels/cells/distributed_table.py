@@ -41,7 +41,7 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
     -------
     blocks : list of Delayed
     lengths : list of float
-        Index of each; NaN where that is not known yet.
+        Rows of each; NaN where that is not known yet.
     n_features : int
     example : array or dataframe without rows
         With the names of the columns, where there are any.

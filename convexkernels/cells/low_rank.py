@@ -23,7 +23,7 @@ def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int,
     Parameters
     ----------
     rows : callable
-        Index of K by their indices, shape (n_rows, m).
+        Rows of K by their indices, shape (n_rows, m).
     diagonal : ndarray of shape (m,)
         Diagonal of K.
     rank : int, >= 1

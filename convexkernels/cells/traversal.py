@@ -22,7 +22,7 @@ class Traversal:
     Attributes
     ----------
     centers : ndarray of int, shape (k,)
-        Index of the table; the first is the start.
+        Rows of the table; the first is the start.
     radii : ndarray of shape (k,)
         ``radii[j]``: largest distance of a point to the first j + 1 centers. Not increasing; any two of the first
         j + 1 centers are at least ``radii[j - 1]`` apart.

@@ -35,7 +35,7 @@ from convexkernels.validation import check_whole_number
 
 __all__ = ["ConcatenatedKernelClassifier", "ConcatenatedKernelInterpolator", "ConcatenatedKernelRegressor"]
 
-# Index that starts and weights of norms are searched on.
+# Rows that starts and weights of norms are searched on.
 SEARCH_SIZE = 400
 # Starts of the cross-validated paths.
 MOST_PATH_STARTS = 8

@@ -50,8 +50,6 @@ __all__ = ["HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor"]
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
-# Index that the relevance of features is measured on.
-RELEVANCE_ROWS = 1000
 # Share of the time limit that the choice of the architecture may take.
 CHOICE_SHARE = 0.5
 # Square matrices of float64 that are alive while functions are trained.

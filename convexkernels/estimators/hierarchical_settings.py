@@ -46,7 +46,7 @@ class TreeSearch:
         Regularization parameter at the start, the weight of ``|f|^2`` against the sum of losses; the search moves it.
         That of the loss when it is given as an object, else 0.1.
     size : int, >= 4, optional
-        Index that a step draws: a third of them, but 50 at least and 1,500 at most, when not given.
+        Rows that a step draws: a third of them, but 50 at least and 1,500 at most, when not given.
     max_iter : int, >= 1
         Steps along gradients.
     tol : float, > 0

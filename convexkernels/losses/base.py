@@ -126,7 +126,7 @@ class Loss(ABC):
         return np.array([free.primal(np.zeros_like(y), 0.0, y, weights)[1] for y in Y])
 
     def distinct_rows(self, X: Array, Y: Array) -> Index:
-        """Index of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
+        """Rows of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
         return np.arange(len(X))
 
     def targets(self, y: Any, m: int) -> Array:

@@ -22,7 +22,7 @@ from convexkernels.validation import check_whole_number
 __all__ = ["Stochastic"]
 
 
-# Index of a step: a third of all, within these bounds.
+# Rows of a step: a third of all, within these bounds.
 SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
 # Memory of squared gradients, and the size below which an entry counts as small: of the logarithm of the objective.
 SQUARES_MEMORY, SMALL = 0.98, 1e-3
@@ -50,7 +50,7 @@ class Stochastic(OuterSolver):
     initial : ndarray, optional
         A point to begin with.
     size : int, optional
-        Index of a step: a third of them, but 50 at least and 1,500 at most, when not given.
+        Rows of a step: a third of them, but 50 at least and 1,500 at most, when not given.
     max_iter : int
         Steps.
     random_state : int, numpy.random.Generator or None
@@ -66,7 +66,7 @@ class Stochastic(OuterSolver):
         self.size = None if size is None else check_whole_number("size", size, low=4)
 
     def rows(self, m: int) -> int:
-        """Index of a step, of m."""
+        """Rows of a step, of m."""
         return min(max(m // 3, SMALLEST_SAMPLE), LARGEST_SAMPLE) if self.size is None else self.size
 
     def accepts(self, problem: Any) -> str | None:
