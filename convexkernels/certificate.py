@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.notebook import html_table
+
 __all__ = ["DualityGap", "Evidence", "RigorousGap", "Stationarity"]
 
 
@@ -50,6 +52,14 @@ class DualityGap:
 
     def __str__(self) -> str:
         return f"optimum in [{self.lower:.10g}, {self.upper:.10g}], relative gap {self.relative_gap:.2e}"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        return html_table(type(self).__name__, self._shown())
+
+    def _shown(self) -> dict[str, str]:
+        bounds = {"upper bound": f"{self.upper:.10g}", "lower bound": f"{self.lower:.10g}"}
+        return {**bounds, "relative gap": f"{self.relative_gap:.2e}"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +118,9 @@ class RigorousGap(DualityGap):
     def __str__(self) -> str:
         return f"{super().__str__()}, in exact arithmetic" + (f" ({self.note})" if self.note else "")
 
+    def _shown(self) -> dict[str, str]:
+        return {**super()._shown(), "in exact arithmetic": f"rounding is {self.charged:.2e} of the gap"}
+
 
 @dataclass(frozen=True)
 class Stationarity:
@@ -148,3 +161,8 @@ class Stationarity:
 
     def __str__(self) -> str:
         return f"value {self.value:.10g}, relative gradient {self.relative_residual:.2e} (stationarity only)"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        rows = {"value": f"{self.value:.10g}", "relative gradient": f"{self.relative_residual:.2e}"}
+        return html_table("Stationarity", {**rows, "says": "nothing about other points"})

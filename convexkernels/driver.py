@@ -171,6 +171,7 @@ def run(
     if reason is not None:
         raise InvalidInputError(f"solver {solver.name!r} does not fit this problem: {reason}")
     clock = Clock(max_time, progress) if clock is None else clock
+    clock.show.tol = tol
     clock.show.start(f"{problem!r} by {solver.name}")
     deadline = None if np.isinf(clock.max_time) else clock.deadline
 

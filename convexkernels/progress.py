@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
+from math import log
 from typing import TextIO
 
 from convexkernels.solution import Record
 
-__all__ = ["Silent", "Table", "as_progress"]
+__all__ = ["Line", "Silent", "Table", "as_progress"]
+
+# Seconds between two lines where nobody watches.
+EVERY_IN_FILES = 5.0
 
 
 class Silent:
-    """Progress that says nothing."""
+    """Progress that says nothing.
+
+    Attributes
+    ----------
+    tol : float or None
+        The relative gap at which the present run ends, where it is known.
+    """
+
+    tol: float | None = None
 
     def start(self, title: str) -> None:
         """Announce a run."""
@@ -28,7 +40,7 @@ class Silent:
 
 
 class Table(Silent):
-    """Progress as a table: iteration, upper, lower, relative gap, time.
+    """Progress as a table: iteration, upper, lower, relative gap, time, and about how much more time it takes.
 
     Parameters
     ----------
@@ -43,14 +55,15 @@ class Table(Silent):
         self.every = every
         self._last = -float("inf")
         self._pending: Record | None = None
+        self._first: Record | None = None
 
     def _write(self, text: str) -> None:
         print(text, file=self.stream or sys.stderr, flush=True)
 
     def start(self, title: str) -> None:
-        self._last, self._pending = -float("inf"), None
+        self._last, self._pending, self._first = -float("inf"), None, None
         self._write(title)
-        self._write(f"{'iter':>6} {'upper':>16} {'lower':>16} {'rel. gap':>10} {'time':>9}")
+        self._write(f"{'iter':>6} {'upper':>16} {'lower':>16} {'rel. gap':>10} {'time':>9} {'left':>8}")
 
     def note(self, message: str) -> None:
         self._write(message)
@@ -65,8 +78,18 @@ class Table(Silent):
         self._last, self._pending = time.monotonic(), None
         self._write(
             f"{record.iteration:>6d} {record.upper:>16.9g} {record.lower:>16.9g} "
-            f"{record.relative_gap:>10.2e} {record.seconds:>8.2f}s"
+            f"{record.relative_gap:>10.2e} {record.seconds:>8.2f}s {self._left(record):>8}"
         )
+
+    def _left(self, record: Record) -> str:
+        """About how long it takes if the gap goes on to close as fast as it has closed so far."""
+        if self._first is None and 0.0 < record.relative_gap < float("inf"):
+            self._first = record
+        if self._first is None or self.tol is None or not self.tol < record.relative_gap < self._first.relative_gap:
+            return ""
+        closed = log(self._first.relative_gap / record.relative_gap)
+        open_ = log(record.relative_gap / self.tol)
+        return f"~{(record.seconds - self._first.seconds) * open_ / closed:.1f}s"
 
     def finish(self, message: str) -> None:
         if self._pending is not None:
@@ -74,8 +97,29 @@ class Table(Silent):
         self._write(message)
 
 
+class Line(Table):
+    """The newest line of the table only, in the place of the one before: for notebooks."""
+
+    _width = 0
+
+    def _write(self, text: str) -> None:
+        print(f"\r{text:<{self._width}}", end="", file=self.stream or sys.stdout, flush=True)
+        self._width = max(self._width, len(text))
+
+    def finish(self, message: str) -> None:
+        super().finish(message)
+        print(file=self.stream or sys.stdout, flush=True)
+
+
 def as_progress(progress: bool | Silent) -> Silent:
-    """Turn the `progress` argument of a public function into a progress object."""
+    """Turn the `progress` argument of a public function into a progress object.
+
+    True is a table on standard error, with a line every few seconds where that is a file; in notebooks it is one line.
+    """
     if isinstance(progress, Silent):
         return progress
-    return Table() if progress else Silent()
+    if not progress:
+        return Silent()
+    if "ipykernel" in sys.modules:
+        return Line()
+    return Table(every=0.0 if sys.stderr.isatty() else EVERY_IN_FILES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.notebook import html_table
 
 __all__ = ["Record", "Solution", "Status"]
 
@@ -145,8 +145,7 @@ class Solution:
             "status": f"{self.status.name.lower().replace('_', ' ')}: {self.status.value}",
             "found by": f"{self.solver}, {self.n_iter} iterations, {self.seconds:.3g} s",
         }
-        cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows.items())
-        return f'<table class="convexkernels-solution">{cells}</table>'
+        return html_table("Solution", rows)
 
     def __getstate__(self) -> dict[str, Any]:
         # The status by its name: not every format of stored models knows enumerations.

@@ -27,6 +27,7 @@ LAYERS = [
         "compiled",
         "backend",
         "tables",
+        "notebook",
         "datasets",
     },
     {"certificate", "solution", "clock", "driver", "progress", "checking"},

@@ -107,3 +107,17 @@ def test_a_solution_can_be_verified_by_anyone():
     assert "optimum in [5.9, 6]" in shown
     assert "optimal: the certificate proves" in shown
     assert "&lt;" in shown, "what a problem says of itself is no markup"
+
+
+def test_notebooks_show_what_is_known(monkeypatch):
+    from convexkernels import Gaussian, Stationarity, notebook
+    from convexkernels.certificate import RigorousGap
+
+    monkeypatch.setattr(notebook, "documentation_site", lambda: "https://example.org/site")
+    assert "<td>5.9</td>" in DualityGap(upper=6.0, lower=5.9)._repr_html_()
+    assert "rounding is 1.00e-03 of the gap" in RigorousGap(6.0, 5.9, charged=1e-3)._repr_html_()
+    assert "nothing about other points" in Stationarity(1.0, 1e-9)._repr_html_()
+    shown = Gaussian(0.25)._repr_html_()
+    assert "<td>0.25</td>" in shown
+    assert 'href="https://example.org/site/api/convexkernels.Gaussian.html"' in shown
+    assert "href" not in (Gaussian(1.0) + Gaussian(2.0))._repr_html_(), "a sum has no page"

@@ -1,10 +1,12 @@
 """Progress is one table on standard error, silent unless asked for, and loses no last line."""
 
 import io
+import sys
+import types
 
 import pytest
 
-from convexkernels.progress import Silent, Table, as_progress
+from convexkernels.progress import Line, Silent, Table, as_progress
 from convexkernels.solution import Record
 
 RECORDS = [Record(k, 2.0 + 2.0**-k, 2.0 - 2.0**-k, 0.25 * k) for k in range(4)]
@@ -22,7 +24,7 @@ def test_table_shows_every_number_of_every_record():
     run(Table(stream))
     title, header, *rows, end = stream.getvalue().splitlines()
     assert (title, end) == ("learning", "done")
-    assert header.split() == ["iter", "upper", "lower", "rel.", "gap", "time"]
+    assert header.split() == ["iter", "upper", "lower", "rel.", "gap", "time", "left"]
     assert len(rows) == len(RECORDS)
     for row, record in zip(rows, RECORDS, strict=True):
         iteration, upper, lower, gap, seconds = row.split()
@@ -66,6 +68,29 @@ def test_notes_appear_in_their_place():
     table.record(RECORDS[0])
     lines = stream.getvalue().splitlines()
     assert lines.index("compiling") == 2
+
+
+def test_the_time_that_is_left_follows_from_how_fast_the_gap_closes():
+    stream = io.StringIO()
+    table = Table(stream)
+    table.tol = 1e-6
+    table.start("learning")
+    for k in range(3):  # a digit in two seconds
+        table.record(Record(k, 1.0, 1.0 - 10.0**-k / 10, 2.0 * k))
+    left = [line.split()[5:] for line in stream.getvalue().splitlines()[2:]]
+    assert left == [[], ["~8.0s"], ["~6.0s"]]
+
+
+def test_a_notebook_gets_one_line_and_a_file_few(monkeypatch, capsys):
+    table = as_progress(True)
+    assert table.every > 0.0  # standard error is captured here: nobody watches
+    stream = io.StringIO()
+    line = Line(stream)
+    run(line)
+    assert stream.getvalue().count("\n") == 1
+    assert stream.getvalue().endswith("\rdone" + " " * (line._width - 4) + "\n")
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    assert isinstance(as_progress(True), Line)
 
 
 def test_silence_is_the_default_and_standard_error_the_stream(capsys):

@@ -179,7 +179,7 @@ def conclude(
     if said:
         tell(said)
     done = len(cells) - n_left
-    clock.show.note(f"{status.name.lower()}: {done} cells learned in {clock.seconds:.2f} s")
+    clock.show.finish(f"{status.name.lower()}: {done} cells learned in {clock.seconds:.2f} s")
     theta = np.array([[cell.lam, cell.width] for cell in cells])
     return Solution(function, theta, certificate, status, done, clock.seconds, (), "cells")
 

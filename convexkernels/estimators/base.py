@@ -13,16 +13,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.backend import to_numpy
+from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.intervals import margins
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
 from convexkernels.estimators.probabilities import Link, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
 from convexkernels.estimators.scaling import Scaling
-from convexkernels.estimators.scikit_learn import BaseEstimator, ClassifierMixin, RegressorMixin
+from convexkernels.estimators.scikit_learn import (
+    BaseEstimator,
+    CallbackSupportMixin,
+    ClassifierMixin,
+    RegressorMixin,
+    with_callbacks,
+)
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
+from convexkernels.notebook import page_about
+from convexkernels.progress import Silent
 from convexkernels.validation import check_number
 
 __all__ = ["KernelClassifier", "KernelEstimator", "KernelRegressor", "seed_from"]
@@ -34,7 +43,7 @@ RANK_ROWS = 1000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelEstimator(BaseEstimator, ABC):
+class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """Fit and evaluate functions whose kernel is learned.
 
     Subclasses are dataclasses whose fields are their parameters; they say how targets are encoded and features scaled,
@@ -74,7 +83,7 @@ class KernelEstimator(BaseEstimator, ABC):
 
     def _solve(self, problem: Any) -> Any:
         """The solution of the problem."""
-        return problem.solve(max_time=self.max_time, progress=bool(self.verbose), **self._search())
+        return problem.solve(max_time=self.max_time, progress=self._progress, **self._search())
 
     def _search(self) -> dict[str, Any]:
         """Further arguments of ``problem.solve``."""
@@ -91,8 +100,14 @@ class KernelEstimator(BaseEstimator, ABC):
         """Scaled points that were learned from."""
         return np.asarray(to_numpy(self.solution_.problem.X), dtype=np.float64)
 
+    @property
+    def _progress(self) -> Silent:
+        """Where the messages of a fit go."""
+        return told(self, bool(self.verbose))
+
     # -- the walk ----------------------------------------------------------------------------------
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and the functions that use it.
 
@@ -119,6 +134,10 @@ class KernelEstimator(BaseEstimator, ABC):
             When the matrices would not fit the memory.
         """
         self._check_parameters()
+        context = self._init_callback_context(max_subtasks=None)
+        given = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
+        if context is not None:
+            context.call_on_fit_task_begin(estimator=self, **given)
         read = self._read(X, y, sample_weight)
         targets = self._targets_of(read)
         rows = targets.encoded(read)
@@ -130,6 +149,8 @@ class KernelEstimator(BaseEstimator, ABC):
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
         return self
 
     @property
@@ -188,6 +209,10 @@ class KernelEstimator(BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+    def _get_doc_link(self) -> str:
+        """The page about the estimator, to which its picture in notebooks leads; empty where there is no site."""
+        return page_about(type(self).__name__)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the targets of new points.

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
@@ -20,6 +19,7 @@ from convexkernels.driver import Kept, OuterSolver
 from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
 from convexkernels.estimators.concatenated_settings import candidates, named, with_weights
 from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
 from convexkernels.families.curved.concatenations import Concatenations
@@ -86,7 +86,7 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         return problem.with_loss(problem.loss, self._family().with_mu(1.0 if self.mu is None else self.mu)), solver
 
     def _solve(self, problem: OuterLearning) -> Solution:
-        clock = Clock(self.max_time, bool(self.verbose))
+        clock = Clock(self.max_time, self._progress)
         state = self.random_state
         seed = seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state)
         problem, solver = self._weighed(problem, self._solver(seed), clock)

@@ -86,7 +86,7 @@ class ConvexEstimator(KernelEstimator):
         clock = Clock(self.max_time)
         problem, interrupted = self._chosen(problem, clock.part(SHARE))
         if not interrupted:
-            return problem.solve(max_time=clock.left, progress=bool(self.verbose), **self._search())
+            return problem.solve(max_time=clock.left, progress=self._progress, **self._search())
         tell("interrupted while the regularization parameter was chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)

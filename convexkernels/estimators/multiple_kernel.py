@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
 from convexkernels.estimators.convex import MAX_TIME, ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
@@ -30,17 +30,12 @@ Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _CandidateEstimator(ConvexEstimator):
+class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ConvexEstimator):
     """Candidates from the parameter `kernels`, and the learned weights as fitted attributes."""
 
     kernels: Any = field(default=None, kw_only=False)
     normalize: str | None = None
     center: bool = False
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags = TransformerTags()
-        return tags
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         self._stack = None
@@ -150,9 +145,9 @@ class _CandidateEstimator(ConvexEstimator):
         """
         return np.asarray(self.solution_.kernel(self._points(X), self._learned_points))
 
-    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
-        """Fit, then `transform` the same table."""
-        return self.fit(X, y, sample_weight).transform(X)
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._learned_points)
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """Evaluate the learned kernel: a fitted estimator is a valid ``kernel=`` of scikit-learn's SVC."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.backend import backend_for, is_tensor, to_numpy
@@ -16,6 +15,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.left_out import LeftOut, left_out_of_features
+from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable, checked_weights, read_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
@@ -151,7 +151,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             held_out = held_out_share(m, training.validation_fraction, codes, rng)
         self._held_rows = np.arange(m) if held_out is None else held_out
         options = Hyperparameters(setting_of(self.setting), self.n_components, self.feature_map, *choices, training)
-        clock = Clock(self.max_time, bool(self.verbose))
+        clock = Clock(self.max_time, self._progress)
         self._run: TrainingRun | None = None
         self._fit = learn_spectral(problem, options, held_out=held_out, codes=codes, rng=rng, clock=clock)
         return self._fit.solution
@@ -175,7 +175,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         weights = None if weights is None else array(weights)
         training = self._options.settled(self.loss, len(table.X), most=True).for_one_pass()
         rng = self._generator() if self._run is None else self._run.rng
-        clock = Clock(self.max_time, bool(self.verbose))
+        clock = Clock(self.max_time, self._progress)
         fit, self._run = continue_training(
             self._fit, self._run, X, Y, weights, training, rng, pace=LATER_PACE, clock=clock
         )

@@ -169,7 +169,7 @@ class VoronoiEstimator(KernelEstimator):
         self._check_parameters()
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
-        clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
+        clock, seed = Clock(self.max_time, self._progress), seed_from(self.random_state)
         summary = table.summarized(self._cells.subset or LARGEST_SAMPLE, seed)
         encoding = self._encoding_of(summary)
         sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
@@ -200,7 +200,7 @@ class VoronoiEstimator(KernelEstimator):
         return _problem_of(table, targets)
 
     def _solve(self, problem: Problem) -> Solution:
-        clock, seed = Clock(self.max_time, bool(self.verbose)), seed_from(self.random_state)
+        clock, seed = Clock(self.max_time, self._progress), seed_from(self.random_state)
         factors, interrupted = None, False
         try:
             factors = self._factors(problem, clock, seed)

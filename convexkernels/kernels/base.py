@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.kernels.gaussian_process import Covariance, CovarianceFunction
+from convexkernels.notebook import html_table
 from convexkernels.validation import check_number, check_points
 
 __all__ = ["Constant", "Described", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
@@ -23,9 +24,18 @@ class Described(BaseEstimator):
 
     def __repr__(self) -> str:
         """Parameters that differ from their defaults; of large arrays and long lists the size only."""
+        return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self._told().items())})"
+
+    def _told(self) -> dict[str, str]:
         told = ((name, p.default, getattr(self, name)) for name, p in signature(type(self)).parameters.items())
-        given = (f"{name}={_brief(value)}" for name, default, value in told if _brief(value) != repr(default))
-        return f"{type(self).__name__}({', '.join(given)})"
+        return {name: _brief(value) for name, default, value in told if _brief(value) != repr(default)}
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the same as a table."""
+        return html_table(type(self).__name__, self._told())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
 class Kernel(ABC, Described):

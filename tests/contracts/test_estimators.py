@@ -11,11 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import convexkernels as ck
-from convexkernels import progress
+from convexkernels import notebook, progress
 from convexkernels.estimators import ESTIMATORS
 
 M = 40
@@ -369,6 +372,76 @@ def features_that_say_nothing_are_not_relevant(estimator, kind, monkeypatch):
     assert 1.0 - 1e-9 <= rank <= M
 
 
+class Heard:
+    """A callback of scikit-learn that remembers what it was told, and asks to stop after some reports."""
+
+    def __init__(self, most=np.inf):
+        self.tasks, self.most, self.fitted = [], most, None
+
+    def setup(self, estimator, context):
+        self.tasks.append("setup")
+
+    def teardown(self, estimator, context):
+        self.tasks.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X=None):
+        self.tasks.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, *, X=None, metadata=None, fitted_estimator=None):
+        if fitted_estimator is not None:
+            self.fitted = fitted_estimator, X, metadata
+        return len(self.tasks) > self.most
+
+
+def callbacks_hear_of_the_fit_and_may_end_it(estimator, kind, monkeypatch):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    X, y = table(kind)
+    heard, weights = Heard(), np.linspace(1.0, 2.0, M)
+    model = quietly(clone(estimator).set_callbacks(heard), X, y, sample_weight=weights)
+    assert heard.tasks[:2] == ["setup", "fit"]
+    assert heard.tasks[-1] == "teardown"
+    fitted, seen, metadata = heard.fitted
+    assert seen is X
+    assert metadata["sample_weight"] is weights
+    np.testing.assert_array_equal(values(fitted, X), values(model, X))
+    monkeypatch.setattr("convexkernels.clock.EVERY", 0.0)  # report every step
+    hasty = Heard(most=3)
+    model = quietly(clone(estimator).set_callbacks(hasty), X, y)
+    assert np.isfinite(values(model, X)).all()
+    if len(hasty.tasks) > 4:
+        assert model.solution_.status is ck.Status.INTERRUPTED
+    assert len(hasty.tasks) <= len(heard.tasks) + 20
+    clone(model)
+
+
+def metadata_is_routed(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    weights = np.where(np.arange(M) < 10, 5.0, 1.0)
+    alone = quietly(clone(estimator), StandardScaler().fit_transform(X), y, sample_weight=weights)
+    with config_context(enable_metadata_routing=True):
+        line = make_pipeline(StandardScaler(), clone(estimator).set_fit_request(sample_weight=True))
+        line[0].set_fit_request(sample_weight=False)
+        quietly(line, X, y, sample_weight=weights)
+    np.testing.assert_array_equal(values(line, X), values(alone, line[:-1].transform(X)))
+
+
+def transformed_tables_are_what_was_asked_for(estimator, kind, monkeypatch):
+    if not hasattr(estimator, "transform"):
+        return
+    X, y = table(kind)
+    model = quietly(estimator, X, y)
+    plain = model.transform(X[:5])
+    framed = model.set_output(transform="pandas").transform(X[:5])
+    assert framed.columns.tolist() == model.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(framed.to_numpy(), plain)
+
+
+def pictures_lead_to_the_documentation(estimator, kind, monkeypatch):
+    monkeypatch.setattr(notebook, "documentation_site", lambda: "https://example.org/site")
+    page = f"https://example.org/site/api/convexkernels.{type(estimator).__name__}.html"
+    assert page in estimator._repr_html_()
+
+
 BOTH = {"labels", "numbers"}
 # contract -> kinds of targets that it is about
 CONTRACTS = {
@@ -395,6 +468,10 @@ CONTRACTS = {
     probabilities_are_those_of_classes: {"labels"},
     intervals_hold_their_share: {"numbers"},
     features_that_say_nothing_are_not_relevant: BOTH,
+    callbacks_hear_of_the_fit_and_may_end_it: BOTH,
+    metadata_is_routed: BOTH,
+    transformed_tables_are_what_was_asked_for: BOTH,
+    pictures_lead_to_the_documentation: BOTH,
 }
 
 
