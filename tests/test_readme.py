@@ -44,6 +44,29 @@ def test_links_lead_to_files(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_links_lead_somewhere_from_a_package_index_too(monkeypatch):
+    import runpy
+    import types
+
+    interface = types.ModuleType("hatchling.metadata.plugin.interface")
+    interface.MetadataHookInterface = type("MetadataHookInterface", (), {"root": str(ROOT)})
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))["ProjectAddresses"]()
+    for name in ("PROJECT_URL", "DOCUMENTATION_URL"):
+        monkeypatch.delenv(name, raising=False)
+    at_home: dict = {}
+    hook.update(at_home)
+    assert at_home == {"readme": {"content-type": "text/markdown", "text": README}}, "no address is invented"
+    monkeypatch.setenv("PROJECT_URL", "https://host.example/owner/name")
+    monkeypatch.setenv("DOCUMENTATION_URL", "https://owner.example/name")
+    released: dict = {}
+    hook.update(released)
+    assert released["urls"]["Documentation"] == "https://owner.example/name"
+    links = re.findall(r"\]\(([^)]+)\)", released["readme"]["text"])
+    assert links
+    assert all(link.startswith("https://host.example/owner/name/blob/main/") for link in links)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_make_targets_exist(page):
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))

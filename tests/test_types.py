@@ -1,8 +1,11 @@
 """What editors and type checkers see: every public name, what a constructor takes, and what a fit returns."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import convexkernels
 
@@ -28,6 +31,22 @@ def test_the_stub_names_what_is_public(monkeypatch):
 
     assert STUB.read_text() == stub(), "run python docs/public_names.py"
     assert all(f" as {name}\n" in stub() for name in convexkernels._HOME)
+
+
+def test_pyright_knows_them_too(tmp_path):
+    checker = pytest.importorskip("basedpyright", reason="a second type checker, of the extra dev")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    (tmp_path / "pyrightconfig.json").write_text(
+        json.dumps({"typeCheckingMode": "standard", "extraPaths": [str(ROOT)]})
+    )
+    command = [sys.executable, "-m", checker.__name__, "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    assert 'Type of "model" is "TessellatedSVC"' in said
+    assert 'Type of "problem.solve()" is "Solution"' in said
+    assert 'script.py:10:19 - error: No parameter named "nonsense"' in said
+    assert 'script.py:11:4 - error: "nothing" is not a known attribute' in said
+    assert "2 errors" in said
 
 
 def test_a_type_checker_knows_estimators_and_refuses_what_they_do_not_have(tmp_path):
