@@ -1,5 +1,6 @@
 """The pages of the documentation: their Python runs, and nothing public is missing from them."""
 
+import ast
 import os
 import re
 import subprocess
@@ -69,6 +70,34 @@ def test_figures_come_from_scripts_that_there_are():
     for page in PAGES:
         for script in re.findall(r"sphx_glr_(\w+)_\d{3}\.png", page.read_text(encoding="utf-8")):
             assert script in scripts, f"{name(page)} shows a figure of {script}"
+
+
+@pytest.mark.parametrize("script", sorted((DOCS.parent / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_a_page_of_a_script_does_what_the_script_does(script, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_extensions"))
+    from unrolled import unrolled
+
+    source = script.read_text(encoding="utf-8")
+    page, main = (
+        ast.parse(unrolled(source)),
+        next(n for n in ast.parse(source).body if getattr(n, "name", "") == "main"),
+    )
+    done = [ast.dump(node) for node in page.body]
+    assert all(ast.dump(node) in done for node in main.body if not isinstance(node, ast.Return))
+    if "# %%" in unrolled(source):
+        comments = re.findall(r"^    # (.*)$", source, flags=re.MULTILINE)
+        assert re.sub(r"[`\\]", "", unrolled(source)).count("\n# %%\n# ") <= len(comments)
+
+
+def test_a_script_that_may_end_in_the_middle_stays_whole(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS / "_extensions"))
+    from unrolled import unrolled
+
+    text = '"""Title."""\n\ndef main(argv=None):\n    if argv:\n        return 1\n\n'
+    text += "    # Some `code`, a_ and |b|.\n    print(argv)\n"
+    assert "def main(argv=None):" in unrolled(text)
+    text = text.replace("return 1", "argv = None")
+    assert "# %%\n# Some ``code``, a\\_ and \\|b\\|.\nprint(argv)" in unrolled(text)
 
 
 def test_pages_need_no_network():

@@ -9,15 +9,16 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
+from unrolled import prose, unrolled
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "build" / "gallery-scripts"
 FIGURES = ROOT / "build" / "gallery-figures"
 HEADERS = {
-    "examples": ("Examples", "Short programs that tell a story. Each runs as it is: ``python -m examples.NAME``."),
+    "examples": ("Examples", "Short programs that tell a story. Each runs as it is: ``python examples/NAME.py``."),
     "models": (
         "Models of the papers",
-        "Each problem as its paper prints it, and its tables and figures again: ``python -m models.NAME``. "
+        "Each problem as its paper prints it, and its tables and figures again: ``python models/NAME.py``. "
         "Pages show them with ``--quick``; without it they have the size of the paper.",
     ),
 }
@@ -36,8 +37,7 @@ def titled(docstring: str) -> str:
         if part.lstrip().startswith("python "):
             part = f"    {part.strip()}"
         literal = part.startswith("    ")
-        # Sphinx-gallery takes a docstring for prose; signs of norms and products mean themselves.
-        parts.append(f"::\n\n{part}" if literal else re.sub(r"([|*]|(?<=\w)_(?!\w))", r"\\\1", part))
+        parts.append(f"::\n\n{part}" if literal else prose(part))
     return "\n\n".join([f"{title}\n{'=' * len(title)}", *parts]).replace("\\", "\\\\")
 
 
@@ -50,9 +50,8 @@ def prepare() -> None:
         paths = sorted((ROOT / folder).glob("[!_]*.py"))
         for path in paths:
             source = path.read_text(encoding="utf-8")
-            body = ast.parse(source).body[0]
-            code = "\n".join(source.splitlines()[body.end_lineno :])
-            _write(target / path.name, f'"""\n{titled(ast.get_docstring(ast.parse(source)) or "")}\n"""\n{code}\n')
+            text = titled(ast.get_docstring(ast.parse(source)) or "")
+            _write(target / path.name, f'"""\n{text}\n"""\n\n{unrolled(source)}')
         for stray in {p.name for p in target.glob("*.py")} - {path.name for path in paths}:
             (target / stray).unlink()
 

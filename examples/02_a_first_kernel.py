@@ -1,6 +1,6 @@
 """A first kernel: state a problem, solve it to a proven optimum, use the kernel, look at it.
 
-python examples/01_first_kernel.py [--quick] [--out figures]
+python examples/02_a_first_kernel.py [--quick] [--out figures]
 """
 
 import argparse

@@ -6,7 +6,7 @@ targets. Here they are learned, and they may come in pairs, so that the kernel n
 
 The target is a chirp: slow on the left, fast on the right, and seven of eight features say nothing about it.
 
-    python -m examples.learning_a_spectral_kernel [--quick] [--out FOLDER]
+    python examples/11_learning_a_spectral_kernel.py [--quick] [--out figures]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An SVM on m rows takes a time that grows like m^2 or m^3. Divided into cells of 
 that grows like m, and every cell selects a width that fits its own neighborhood: here the function oscillates faster
 and faster to the right.
 
-    python examples/half_a_million_rows.py [--quick] [--rows 500000] [--out figures]
+    python examples/13_half_a_million_rows.py [--quick] [--rows 500000] [--out figures]
 """
 
 import argparse

@@ -4,7 +4,7 @@ A tensor-product Matern kernel of order 1 is at ease with kinks that run along a
 one that runs along the diagonal. A concatenation f o g with an affine inner map g can turn the plane first. Nobody
 tells it by which angle: it is learned together with f.
 
-    python -m examples.straightening_a_kink [--quick] [--out FOLDER]
+    python examples/12_straightening_a_kink.py [--quick] [--out figures]
 """
 
 from __future__ import annotations

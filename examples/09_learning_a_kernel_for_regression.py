@@ -3,7 +3,7 @@
 Friedman's first function has ten features, of which five matter: x1 and x2 by an interaction, x3, x4 and x5 alone.
 MultipleKernelRidge finds out which, from a kernel per feature and per pair; TessellatedRidge needs no list of kernels.
 
-python examples/learning_a_kernel_for_regression.py [--quick] [--out figures]
+python examples/09_learning_a_kernel_for_regression.py [--quick] [--out figures]
 """
 
 import argparse

@@ -4,7 +4,7 @@ A solution comes with two numbers, an upper and a lower bound of the best value 
 the problem from points that satisfy its constraints, so that nobody has to be believed: not the solver, and not its
 stopping rule. This script looks at them from five sides.
 
-    python examples/02_what_a_certificate_says.py [--quick] [--out figures]
+    python examples/03_prove_it.py [--quick] [--out figures]
 """
 
 import argparse

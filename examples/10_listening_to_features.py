@@ -4,7 +4,7 @@ A Gaussian kernel with one width treats every feature alike: each one that says 
 distant. A hierarchical Gaussian kernel has a weight for every feature in every node, and the weights are learned from
 the errors of functions on rows they have not seen. Here two features decide, and more and more say nothing.
 
-    python -m examples.listening_to_features [--quick] [--out FOLDER]
+    python examples/10_listening_to_features.py [--quick] [--out figures]
 """
 
 from __future__ import annotations

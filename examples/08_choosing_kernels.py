@@ -4,7 +4,7 @@ Wine recognition (178 wines, 13 chemical measurements, three growers; comes with
 measurement and one on all of them: the learned weights say which measurements tell the growers apart, all three
 classifiers share them, and the certificate says that no other weights are better.
 
-python examples/choosing_kernels.py [--quick] [--out figures]
+python examples/08_choosing_kernels.py [--quick] [--out figures]
 """
 
 import argparse

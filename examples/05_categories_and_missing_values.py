@@ -1,0 +1,81 @@
+"""Categories and missing values: a table as people have it.
+
+Forms come back with holes, and holes may say something: here people with a high value are less likely to have been
+measured. Columns of text become indicators, missing numbers the median beside an indicator, and the kernel weighs these
+like any other column. What does it cost that cells are missing, and what does it cost to drop the rows that have holes?
+Needs pandas.
+
+    python examples/05_categories_and_missing_values.py [--quick] [--out figures]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+
+import convexkernels as ck
+from convexkernels.plotting.canvas import color, legend, new_axes
+
+
+def with_holes(frame, share, rng):
+    """The table with this share of the cells of four columns missing, high values twice as often as others."""
+    holed = frame.copy()
+    for name in ("bmi", "bp", "s3", "s5"):
+        high = frame[name] > frame[name].median()
+        holed.loc[rng.uniform(size=len(frame)) < share * np.where(high, 4 / 3, 2 / 3), name] = np.nan
+    return holed
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="two shares instead of five")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figure")
+    options = parser.parse_args(argv)
+    options.out.mkdir(parents=True, exist_ok=True)
+
+    # Diabetes patients once more; sex and an age group as text.
+    data = load_diabetes(scaled=False, as_frame=True)
+    frame = data.data.assign(
+        sex=data.data.sex.map({1.0: "first", 2.0: "second"}),
+        group=np.select([data.data.age < 40, data.data.age < 60], ["young", "middle"], "old"),
+    ).drop(columns="age")
+    train, test, y, t = train_test_split(frame, data.target, random_state=0)
+
+    # Nothing has to be prepared. What became of the columns is kept with the model.
+    rng = np.random.default_rng(0)
+    model = ck.TessellatedRidge(tol=1e-2).fit(with_holes(train, 0.2, rng), y)
+    print("columns of the kernel:", ", ".join(model.columns_.encoded_names))
+    new = test.head(2).assign(bmi=[np.nan, 25.0], group=["middle", "never seen"])
+    print("two new patients, one without a body mass index, one of a new group:", model.predict(new).round())
+
+    # The price of holes: score on complete new rows, against the share of cells that were missing when learning.
+    shares = [0.0, 0.3] if options.quick else [0.0, 0.1, 0.2, 0.3, 0.5]
+    kept, dropped = [], []
+    for share in shares:
+        holed = with_holes(train, share, rng)
+        complete = holed.notna().all(axis=1)
+        kept.append(ck.TessellatedRidge(tol=1e-2).fit(holed, y).score(test, t))
+        dropped.append(ck.TessellatedRidge(tol=1e-2).fit(holed[complete], y[complete]).score(test, t))
+        print(
+            f"{share:4.0%} missing: R^2 {kept[-1]:.3f} from all {len(holed)} rows, {dropped[-1]:.3f} from the "
+            f"{complete.sum()} complete ones"
+        )
+
+    # Dates, and text among numbers, are refused by name and with the remedy, before any work.
+    try:
+        ck.TessellatedRidge().fit(train.assign(bp=train.bp.astype(object).where(train.bp < 110, "high")), y)
+    except ck.InvalidInputError as error:
+        print(f"refused: {error}")
+
+    ax = new_axes()
+    ax.plot(shares, kept, "o-", color=color(0), label="all rows, holes and all")
+    ax.plot(shares, dropped, "s--", color=color(1), label="rows without holes only")
+    ax.set(xlabel="share of cells missing in four columns", ylabel="R² on complete new rows")
+    legend(ax)
+    ax.figure.savefig(options.out / "price_of_holes.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main()
