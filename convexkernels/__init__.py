@@ -54,6 +54,7 @@ _HOME = {
     "Loss": "losses",
     "Pinball": "losses",
     # problems and solvers
+    "FixedKernel": "problems",
     "KernelLearning": "problems",
     "OuterLearning": "problems",
     "HeldOut": "criteria",

@@ -92,6 +92,7 @@ from convexkernels.losses import Logistic as Logistic
 from convexkernels.losses import Loss as Loss
 from convexkernels.losses import Pinball as Pinball
 from convexkernels.problems import DecisionFunction as DecisionFunction
+from convexkernels.problems import FixedKernel as FixedKernel
 from convexkernels.problems import KernelLearning as KernelLearning
 from convexkernels.problems import KernelMatching as KernelMatching
 from convexkernels.problems import OuterLearning as OuterLearning

@@ -130,7 +130,7 @@ class Kept(OuterSolver):
 
 @dataclass(eq=False)
 class _Best:
-    """Best upper and best lower bound so far; they may come from different iterations."""
+    """Best upper and best lower bound so far, perhaps of different iterations; the last ones where none compare."""
 
     theta: Array
     alpha: Array | None
@@ -145,7 +145,7 @@ class _Best:
     def update(self, iterate: Iterate, compare: bool) -> None:
         if iterate.upper < self.upper or not compare:
             self.theta, self.alpha, self.upper = iterate.theta, iterate.alpha, iterate.upper
-        if iterate.lower > self.lower:
+        if iterate.lower > self.lower or not compare:
             self.witness, self.lower = _witness(iterate), iterate.lower
 
 

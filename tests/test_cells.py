@@ -9,9 +9,9 @@ from hypothesis.extra.numpy import arrays
 from convexkernels import InvalidInputError
 from convexkernels.cells.cover import OverlappingCover, RandomChunks, VoronoiCover
 from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
-from convexkernels.cells.low_rank import pivoted_cholesky
 from convexkernels.cells.traversal import farthest_first, split_largest
 from convexkernels.kernels.distances import nearest_rows
+from convexkernels.linalg import pivoted_cholesky
 
 WHOLE = arrays(np.float64, st.tuples(st.integers(2, 30), st.integers(1, 3)), elements=st.integers(-4, 4).map(float))
 

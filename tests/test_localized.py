@@ -17,12 +17,12 @@ from convexkernels import (
 )
 from convexkernels.cells import voronoi_cover
 from convexkernels.cells.learner import CellSelection, GaussianLearner
-from convexkernels.cells.low_rank import pivoted_cholesky
 from convexkernels.cells.options import Cells
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.criteria.ridge_path import path_residuals
 from convexkernels.kernels.distances import squared_distances
+from convexkernels.linalg import pivoted_cholesky
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.arrays import Array
-from convexkernels.cells.low_rank import pivoted_cholesky
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge_path import path_residuals, residuals_at
+from convexkernels.linalg import pivoted_cholesky
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares

@@ -124,6 +124,28 @@ class Kernel(ABC, Described):
         """As `linearized`; where values and derivatives have parts in common, subclasses share them."""
         return self._gram(X, X), lambda M: 2.0 * self._pullback(X, X, M)
 
+    def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
+        """Blocks of the Gram matrix of one table, for those who never hold all of it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        dtype : float64 or float32
+            Of the blocks; kernels may compute in it.
+
+        Returns
+        -------
+        callable
+            Rows, columns -> a new array ``k(x_i, x_j)``; from several threads at a time.
+        """
+        X = check_points(X)
+
+        def block(rows: slice, columns: slice) -> Array:
+            left = X[rows]
+            return self._gram(left, left if rows == columns else X[columns]).astype(dtype, copy=False)
+
+        return block
+
     @abstractmethod
     def _gram(self, X: Array, Y: Array) -> Array:
         """Kernel matrix of two validated tables, as a new array the caller may overwrite."""

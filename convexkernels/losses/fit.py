@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.losses.base import Loss, product
 
-__all__ = ["Fit", "fit", "measure"]
+__all__ = ["Fit", "fit", "measure", "measure_values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +78,14 @@ def measure(loss: Loss, K: Array, Y: Array, weights: Array, alpha: Array) -> Fit
     if not np.isfinite(alpha).all():
         return Fit(alpha, alpha, np.zeros(len(Y)), np.ones(len(Y)), np.inf, np.inf, np.inf)
     W = np.array([loss.coefficients(a, y) for a, y in zip(alpha, Y, strict=True)])
+    return measure_values(loss, np.array([product(K, w) for w in W]), W, Y, weights, alpha)
+
+
+def measure_values(loss: Loss, F: Array, W: Array, Y: Array, weights: Array, alpha: Array) -> Fit:
+    """The same from the coefficients `W` of dual variables and the values ``F = W K``, for a matrix nobody holds."""
     b, multiples = np.empty(len(Y)), np.empty(len(Y))
     constant, quadratics, upper = 0.0, 0.0, 0.0
-    for k, (a, w, y) in enumerate(zip(alpha, W, Y, strict=True)):
-        f = product(K, w)
+    for k, (a, w, f, y) in enumerate(zip(alpha, W, F, Y, strict=True)):
         quadratic = float(w @ f)
         value, b[k], multiples[k] = loss.primal(f, quadratic, y, weights)
         constant += loss.dual_constant(a, y, weights)

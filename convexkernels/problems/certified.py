@@ -18,7 +18,7 @@ from convexkernels.losses.fit import Fit, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_points
 
-__all__ = ["Certified", "Evaluation", "rounding_of"]
+__all__ = ["UNITS", "Certified", "Evaluation", "charge_above", "rounding_of"]
 
 # Errors of products are those of their terms, of a few units in the last place each, and independent.
 UNITS = 4.0
@@ -198,12 +198,8 @@ class Certified:
     def _rounding_above(self, known: Evaluation, K: Array) -> float:
         """What the upper bound may be too small by, because its products with K are rounded."""
         W = known.multiples[:, None] * known.W
-        values, squares = rounding_of(K, W)
         F = np.array([product(K, w) for w in W]) + (known.multiples * known.b)[:, None]
-        # A convex function changes by no more than its steepest slope at the ends.
-        slopes = [np.abs(self.loss.pointwise(self.Y, end)[1]) for end in (F - values, F + values)]
-        losses = self.loss.cost * float(((np.maximum(*slopes) * values) @ self.weights).sum())
-        return 0.5 * self.loss.scale * float(squares.sum()) + losses
+        return charge_above(self.loss, self.Y, self.weights, F, *rounding_of(K, W))
 
     def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:
         """The same in exact arithmetic: bounds that rounding has no part in; see :mod:`convexkernels.rigorous`."""
@@ -268,6 +264,14 @@ class Certified:
             support=support,
             single=self.single,
         )
+
+
+def charge_above(loss: Loss, Y: Array, weights: Array, F: Array, values: Array, squares: Array) -> float:
+    """What an objective may be too small by, where values `F` may be off by `values` and squared norms by `squares`."""
+    # A convex function changes by no more than its steepest slope at the ends.
+    slopes = [np.abs(loss.pointwise(Y, end)[1]) for end in (F - values, F + values)]
+    losses = loss.cost * float(((np.maximum(*slopes) * values) @ weights).sum())
+    return 0.5 * loss.scale * float(squares.sum()) + losses
 
 
 def rounding_of(K: Array, W: Array) -> tuple[Array, Array]:

@@ -33,6 +33,7 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "frank-wolfe": ("convex.frank_wolfe", "FrankWolfe"),
     "reduced-gradient": ("convex.reduced_gradient", "ReducedGradient"),
     "conic": ("convex.conic", "Conic"),
+    "conjugate-gradients": ("convex.conjugate_gradients", "ConjugateGradients"),
 }
 
 # name -> coefficients up to which the method is tried where the first one has stopped short, and its settings.

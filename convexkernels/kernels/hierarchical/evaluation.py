@@ -130,6 +130,16 @@ class TreeEvaluation:
         in_threads(fill, self._rows())
         return K
 
+    def block(self, rows: Rows, columns: slice) -> Array:
+        """A block of the matrix of one table, by one thread."""
+        K = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype)
+        for across in _tiles(K.shape[0], TILE_ROWS):
+            for along in _tiles(K.shape[1], TILE_COLUMNS):
+                self._values(_moved(across, rows.start), _moved(along, columns.start), K[across, along])
+        if rows == columns:
+            np.fill_diagonal(K, 1.0)
+        return K
+
     def _rows(self) -> list[Rows]:
         return _tiles(self.shape[0], TILE_ROWS)[::-1]
 
@@ -254,6 +264,10 @@ class TreeEvaluation:
         below = np.ones(len(x), dtype=self.dtype) @ E
         cross = np.einsum("ij,ij->j", x, joined[:, :-1], dtype=np.float64)
         return np.asarray(joined[:, -1].astype(np.float64) @ x**2 + below.astype(np.float64) @ z**2 - 2.0 * cross)
+
+
+def _moved(part: slice, start: int) -> slice:
+    return slice(part.start + start, part.stop + start)
 
 
 def _tiles(end: int, size: int) -> list[slice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,6 +132,10 @@ class HierarchicalGaussian(Kernel):
     def _gram(self, X: Array, Y: Array) -> Array:
         evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, None if Y is X else Y)
         return np.asarray(evaluation.gram())
+
+    def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
+        X = check_points(X)
+        return TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, dtype=dtype).block
 
     def _diag(self, X: Array) -> Array:
         self._described(X.shape[1])

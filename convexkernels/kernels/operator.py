@@ -1,0 +1,152 @@
+"""Products with the Gram matrix of many points, of which no more is held than fits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.threads import in_threads
+
+__all__ = ["TILE", "GramOperator", "OutOfTimeError", "n_tiles"]
+
+# Rows of a tile: in float32 it takes a megabyte, which stays in the cache of one core for both products with it.
+TILE = 512
+# Parts that the tiles are dealt out in: threads share them, and between two of them the clock is looked at.
+PARTS = 32
+
+Tile = tuple[int, slice, slice]
+
+
+class OutOfTimeError(Exception):
+    """The time was up before a product was complete."""
+
+
+class GramOperator:
+    """``V -> V K`` for the Gram matrix of one kernel on one table, tile by tile of its lower triangle.
+
+    Tiles are evaluated when they are first needed, and kept as long as they fit; others are evaluated again for every
+    product.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : ndarray of shape (m, n)
+        Validated points.
+    dtype : float64 or float32
+        Of the tiles and of the products with one of them; what tiles contribute is added up in float64.
+    memory : float
+        Bytes that tiles may take.
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, dtype: Any = np.float32, memory: float = 0.0) -> None:
+        self.kernel, self.X, self.dtype = kernel, X, np.dtype(dtype)
+        self._block = kernel.blocks(X, self.dtype)
+        self._parts = _dealt(len(X))
+        # Tiles at the ends are smaller: a table of one tile takes what it is.
+        side = min(TILE, len(X))
+        self.n_kept = int(min(n_tiles(len(X)), memory // (self.dtype.itemsize * side**2)))
+        self._kept = np.empty((self.n_kept, side, side), dtype=self.dtype)
+        self._known = np.zeros(self.n_kept, dtype=bool)
+
+    @property
+    def m(self) -> int:
+        """Number of points."""
+        return len(self.X)
+
+    @property
+    def share_kept(self) -> float:
+        """Share of the tiles that are kept once they have been evaluated."""
+        return self.n_kept / n_tiles(self.m)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the tiles that are kept."""
+        return self._kept.nbytes
+
+    def diagonal(self) -> Array:
+        """``k(x_i, x_i)``, shape (m,)."""
+        return self.kernel.diag(self.X)
+
+    def rows(self, index: Index) -> Array:
+        """Some rows of the matrix in float64, shape (n_rows, m)."""
+        return self.kernel(self.X[index], self.X)
+
+    def product(
+        self, V: Array, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None
+    ) -> Array:
+        """``V K`` in float64, shape (k, m): one look at every tile for all rows of `V`.
+
+        Parameters
+        ----------
+        V : ndarray of shape (k, m)
+        deadline : float, optional
+            Value of ``time.monotonic()``.
+        tell : callable
+            Is told now and then which share of the work is done.
+
+        Raises
+        ------
+        OutOfTimeError
+            When the deadline comes first.
+        InvalidInputError
+            When values overflow the type of the tiles.
+        """
+        right = np.ascontiguousarray(V.T, dtype=self.dtype)
+        if not right.any():
+            return np.zeros(V.shape)
+        done = 0
+
+        def work(part: list[Tile]) -> Array:
+            nonlocal done
+            if deadline is not None and time.monotonic() > deadline:
+                raise OutOfTimeError
+            F = np.zeros(right.shape)
+            for number, rows, columns in part:
+                tile = self._tile(number, rows, columns)
+                F[rows] += tile @ right[columns]
+                if rows != columns:
+                    F[columns] += tile.T @ right[rows]
+            done += 1
+            tell(done / len(self._parts))
+            return F
+
+        F = np.zeros(right.shape)
+        for part in in_threads(work, self._parts):
+            F += part
+        if not np.isfinite(F).all():
+            raise InvalidInputError(
+                f"products with the kernel matrix overflow {self.dtype.name}; rescale the kernel or the targets."
+            )
+        return np.ascontiguousarray(F.T)
+
+    def _tile(self, number: int, rows: slice, columns: slice) -> Array:
+        if number >= self.n_kept:
+            return self._block(rows, columns)
+        kept = self._kept[number, : rows.stop - rows.start, : columns.stop - columns.start]
+        if not self._known[number]:
+            kept[:] = self._block(rows, columns)
+            self._known[number] = True
+        return kept
+
+
+def n_tiles(m: int) -> int:
+    """Number of tiles of the lower triangle of m points."""
+    side = -(-m // TILE)
+    return side * (side + 1) // 2
+
+
+def _dealt(m: int) -> list[list[Tile]]:
+    """The tiles of the lower triangle in parts of about equal size, numbered in the order of the parts."""
+    edges = [slice(start, min(start + TILE, m)) for start in range(0, m, TILE)]
+    tiles = [(rows, columns) for i, rows in enumerate(edges) for columns in edges[: i + 1]]
+    numbered = [(number, *tile) for number, tile in enumerate(tiles)]
+    count = min(PARTS, len(numbered))
+    ends = [len(numbered) * part // count for part in range(count + 1)]
+    return [numbered[first:last] for first, last in pairwise(ends)]

@@ -1,0 +1,265 @@
+"""Learning with one kernel, on as many rows as time allows: the matrix is never held here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.operator import GramOperator
+from convexkernels.losses.base import Loss
+from convexkernels.losses.fit import Fit, measure_values
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.certified import UNITS, charge_above
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.validation import check_labels_finite, check_points
+
+if TYPE_CHECKING:
+    from convexkernels.progress import Silent
+    from convexkernels.solution import Solution
+    from convexkernels.solvers.convex.preparation import Forecast
+
+__all__ = ["FixedKernel"]
+
+
+class FixedKernel:
+    """``minimize over f, b  sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2`` in the space of one kernel.
+
+    The last step after a kernel was learned on some of the rows: the same kernel on all of them, to about 50,000.
+    Kernel ridge [BGR19 (5), (6)].
+
+    Parameters
+    ----------
+    kernel : Kernel
+    loss : LeastSquares
+    X : array-like of shape (m, n)
+    y : array-like of shape (m,) or (m, n_outputs)
+    sample_weight : array-like of shape (m,), optional
+        Weights > 0 that multiply the losses.
+    offset : array-like of shape (n_outputs,), optional
+        What the functions learn deviations from; 0 when not given.
+    bounds : (low, high), optional
+        Predictions are clipped to this range.
+    memory_limit : float, optional
+        Bytes that solving may take; the free memory when not given. Tiles of the matrix that do not fit are evaluated
+        again for every product.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (n_outputs, m)
+        Targets without their offset.
+
+    Examples
+    --------
+    >>> import numpy as np, convexkernels as ck
+    >>> X = np.random.default_rng(0).random((300, 2))
+    >>> problem = ck.FixedKernel(ck.Gaussian(5.0), ck.LeastSquares(0.01), X, np.sin(6.0 * X[:, 0]) * X[:, 1])
+    >>> solution = problem.solve()
+    >>> solution.certificate.relative_gap <= 1e-4
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        offset: Any = None,
+        bounds: tuple[float, float] | None = None,
+        memory_limit: float | None = None,
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}.")
+        if not isinstance(loss, LeastSquares):
+            raise InvalidInputError(
+                f"loss must be LeastSquares, got {loss!r}; KernelLearning(Candidates([kernel]), ...) takes others."
+            )
+        self.kernel_, self.loss, self.memory_limit = kernel, loss, memory_limit
+        self.X = check_points(X)
+        Y = loss.targets(y, len(self.X))
+        self.single = np.ndim(y) == 1
+        self.weights = _positive_weights(sample_weight, len(self.X))
+        self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)
+        self.Y = Y - self.offset[:, None]
+        self.bounds = bounds
+
+    @classmethod
+    def of(
+        cls, solution: Solution, X: Any, y: Any, *, sample_weight: Any = None, memory_limit: float | None = None
+    ) -> FixedKernel:
+        """The kernel, the regularization parameter, the offset and the bounds of a search, on other rows."""
+        searched = solution.problem
+        lam = float(np.exp(searched.split(solution.theta)[1]))
+        bounds = None
+        if searched.bounds is not None:
+            low, high = (float((end + searched.offset[:, None])[0, 0]) for end in searched.bounds)
+            bounds = (low, high)
+        return cls(
+            solution.kernel,
+            searched.loss.at(lam),
+            X,
+            y,
+            sample_weight=sample_weight,
+            offset=searched.offset,
+            bounds=bounds,
+            memory_limit=memory_limit,
+        )
+
+    def __repr__(self) -> str:
+        outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""
+        return f"FixedKernel({type(self.kernel_).__name__}, {self.loss!r}, {self.m} points{outputs})"
+
+    @property
+    def m(self) -> int:
+        """Number of points."""
+        return len(self.X)
+
+    def with_loss(self, loss: Loss) -> Self:
+        """The same problem at another regularization parameter."""
+        other = copy(self)
+        other.loss = loss  # type: ignore[assignment]
+        other.__dict__.pop("_known", None)
+        return other
+
+    # -- measuring ---------------------------------------------------------------------------------
+
+    def measure(self, alpha: Array, F: Array) -> Fit:
+        """What dual variables are worth, given the values ``F = W K`` of their functions without intercepts."""
+        W = np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
+        return measure_values(self.loss, F, W, self.Y, self.weights, alpha)
+
+    def feasible(self, alpha: Any) -> Array:
+        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
+        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
+        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
+            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
+        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
+
+    def certificate(self, theta: Any, alpha: Any, witness: Any = None) -> DualityGap:
+        """Bounds on the optimum from any dual variables, in float64 and tile by tile; `theta` is empty.
+
+        One evaluation of the lower triangle of the matrix.
+        """
+        points = [self.feasible(alpha)]
+        if witness is not None and not np.array_equal(witness, alpha):
+            points.append(self.feasible(witness))
+        F = (
+            GramOperator(self.kernel_, self.X, np.float64)
+            .product(np.vstack(points))
+            .reshape(len(points), *self.Y.shape)
+        )
+        found = self.__dict__["_known"] = self.measure(points[0], F[0])
+        lowest = found if len(points) == 1 else self.measure(points[1], F[1])
+        diagonal = self.kernel_.diag(self.X)
+        values, squares = _rounding(diagonal, found.W)
+        upper = found.upper + charge_above(self.loss, self.Y, self.weights, F[0] + found.b[:, None], values, squares)
+        lower = lowest.value - 0.5 * self.loss.scale * float(_rounding(diagonal, lowest.W)[1].sum())
+        return DualityGap(upper, lower)
+
+    # -- using a point -----------------------------------------------------------------------------
+
+    def kernel(self, theta: Any = None) -> Kernel:
+        """The kernel."""
+        return self.kernel_
+
+    def intercept(self, theta: Any, alpha: Any) -> Any:
+        """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""
+        b = self.function(theta, alpha).b
+        return float(b[0]) if self.single else b
+
+    def function(self, theta: Any, alpha: Any) -> DecisionFunction:
+        """The functions behind the upper bound."""
+        alpha = np.atleast_2d(alpha)
+        found = self.__dict__.get("_known")
+        if found is None or not np.array_equal(found.alpha, alpha):
+            self.certificate(theta, alpha)
+            found = self.__dict__["_known"]
+        bounds = None if self.bounds is None else tuple(np.full((len(self.Y), 1), end) for end in self.bounds)
+        W, b = found.multiples[:, None] * found.W, found.multiples * found.b + self.offset
+        return DecisionFunction.of_kernel(self.kernel_, self.X, W, b, single=self.single, bounds=bounds)
+
+    # -- solving -----------------------------------------------------------------------------------
+
+    def forecast(self) -> Forecast:
+        """What :meth:`solve` takes in time and memory, about."""
+        from convexkernels.solvers.convex.preparation import Preparation
+
+        return Preparation(self).forecast()
+
+    def solve(
+        self,
+        *,
+        lams: Sequence[float] | None = None,
+        tol: float = 1e-4,
+        max_time: float | None = None,
+        max_iter: int | None = None,
+        progress: bool | Silent = False,
+        random_state: Any = None,
+    ) -> Solution:
+        """Choose the regularization parameter on held-out rows, and solve on all of them by conjugate gradients.
+
+        Parameters
+        ----------
+        lams : sequence of float > 0, optional
+            Candidates for the regularization parameter. When not given they are placed around that of the loss until
+            the best one is none of the ends; with one candidate nothing is held out.
+        tol : float, > 0
+            Relative duality gap at which to stop.
+        max_time : float, optional
+            Seconds, for the choice and the solution. The certificate, one evaluation of the matrix, is allowed for.
+        max_iter : int, optional
+            Steps, each of them one product with the matrix.
+        progress : bool or progress object
+        random_state : int, numpy.random.Generator or None
+            Which rows are held out.
+
+        Returns
+        -------
+        Solution
+            Of the problem at the chosen parameter, ``solution.problem.loss.lam``; ``solution.trace`` has the
+            candidates "lams" in ascending order and their "risks", mean losses on held-out rows. After an interrupt or
+            at the end of the time, the best point so far with its certificate.
+        """
+        # Solvers see problems, so this layer cannot import them at the top.
+        from convexkernels.solvers.convex.conjugate_gradients import solve_on_all_rows
+
+        return solve_on_all_rows(
+            self,
+            lams=lams,
+            tol=tol,
+            max_time=max_time,
+            max_iter=max_iter,
+            progress=progress,
+            random_state=random_state,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+
+
+def _positive_weights(sample_weight: Any, m: int) -> Array:
+    if sample_weight is None:
+        return np.ones(m)
+    weights = check_labels_finite(sample_weight, m, name="sample_weight")
+    if weights.ndim != 1 or not (weights > 0.0).all():
+        raise InvalidInputError("sample_weight must be one number > 0 per row; leave out rows of weight 0.")
+    return weights
+
+
+def _rounding(diagonal: Array, W: Array) -> tuple[Array, Array]:
+    """What rounding may make of ``W K`` and ``w' K w``, by ``k(x, z)^2 <= k(x, x) k(z, z)``: no look at the matrix.
+
+    See `certified.rounding_of`, which this is not below.
+    """
+    unit = UNITS * np.finfo(np.float64).eps
+    total = np.square(W) @ diagonal
+    return unit * np.sqrt(np.outer(total, diagonal)), unit * total

@@ -1,0 +1,95 @@
+"""What solving on all rows begins with: tiles that fit the memory, a preconditioner, and what it will cost."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
+from convexkernels.solvers.convex.shifted_systems import LowRank
+from convexkernels.validation import available_memory
+
+__all__ = ["Forecast", "Preparation"]
+
+# Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
+# products of m^2; as far as a quarter of the memory holds it.
+RANK, RANK_SHARE = 8.0, 0.25
+# The preconditioner may leave out what is this small against lam.
+NEGLIGIBLE = 0.1
+# Steps that are reckoned with: with several regularization parameters, and with the one that was chosen.
+PATH_STEPS, STEPS = 40, 40
+# Vectors of float64 that are alive, for each output and regularization parameter.
+VECTORS = 12
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What solving on all rows takes, about.
+
+    Attributes
+    ----------
+    seconds : float
+    bytes : float
+    kept : float
+        Share of the matrix that is kept; the rest is evaluated anew for every product.
+    """
+
+    seconds: float
+    bytes: float
+    kept: float
+
+
+class Preparation:
+    """Tiles and preconditioner of a problem.
+
+    Attributes
+    ----------
+    operator : GramOperator
+    rank : int
+        Most columns of the preconditioner.
+    """
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+        m, (n_outputs, _) = problem.m, problem.Y.shape
+        limit = 0.9 * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
+        self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m))))
+        # The factor is alive twice while it is made, and rows of the matrix beside it.
+        self.other_bytes = 8.0 * m * (2.0 * self.rank + 4.0 * VECTORS * n_outputs + 2 * TILE)
+        self.operator = GramOperator(problem.kernel_, problem.X, np.float32, max(limit - self.other_bytes, 0.0))
+
+    @cached_property
+    def low_rank(self) -> LowRank:
+        """The preconditioner for all rows and any lam; what is negligible is so for the lam of the problem."""
+        tol = NEGLIGIBLE * self.problem.loss.lam / float(self.problem.weights.mean())
+        return LowRank.of(self.operator, self.problem.weights, self.rank, tol)
+
+    def seconds_of_certificate(self) -> float:
+        """Seconds of one look at the matrix in float64, by the time that one tile takes."""
+        return self._seconds_of_tiles(np.float64)
+
+    def forecast(self) -> Forecast:
+        """What solving will take; evaluates a tile or two."""
+        m, operator = self.problem.m, self.operator
+        evaluation = self._seconds_of_tiles(np.float32)
+        steps = (PATH_STEPS + STEPS) * (
+            (1.0 - operator.share_kept) * evaluation + 0.1 * operator.share_kept * evaluation
+        )
+        seconds = (
+            evaluation + self.seconds_of_certificate() * (1.0 + 2.0 * self.rank / m) + steps + 1e-10 * m * self.rank**2
+        )
+        return Forecast(seconds, operator.kept_bytes + self.other_bytes, operator.share_kept)
+
+    def _seconds_of_tiles(self, dtype: Any) -> float:
+        m = self.problem.m
+        part = self.problem.X[: 2 * TILE]
+        rows, columns = slice(len(part) // 2, len(part)), slice(0, max(1, len(part) // 2))
+        blocks = self.problem.kernel_.blocks(part, dtype)
+        blocks(rows, columns)
+        began = time.thread_time()
+        blocks(rows, columns)
+        return (time.thread_time() - began) * n_tiles(m)

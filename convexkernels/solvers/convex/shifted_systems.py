@@ -1,0 +1,160 @@
+"""Linear systems that differ from one Gram matrix by their diagonals: conjugate gradients on all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_solve
+
+from convexkernels.arrays import Array, Index
+from convexkernels.kernels.operator import GramOperator
+from convexkernels.linalg import pivoted_cholesky, shifted_cholesky
+
+__all__ = ["LowRank", "ShiftedSystems"]
+
+
+class LowRank:
+    """``(Z Z' + lam S^-1)^-1`` for any lam > 0 and weights S >= 0, in whose place rows of weight 0 stay 0.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (m, r)
+        A factor of about the Gram matrix.
+    weights : ndarray of shape (m,)
+    """
+
+    def __init__(self, Z: Array, weights: Array) -> None:
+        self.Z, self.weights = Z, weights
+        self._inner = (Z.T * weights) @ Z
+        self._factors: dict[float, Any] = {}
+
+    @classmethod
+    def of(cls, operator: GramOperator, weights: Array, rank: int, tol: float) -> LowRank:
+        """From a pivoted Cholesky factor that leaves a diagonal of at most `tol`, or has this rank."""
+        return cls(pivoted_cholesky(operator.rows, operator.diagonal(), rank, tol)[0], weights)
+
+    def without(self, rows: Index) -> LowRank:
+        """The same where some rows count no more."""
+        other = object.__new__(LowRank)
+        other.Z, other.weights, other._factors = self.Z, self.weights.copy(), {}
+        other.weights[rows] = 0.0
+        part = self.Z[rows]
+        other._inner = self._inner - (part.T * self.weights[rows]) @ part
+        return other
+
+    def solve(self, R: Array, lams: Array) -> Array:
+        """Solutions for right-hand sides in the rows of `R`, each with its lam."""
+        scaled = R * self.weights
+        inner = scaled @ self.Z
+        for lam in np.unique(lams):
+            at = lams == lam
+            inner[at] = cho_solve(self._factor(float(lam)), inner[at].T, check_finite=False).T
+        return np.asarray((scaled - (inner @ self.Z.T) * self.weights) / lams[:, None])
+
+    def _factor(self, lam: float) -> Any:
+        if lam not in self._factors:
+            self._factors[lam] = shifted_cholesky(self._inner + lam * np.eye(len(self._inner)))
+        return self._factors[lam]
+
+
+class ShiftedSystems:
+    """Systems ``(K + lam_c S^-1) w_c + b_c = y_c`` [``sum w_c = 0``]; w is 0 where the weight is.
+
+    Preconditioned conjugate gradients, with coefficients by Polak and Ribiere because tiles are rounded. With an
+    intercept all steps are projected onto ``sum w = 0``.
+
+    Parameters
+    ----------
+    operator : GramOperator
+    preconditioner : LowRank
+        Knows the weights.
+    Y : ndarray of shape (c, m)
+    lams : ndarray of shape (c,)
+    intercept : bool
+    W, F : ndarray of shape (c, m), optional
+        Where to begin, and ``W K``.
+    """
+
+    def __init__(
+        self,
+        operator: GramOperator,
+        preconditioner: LowRank,
+        Y: Array,
+        lams: Array,
+        intercept: bool,
+        W: Array | None = None,
+        F: Array | None = None,
+    ) -> None:
+        self.operator, self.preconditioner, self.intercept = operator, preconditioner, intercept
+        self.Y, self.lams, self.weights = Y, lams, preconditioner.weights
+        self._counted = self.weights > 0.0
+        self._inverse = np.divide(1.0, self.weights, out=np.zeros_like(self.weights), where=self._counted)
+        self.W = np.zeros(Y.shape) if W is None else W.copy()
+        self._ones: dict[float, Array] = {}
+        self.begin_again(np.zeros(Y.shape) if F is None else F.copy())
+
+    def begin_again(self, F: Array) -> None:
+        """Take values ``F = W K`` from elsewhere, and forget all directions."""
+        self.F = F
+        self.R = self._centered(self.Y - F - self.lams[:, None] * self._inverse * self.W)
+        self._P = self._preconditioned(self.R, self.lams)
+        self._descent = np.einsum("cm,cm->c", self._P, self.R)
+
+    def joined(self, other: ShiftedSystems) -> ShiftedSystems:
+        """Both systems, with the matrix and the preconditioner of the first."""
+        for name in ("Y", "lams", "W", "F", "R", "_P", "_descent"):
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        self._ones |= other._ones
+        return self
+
+    def gaps(self) -> Array:
+        """Duality gaps, ``sum_i weights_i r_i^2`` over the residuals, shape (c,)."""
+        return np.asarray(np.square(self.R) @ self.weights)
+
+    def energies(self) -> Array:
+        """``y'w``, at the solution the optimum over lam, shape (c,)."""
+        return np.einsum("cm,cm->c", self.Y, self.W)
+
+    def step(
+        self, which: Index, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None
+    ) -> bool:
+        """One step of some of the systems; False where one cannot go on."""
+        P, lams = self._P[which], self.lams[which, None]
+        KP = self.operator.product(P, deadline, tell)
+        AP = KP + lams * self._inverse * P
+        curvature = np.einsum("cm,cm->c", P, AP)
+        if not ((curvature > 0.0) & np.isfinite(curvature)).all():
+            return False
+        length = (self._descent[which] / curvature)[:, None]
+        self.W[which] += length * P
+        self.F[which] += length * KP
+        old, self.R[which] = self.R[which], self._centered(self.R[which] - length * AP)
+        Z = self._preconditioned(self.R[which], lams[:, 0])
+        turn = np.einsum("cm,cm->c", Z, self.R[which] - old) / self._descent[which]
+        self._P[which] = Z + np.maximum(turn, 0.0)[:, None] * P
+        self._descent[which] = np.einsum("cm,cm->c", self._P[which], self.R[which])
+        return bool((self._descent[which] > 0.0).all())
+
+    def intercepts(self) -> Array:
+        """Intercepts of least loss, shape (c,)."""
+        if not self.intercept:
+            return np.zeros(len(self.Y))
+        return np.asarray((self.Y - self.F) @ self.weights / self.weights.sum())
+
+    def _centered(self, R: Array) -> Array:
+        R = np.where(self._counted, R, 0.0)
+        if self.intercept:
+            R -= np.where(self._counted, (R @ self.weights / self.weights.sum())[:, None], 0.0)
+        return R
+
+    def _preconditioned(self, R: Array, lams: Array) -> Array:
+        Z = self.preconditioner.solve(R, lams)
+        if self.intercept:
+            for lam in np.unique(lams):
+                if lam not in self._ones:
+                    self._ones[lam] = self.preconditioner.solve(np.ones((1, R.shape[1])), np.array([lam]))[0]
+                at, ones = lams == lam, self._ones[lam]
+                Z[at] -= np.outer(Z[at].sum(axis=1) / ones.sum(), ones)
+        return Z

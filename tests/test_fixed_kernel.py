@@ -1,0 +1,246 @@
+"""Kernel ridge on all rows: what tiles and conjugate gradients find is what a dense solve in float64 finds."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import convexkernels as ck
+from convexkernels import FixedKernel, Gaussian, InvalidInputError, LeastSquares
+from convexkernels.criteria.folds import held_out_share
+from convexkernels.kernels import KERNELS
+from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
+from convexkernels.progress import Silent
+from convexkernels.solution import Status
+from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems
+
+M = TILE + 90  # two rows of tiles
+ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}
+
+
+def table(rng, m=M, n=3, outputs=2):
+    X = rng.uniform(size=(m, n))
+    Y = np.column_stack([np.sin(5.0 * X[:, 0] + k) + X[:, 1] ** (k + 1) for k in range(outputs)])
+    return X, Y + 0.1 * rng.standard_normal(Y.shape), rng.uniform(0.5, 2.0, m)
+
+
+def dense(K, Y, weights, lam, intercept):
+    """Coefficients and intercepts by one linear system."""
+    m, k = Y.shape
+    A, right = K + np.diag(lam / weights), Y
+    if intercept:
+        A = np.block([[A, np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
+        right = np.vstack([Y, np.zeros((1, k))])
+    found = np.linalg.solve(A, right)
+    return found[:m], found[m] if intercept else np.zeros(k)
+
+
+def solved(problem, lam):
+    """To the last digits: what rounding is charged may be more than is asked for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        solution = problem.solve(lams=[lam], tol=1e-12)
+    assert 0.0 <= solution.certificate.relative_gap <= 1e-11
+    assert solution.status is Status.OPTIMAL or solution.certificate.relative_gap > 1e-12
+    return solution
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_gives_the_dense_solution(name, intercept, rng):
+    kernel, (X, Y, weights) = KERNELS[name](3), table(rng)
+    problem = FixedKernel(kernel, LeastSquares(0.05, intercept), X, Y, sample_weight=weights)
+    solution = solved(problem, 0.05)
+    K = kernel(X)
+    W, b = dense(K, Y, weights, 0.05, intercept)
+    np.testing.assert_allclose(solution.decision_function(X), K @ W + b, rtol=0.0, atol=1e-6)
+    # The optimum by the dense solution lies between the bounds, and they are reproduced without the matrix.
+    F = K @ W
+    value = 0.05 * float((W * F).sum()) + float((weights[:, None] * (Y - F - b) ** 2).sum())
+    assert solution.certificate.lower <= value * (1.0 + 1e-12) <= solution.certificate.upper * (1.0 + 2e-12)
+    again = solution.verify()
+    assert (again.upper, again.lower) == pytest.approx((solution.certificate.upper, solution.certificate.lower))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", KERNELS)
+def test_products_by_tiles_are_those_of_the_matrix(name, dtype, rng):
+    kernel, X, V = KERNELS[name](3), rng.uniform(size=(2 * TILE + 7, 3)), rng.standard_normal((2, 2 * TILE + 7))
+    K = kernel(X)
+    scale = (np.abs(V) @ np.abs(K)).max()
+    for memory in (0.0, 9.0 * TILE**2, np.inf):  # nothing is kept, a tile or two, everything
+        operator = GramOperator(kernel, X, dtype, memory)
+        for _ in range(2):
+            np.testing.assert_allclose(
+                operator.product(V), V @ K, rtol=0.0, atol=(1e-5, 1e-13)[dtype is np.float64] * scale
+            )
+    np.testing.assert_allclose(operator.rows(np.array([3, 600])), K[[3, 600]], rtol=0.0, atol=1e-12 * scale)
+    with pytest.raises(OutOfTimeError):
+        operator.product(V, deadline=0.0)
+
+
+def test_what_does_not_fit_is_evaluated_again_with_the_same_result(rng):
+    X, Y, weights = table(rng, m=1500)
+    kernel = KERNELS["hierarchical_gaussian"](3)
+    tight, roomy = (
+        FixedKernel(kernel, LeastSquares(0.05), X, Y, sample_weight=weights, memory_limit=limit)
+        for limit in (2**24, 2**30)
+    )
+    assert tight.forecast().kept == 0.0
+    assert roomy.forecast().kept == 1.0
+    assert roomy.forecast().bytes > 4 * 1500**2 / 2
+    found = [solved(problem, 0.05).decision_function(X) for problem in (tight, roomy)]
+    np.testing.assert_allclose(*found, rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "hierarchical_gaussian", "inhomogeneous_gaussian", "matern"])
+def test_far_rows_and_clusters_keep_their_digits(name, rng):
+    X, Y, weights = table(rng)
+    X[::7] += 3e4
+    X[5] = -2e6
+    kernel = KERNELS[name](3)
+    problem = FixedKernel(kernel, LeastSquares(0.02), X, Y, sample_weight=weights)
+    solution = solved(problem, 0.02)
+    K = kernel(X)
+    W, b = dense(K, Y, weights, 0.02, True)
+    np.testing.assert_allclose(solution.decision_function(X), K @ W + b, rtol=0.0, atol=2e-6)
+
+
+def test_lam_is_the_best_of_functions_that_have_not_seen_the_rows(rng):
+    X, Y, weights = table(rng)
+    kernel = Gaussian(6.0)
+    problem = FixedKernel(kernel, LeastSquares(1.0), X, Y, sample_weight=weights)
+    solution = problem.solve(random_state=3)
+    lams, risks = solution.trace["lams"], solution.trace["risks"]
+    at = int(risks.argmin())
+    assert 0 < at < len(lams) - 1
+    assert solution.problem.loss.lam == lams[at] < 1.0
+    # The same rows held out, every candidate by itself.
+    held = held_out_share(M, 0.1, None, np.random.default_rng(3))
+    seen, K = np.setdiff1d(np.arange(M), held), kernel(X)
+    for lam, risk in zip(lams[at - 1 :], risks[at - 1 :], strict=True):
+        W, b = dense(K[np.ix_(seen, seen)], Y[seen], weights[seen], lam, True)
+        errors = (K[np.ix_(held, seen)] @ W + b - Y[held]) ** 2
+        assert risk == pytest.approx(weights[held] @ errors.mean(axis=1) / weights[held].sum(), rel=0.03)
+    assert FixedKernel(kernel, LeastSquares(1.0), X, Y).solve(lams=[0.3, 0.7]).problem.loss.lam in (0.3, 0.7)
+
+
+def test_several_systems_in_one_step_are_solved_as_each_by_itself(rng):
+    X, Y, weights = table(rng)
+    operator = GramOperator(Gaussian(3.0), X, np.float64, np.inf)
+    low_rank = LowRank.of(operator, weights, 40, 0.0)
+    lams = np.array([0.1, 0.01])
+    systems = ShiftedSystems(operator, low_rank, Y.T, lams, True)
+    systems = systems.joined(ShiftedSystems(operator, low_rank, Y.T[:1], np.array([1.0]), True))
+    for _ in range(60):
+        systems.step(np.arange(3))
+    for c, lam in enumerate([0.1, 0.01, 1.0]):
+        W, b = dense(Gaussian(3.0)(X), Y[:, [c % 2]], weights, lam, True)
+        np.testing.assert_allclose(systems.W[c], W[:, 0], rtol=0.0, atol=1e-6 * np.abs(W).max())
+        assert systems.intercepts()[c] == pytest.approx(b[0], abs=1e-6)
+
+
+def test_a_search_goes_on_to_all_rows(rng):
+    X, Y, _ = table(rng, outputs=1)
+    y = np.clip(Y[:, 0], -1.0, 1.0)
+    searched = ck.OuterLearning(
+        ck.Widths(),
+        LeastSquares(0.1, intercept=False),
+        ck.LeaveOneOut(),
+        X[:80],
+        y[:80],
+        offset=[0.2],
+        bounds=(-1.0, 1.0),
+    ).solve(max_iter=5, random_state=0)
+    solution = solved(FixedKernel.of(searched, X, y), 0.03)
+    W, _ = dense(searched.kernel(X), y[:, None] - 0.2, np.ones(M), 0.03, False)
+    expected = np.clip(searched.kernel(X, X) @ W[:, 0] + 0.2, -1.0, 1.0)
+    np.testing.assert_allclose(solution.decision_function(X), expected, rtol=0.0, atol=1e-6)
+    assert solution.function.bounds is not None
+    assert solution.intercept == pytest.approx(0.2)
+    copied = pickle.loads(pickle.dumps(solution))
+    np.testing.assert_array_equal(copied.decision_function(X), solution.decision_function(X))
+
+
+class Interrupting(Silent):
+    """Raises a keyboard interrupt at the given line of the report."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def record(self, record):
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_keeps_the_best_with_its_certificate(rng):
+    X, Y, _ = table(rng)
+    problem = FixedKernel(KERNELS["tessellated"](3), LeastSquares(0.01), X, Y)
+    with pytest.warns(ck.ConvexKernelsWarning, match="INTERRUPTED"):
+        solution = problem.solve(lams=[1e-4], tol=1e-10, progress=Interrupting(3))
+    assert solution.status is Status.INTERRUPTED
+    assert 1e-10 < solution.certificate.relative_gap < 1.0
+    assert np.isfinite(solution.decision_function(X)).all()
+
+
+def test_an_interrupt_of_the_choice_keeps_what_there_is(rng, monkeypatch):
+    X, Y, _ = table(rng)
+    problem, calls, product = FixedKernel(Gaussian(6.0), LeastSquares(0.01), X, Y), [], GramOperator.product
+
+    def interrupted(self, *arguments):
+        calls.append(len(calls))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return product(self, *arguments)
+
+    monkeypatch.setattr(GramOperator, "product", interrupted)
+    with pytest.warns(ck.ConvexKernelsWarning, match="INTERRUPTED"):
+        solution = problem.solve()
+    assert solution.status is Status.INTERRUPTED
+    assert solution.certificate.relative_gap < 0.5
+    assert len(solution.trace["lams"]) == 3
+
+
+@pytest.mark.parametrize("max_time", [1e-6, 0.3])
+def test_a_time_limit_gives_what_there_is_with_its_certificate(max_time, rng):
+    X, Y, _ = table(rng)
+    problem = FixedKernel(KERNELS["tessellated"](3), LeastSquares(1e-9), X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        solution = problem.solve(lams=[1e-9], tol=1e-14, max_time=max_time)
+    assert solution.status is Status.TIME_LIMIT
+    assert np.isfinite([solution.certificate.upper, solution.certificate.lower]).all()
+    assert np.isfinite(solution.decision_function(X)).all()
+
+
+def test_where_rounding_ends_the_certificate_says_so(rng):
+    X, Y, _ = table(rng)
+    problem = FixedKernel(KERNELS["polynomial"](3), LeastSquares(1e-14), X * 1e3, Y)
+    with pytest.warns(ck.ConvexKernelsWarning):
+        solution = problem.solve(lams=[1e-14], tol=1e-13)
+    assert solution.status in (Status.STALLED, Status.NUMERICAL_ERROR)
+    assert solution.certificate.upper >= solution.certificate.lower
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"kernel": "gaussian"}, "kernel must be a Kernel"),
+        ({"loss": ck.Hinge(1.0)}, "loss must be LeastSquares"),
+        ({"sample_weight": np.zeros(20)}, "one number > 0 per row"),
+        ({"X": np.full((20, 2), np.nan)}, "X"),
+        ({"y": np.zeros(19)}, "19"),
+    ],
+)
+def test_refusals(arguments, message):
+    stated = {"kernel": Gaussian(1.0), "loss": LeastSquares(0.1), "X": np.zeros((20, 2)), "y": np.zeros(20)} | arguments
+    with pytest.raises(InvalidInputError, match=message):
+        FixedKernel(**stated)
+
+
+@pytest.mark.parametrize(("lams", "message"), [([0.1, -1.0], "lams"), ([], "lams is empty")])
+def test_candidates_are_refused_by_name(lams, message, rng):
+    with pytest.raises(InvalidInputError, match=message):
+        FixedKernel(Gaussian(1.0), LeastSquares(0.1), rng.uniform(size=(20, 2)), np.arange(20.0)).solve(lams=lams)
