@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from convexkernels import bounds
 from proofs_check import algorithm_formulas as algorithm
 from proofs_check import hierarchical_formulas as formulas
+from proofs_check import risk_bounds as risks
 from proofs_check.claim import REFUTED, Claim
 from proofs_check.universality import measure_strictly_positive
 
@@ -191,5 +193,25 @@ CLAIMS = [
         formulas.product_of_gaussians,
         formulas.sum_of_gaussians,
         trials=1,
+    ),
+    Claim(
+        "approximation-error",
+        "The library's bounds enclose A(lambda) of a known distribution; it grows with lambda, and vanishes with it.",
+        PAPER,
+        "before Theorem 3.2",
+        risks.measure_approximation_error,
+        1.0,
+        1.001,
+        trials=4,
+    ),
+    Claim(
+        "theorem-3-2",
+        "The oracle inequality term by term, and SVMs of samples keep it even without the term that is unknown.",
+        PAPER,
+        "Theorem 3.2",
+        risks.measure_oracle,
+        bounds.hierarchical_risk_bound,
+        risks.smaller,
+        trials=4,
     ),
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from convexkernels import bounds
+from proofs_check import risk_bounds as risks
 from proofs_check import spectral_formulas as formulas
 from proofs_check import spectral_objective as learning
 from proofs_check.claim import REFUTED, Claim
@@ -155,6 +157,34 @@ CLAIMS = [
         formulas.measure_bound,
         (formulas.psi, formulas.bound_11),
         (formulas.psi, formulas.bound_11_without_outputs),
+    ),
+    Claim(
+        "bound-11-fitted",
+        "The bound of a fitted classifier is that of its features and the trace norm of its W, and signs keep it.",
+        PAPER,
+        "Theorem 3, (11), (12)",
+        risks.measure_fitted_complexity,
+        bounds.rademacher_bound,
+        risks.scaled_complexity,
+        trials=1,
+    ),
+    Claim(
+        "bound-10",
+        "The excess risk is at most 4 sqrt 2 L times the complexity, and c sqrt(log(1 / delta) / n) for some c.",
+        PAPER,
+        "Theorem 3, (10)",
+        risks.measure_excess,
+        bounds.excess_risk_bound,
+        risks.three_times,
+    ),
+    Claim(
+        "lipschitz-losses",
+        "The least Lipschitz constant of the margin loss and of the logistic one is 1 for one score, sqrt 2 for more.",
+        PAPER,
+        "Theorem 3, Lemma 1",
+        risks.measure_lipschitz,
+        bounds.lipschitz_constant,
+        lambda loss, n_scores: 1.0,
     ),
     Claim(
         "bound-11-equality-as-printed",

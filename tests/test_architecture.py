@@ -39,7 +39,7 @@ LAYERS = [
     {"problems"},
     {"solvers"},
     {"cells", "spectral"},
-    {"estimators", "plotting"},
+    {"bounds", "estimators", "plotting"},
     {"commands"},
     {"cli", "__main__"},
 ]

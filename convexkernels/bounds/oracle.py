@@ -1,0 +1,112 @@
+"""The approximation error of a kernel, and the oracle inequality for hierarchical Gaussian kernels."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.bounds.statement import Bound, check_open_constant
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
+from convexkernels.losses.base import Loss
+from convexkernels.losses.fit import fit
+from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
+
+__all__ = ["approximation_error", "hierarchical_risk_bound"]
+
+
+def approximation_error(
+    kernel: Kernel, X: Any, y: Any, lam: float, *, loss: Loss, masses: Any = None, tol: float = 1e-6
+) -> DualityGap:
+    """Bounds on ``A(lam) = min over f in H of  lam |f|^2 + R(f) - R*`` [ST16 Section 3] for a distribution on rows.
+
+    The distribution has the mass ``masses[i]`` at ``(x_i, y_i)``, so that its risk R, and the risk R* of the best of
+    all functions, are sums. Rows that are equal in `X` and differ in `y` are noise. Of a table with equal masses this
+    is the empirical distribution, for which R* is 0 unless rows repeat: the A of the distribution that the table was
+    drawn from is another number.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the space H; for a fitted estimator its ``kernel_``.
+    X : array-like of shape (m, n_features)
+    y : array-like of shape (m,) or (m, n_outputs)
+        As `loss` wants them.
+    lam : float, > 0
+        Beside the risk, which is a mean.
+    loss : Loss
+        Its regularization parameter and its intercept play no part.
+    masses : array-like of shape (m,), optional
+        Numbers > 0, divided by their sum.
+    tol : float
+        Relative gap of the minimum.
+
+    Returns
+    -------
+    DualityGap
+        ``lower <= A(lam) <= upper``, up to rounding.
+
+    Raises
+    ------
+    InvalidInputError
+        For interpolation, which has no risk.
+    """
+    if loss.needs_definite:
+        raise InvalidInputError(f"{loss!r} has no risk; pass a loss that is finite, such as LeastSquares().")
+    points = check_points(X)
+    shares = np.ones(len(points)) if masses is None else check_vector("masses", masses, len(points), per="row")
+    if not (shares > 0.0).all():
+        raise InvalidInputError(f"masses must be > 0, got {shares.min():g}; leave out rows without mass.")
+    at_lam = copy(loss.at(check_number("lam", lam, low=0.0, open_low=True)))
+    at_lam.intercept = False
+    Y, shares = at_lam.targets(y, len(points)), shares / shares.sum()
+    found, least = fit(at_lam, kernel(points), Y, shares, tol=tol), _least_risk(at_lam, points, Y, shares)
+    return DualityGap(found.upper / at_lam.cost - least, found.value / at_lam.cost - least)
+
+
+def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:
+    """R*: in every point the least expected loss of a constant, summed over outputs."""
+    risk, groups = 0.0, np.unique(points, axis=0, return_inverse=True)[1].ravel()
+    for group in range(groups.max() + 1):
+        rows = np.flatnonzero(groups == group)
+        best = loss.constant(Y[:, rows], shares[rows])[:, None]
+        risk += float((loss.pointwise(Y[:, rows], np.broadcast_to(best, (len(Y), len(rows))))[0] @ shares[rows]).sum())
+    return risk
+
+
+def hierarchical_risk_bound(
+    approximation_error: float, *, lam: float, n: int, tau: float, largest_loss: float, constant: float | None
+) -> Bound:
+    """Excess risk ``R(f) - R*`` of an SVM with a hierarchical Gaussian kernel, clipped [ST16 Theorem 3.2].
+
+    ``9 A + K ln n / (lam n) + 15 tau / n sqrt(A / lam) + 300 B tau / sqrt n`` with probability ``1 - 3 exp(-tau)``.
+
+    Parameters
+    ----------
+    approximation_error : float, >= 0
+        A(lam), the ``upper`` of :func:`approximation_error` where the distribution is known.
+    lam : float, > 0
+        Beside the mean of the losses.
+    n : int, >= 2
+        Rows that the SVM learned from.
+    tau : float, >= 1
+    largest_loss : float, > 0
+        B: no loss of a label and a clipped value is more.
+    constant : float, >= 0
+        K, which the theorem does not determine.
+
+    Notes
+    -----
+    The loss has to be Lipschitz continuous and clippable: the hinge loss (B = 2 for values clipped to [-1, 1]) and
+    the pinball loss are. The third term is printed without the Lipschitz constant, which is 1 for the hinge loss.
+    """
+    A = check_number("approximation_error", approximation_error, low=0.0)
+    lam, tau = check_number("lam", lam, low=0.0, open_low=True), check_number("tau", tau, low=1.0)
+    B, K = check_number("largest_loss", largest_loss, low=0.0), check_open_constant("constant", constant, "Theorem 3.2")
+    n = check_whole_number("n", n, low=2)
+    value = 9.0 * A + K * np.log(n) / (lam * n) + 15.0 * tau / n * np.sqrt(A / lam) + 300.0 * B * tau / np.sqrt(n)
+    return Bound(float(value), max(0.0, 1.0 - 3.0 * float(np.exp(-tau))))

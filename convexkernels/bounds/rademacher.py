@@ -1,0 +1,98 @@
+"""The excess risk of spectral models by the Rademacher complexity of their functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convexkernels.backend import to_numpy
+from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = ["excess_risk_bound", "lipschitz_constant", "rademacher_bound", "rademacher_rate"]
+
+
+def rademacher_bound(model: Any, X: Any) -> float:
+    """Bound of the complexity of ``{x -> W'phi(x): |W|_* <= B}`` on given points, for a fitted model [LLW20 (11)].
+
+    ``B / n sqrt(K sum_i k(x_i, x_i))`` for K scores, B being the trace norm of the W that was learned.
+
+    Parameters
+    ----------
+    model : SpectralKernelClassifier or SpectralKernelRegressor
+        Fitted.
+    X : array-like of shape (n, n_features)
+        The rows it learned from.
+
+    Notes
+    -----
+    The theorem is about a set of functions that is fixed before the rows are seen: frequencies, and a B that no W
+    exceeds. For the frequencies and the W that were learned from the same rows it is an indication, no proof; the
+    intercept, which costs nothing, is not in it.
+    """
+    W, trace = _weights(model), float(np.sum(model.kernel_.diag(X)))
+    return float(np.linalg.norm(W, "nuc")) / len(X) * float(np.sqrt(W.shape[1] * trace))
+
+
+def rademacher_rate(model: Any, n: int) -> float:
+    """The coarser bound ``B sqrt(K / n)``, whose order is that of the excess risk [LLW20 (12)].
+
+    It holds for features without phases, where no k(x, x) is above 1; others are refused.
+
+    Parameters
+    ----------
+    model : SpectralKernelClassifier or SpectralKernelRegressor
+        Fitted.
+    n : int, >= 1
+        Number of rows.
+    """
+    if model.kernel_.phase is not None:
+        raise InvalidInputError(
+            "features with phases can have k(x, x) > 1; use rademacher_bound, or feature_map='psi'."
+        )
+    W = _weights(model)
+    return float(np.linalg.norm(W, "nuc") * np.sqrt(W.shape[1] / check_whole_number("n", n, low=1)))
+
+
+def _weights(model: Any) -> Any:
+    """W of a fitted model, shape (n_components_out, K)."""
+    return np.asarray(to_numpy(model.solution_.theta.W), dtype=np.float64)
+
+
+def lipschitz_constant(loss: str, n_scores: int) -> float:
+    """L of a loss of scores, which have the 2-norm [LLW20 Theorem 3].
+
+    Parameters
+    ----------
+    loss : {"hinge", "logistic"}
+        The squared loss has none on all scores.
+    n_scores : int, >= 1
+        1 for two classes; the slopes ``y' - y``, and p - y, have norms up to sqrt 2 for more.
+    """
+    check_whole_number("n_scores", n_scores, low=1)
+    if loss not in ("hinge", "logistic"):
+        raise InvalidInputError(f"loss must be 'hinge' or 'logistic', got {loss!r}; others have no Lipschitz constant.")
+    return 1.0 if n_scores == 1 else float(np.sqrt(2.0))
+
+
+def excess_risk_bound(complexity: float, *, lipschitz: float, n: int, failure: float, constant: float | None) -> Bound:
+    """``4 sqrt 2 L R + c sqrt(log(1 / failure) / n)``: more than the best of the functions has [LLW20 Theorem 3, (10)].
+
+    Parameters
+    ----------
+    complexity : float, >= 0
+        R, such as :func:`rademacher_bound`.
+    lipschitz : float, >= 0
+        L of the loss (:func:`lipschitz_constant`).
+    n : int, >= 1
+    failure : float, in (0, 1)
+        The delta of the theorem: how probable it may be that the bound does not hold.
+    constant : float, >= 0
+        c, of which the theorem says only that there is one.
+    """
+    R, L = check_number("complexity", complexity, low=0.0), check_number("lipschitz", lipschitz, low=0.0)
+    delta = check_inside("failure", failure, 0.0, 1.0)
+    c, n = check_open_constant("constant", constant, "Theorem 3"), check_whole_number("n", n, low=1)
+    return Bound(4.0 * float(np.sqrt(2.0)) * L * R + c * float(np.sqrt(np.log(1.0 / delta) / n)), 1.0 - delta)

@@ -1,0 +1,184 @@
+"""Learning rates of localized least squares: the schedules that have them, and the nets that find them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.bounds.statement import check_inside
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number, check_whole_number
+
+__all__ = [
+    "CellSchedule",
+    "cell_nets",
+    "cell_schedule",
+    "learning_rate",
+    "net_constants",
+    "net_gap",
+    "rate_gap",
+    "smallest_sample",
+]
+
+
+class CellSchedule(NamedTuple):
+    """What n rows call for: the radius of cells, lam beside the mean over all rows, and the width of the kernel."""
+
+    radius: float
+    lam: float
+    width: float
+
+
+def learning_rate(alpha: float, d: int) -> float:
+    """The exponent ``2 alpha / (2 alpha + d)``: excess risks fall as n to minus that, or nearly [MS16 Theorem 5].
+
+    Parameters
+    ----------
+    alpha : float, > 0
+        Smoothness of the regression function.
+    d : int, >= 1
+        Number of features.
+    """
+    double = 2.0 * check_number("alpha", alpha, low=0.0, open_low=True)
+    return double / (double + check_whole_number("d", d, low=1))
+
+
+def cell_schedule(
+    n: int, alpha: float, d: int, *, beta: float, constants: tuple[float, float, float] = (1.0, 1.0, 0.5)
+) -> CellSchedule:
+    """Radius, lam and width for n rows [MS16 (16), (17), (18)].
+
+    ``c1 n^(-1 / (beta d))``, ``c2 r^d / n`` and ``c3 n^(-1 / (2 alpha + d))``; the constants are the user's
+    [MS16 Corollary 6].
+
+    Parameters
+    ----------
+    n : int, >= 1
+    alpha : float, >= 1
+        Smoothness of the regression function.
+    d : int, >= 1
+        Number of features, scaled so that points have norms up to 1.
+    beta : float, > 2 alpha / d + 1
+        How fast cells shrink; the theorem needs widths that are no larger than the radius.
+    constants : tuple of three float, > 0
+        c1, c2 and c3, c3 < c1.
+    """
+    n, alpha, d = check_whole_number("n", n, low=1), check_number("alpha", alpha, low=1.0), _features(d)
+    check_number("beta", beta, low=2.0 * alpha / d + 1.0, open_low=True)
+    c1, c2, c3 = (check_number(f"c{k}", c, low=0.0, open_low=True) for k, c in enumerate(constants, 1))
+    if not c3 < c1:
+        raise InvalidInputError(f"c3 must be less than c1, got {c3:g} and {c1:g}; widths would exceed the radius.")
+    radius = c1 * n ** (-1.0 / (beta * d))
+    return CellSchedule(radius, c2 * radius**d / n, c3 * n ** (-1.0 / (2.0 * alpha + d)))
+
+
+def rate_gap(alpha: float, d: int, *, beta: float, p: float) -> float:
+    """By how much less than the :func:`learning_rate` Theorem 5 shows the exponent to be, for a p [MS16 Theorem 5].
+
+    ``(1 + 2 / (2 alpha + d) + 1 / beta - 2 / (beta d)) p``, from the proof: as small as wanted, at the price of a
+    constant that grows without a known limit as p falls.
+
+    Parameters
+    ----------
+    alpha, d, beta
+        As in :func:`cell_schedule`.
+    p : float, in (0, 1)
+    """
+    d, p = _features(d), check_inside("p", p, 0.0, 1.0)
+    return (1.0 + 2.0 / (2.0 * alpha + d) + 1.0 / beta - 2.0 / (beta * d)) * p
+
+
+def smallest_sample(margin: float, d: int, *, beta: float, c: float = 1.0) -> int:
+    """From how many rows on cells that meet a set T are within `margin` of it [MS16 Corollary 6, (19)].
+
+    ``ceil((2 c / margin)^(beta d))``, for the radius ``c n^(-1 / (beta d))``.
+
+    Parameters
+    ----------
+    margin : float, > 0
+    d : int, >= 1
+    beta, c : float, > 0
+    """
+    delta, c = check_number("margin", margin, low=0.0, open_low=True), check_number("c", c, low=0.0, open_low=True)
+    power = check_number("beta", beta, low=0.0, open_low=True) * _features(d)
+    return max(1, int(np.ceil((2.0 * c / delta) ** power)))
+
+
+def cell_nets(n: int, d: int, radius: float) -> tuple[Array, Array]:
+    """The smallest nets of lam and of the width that have the rates without knowing alpha [MS16 Theorem 7].
+
+    Every lam in ``(0, r^d]`` is within ``r^d / n`` of one of the first, every width in ``(0, r]`` within
+    ``n^(-1 / (2 + d))`` of one of the second; r^d and r are among them, as Lemma 14 wants it. They are lam beside the
+    mean over all n rows: that of a cell's own rows is ``n / n_j`` times as large.
+
+    Parameters
+    ----------
+    n : int, >= 1
+        Rows of the table; there will be about n / 2 lams.
+    d : int, >= 1
+    radius : float, in (0, 1]
+
+    Returns
+    -------
+    lams, widths : ndarray
+        Decreasing.
+    """
+    n, d = check_whole_number("n", n, low=1), _features(d)
+    r = check_number("radius", radius, low=0.0, high=1.0, open_low=True)
+    return _net(r**d, r**d / n), _net(r, n ** (-1.0 / (2.0 + d)))
+
+
+def _net(end: float, mesh: float) -> Array:
+    """Points of ``(0, end]``, `end` among them, such that all others of it are within `mesh`."""
+    count = max(1, int(np.ceil(0.5 * (end / mesh - 1.0) - 1e-9)) + 1)
+    net = end - 2.0 * mesh * np.arange(count)
+    if not net[-1] > 1e-6 * mesh:  # 0 is outside, and the point before is less than two meshes from it
+        net[-1] = 0.5 * net[-2]
+    return np.asarray(net)
+
+
+def net_gap(alpha: float, d: int, *, beta: float, p: float) -> float:
+    """The xi of Lemma 14: the exponent that nets lose for a p [MS16 Lemma 14].
+
+    ``(2 alpha (2 alpha + d + 2) / ((2 alpha + d) D) + max((d - 2) / (beta d), 0)) p``, where
+    ``D = (2 alpha + d)(1 + p) + 2 p``.
+
+    Parameters
+    ----------
+    alpha : float, in (0, (beta - 1) d / 2)
+    d : int, >= 1
+    beta : float, > 1
+    p : float, in (0, ((beta - 1) d - 2 alpha) / (2 alpha + d + 2)]
+    """
+    d, beta = _features(d), check_number("beta", beta, low=1.0, open_low=True)
+    alpha = check_inside("alpha", alpha, 0.0, 0.5 * (beta - 1.0) * d)
+    most = ((beta - 1.0) * d - 2.0 * alpha) / (2.0 * alpha + d + 2.0)
+    p = check_number("p", check_inside("p", p, 0.0, 1.0), high=most)
+    smooth = 2.0 * alpha + d
+    loss = 2.0 * alpha * (smooth + 2.0) / (smooth * (smooth * (1.0 + p) + 2.0 * p))
+    return (loss + max((d - 2.0) / (beta * d), 0.0)) * p
+
+
+def net_constants(alpha: float, d: int, *, p: float, c: float = 1.0) -> tuple[float, float]:
+    """Constants a, b such that the best of nets is at most ``a n^(-rate + xi) + b mesh^(2 alpha)`` [MS16 Lemma 14].
+
+    What is bounded are the first three terms of :func:`cells_risk_bound` without their constant, at the best lam and
+    width of nets; `mesh` is that of the widths. The lemma says that there are constants, its proof has these.
+
+    Parameters
+    ----------
+    alpha, d, p
+        As in :func:`net_gap`.
+    c : float, in (0, 1]
+        Of the radius ``c n^(-1 / (beta d))``.
+    """
+    c, d = check_number("c", c, low=0.0, high=1.0, open_low=True), _features(d)
+    split = max(1.0, 2.0 ** (2.0 * alpha - 1.0))  # of (s + t)^(2 alpha) into powers
+    a = 3.0 ** (d + 1) * c**-d + split * c ** (2.0 * alpha) + c ** ((2.0 - d) * p - (d + 2.0 * p))
+    return a, split * 2.0 ** (2.0 * alpha)
+
+
+def _features(d: int) -> int:
+    return check_whole_number("d", d, low=1)

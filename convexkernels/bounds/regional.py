@@ -1,0 +1,104 @@
+"""The oracle inequality for localized least squares, for plain numbers and for fitted estimators."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.validation import check_number
+
+__all__ = ["CellNumbers", "cells_risk_bound"]
+
+
+class CellNumbers(NamedTuple):
+    """What the oracle inequality has to know of a partition and of the functions on it.
+
+    Attributes
+    ----------
+    lams : ndarray of shape (m,)
+        Beside the mean over all rows.
+    widths : ndarray of shape (m,)
+        Of the kernels ``exp(-|x - y|^2 / width^2)``.
+    masses : ndarray of shape (m,)
+        P(A_j), with sum 1.
+    radius : float
+        Of the balls that the cells lie in, at most 1: points have norms up to 1.
+    n, d : int
+        Rows and features.
+    """
+
+    lams: Array
+    widths: Array
+    masses: Array
+    radius: float
+    n: int
+    d: int
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """The numbers of a fitted :class:`VoronoiRidge` with cells of kind "voronoi", in units of its scaled features.
+
+        Lengths are divided by the largest norm of a row, so that rows are in the unit ball; masses are shares of
+        rows. Shares instead of the distribution, and a lam and a width that were chosen on the same rows: an
+        indication, no proof.
+        """
+        functions, cover = model.function_.functions, model.cover_
+        if not all(isinstance(getattr(f, "loss", None), LeastSquares) and np.isfinite(f.width) for f in functions):
+            raise InvalidInputError(
+                "every cell must have a least squares function with a Gaussian kernel; use VoronoiRidge."
+            )
+        sizes = np.array([len(f.X) for f in functions])
+        n, d = int(sizes.sum()), functions[0].X.shape[1]
+        norm = max(float(np.linalg.norm(f.X, axis=1).max()) for f in functions)
+        centered = zip(functions, cover.centers, strict=True)
+        radius = max(float(np.linalg.norm(f.X - center, axis=1).max()) for f, center in centered)
+        lams, widths = (np.array([getattr(f, name) for f in functions]) for name in ("lam", "width"))
+        total = sum(float(f.weights.sum()) for f in functions)
+        return cls(lams / total, widths / norm, sizes / n, radius / norm, n, d)
+
+
+def cells_risk_bound(
+    cells: CellNumbers, *, alpha: float, p: float, tau: float, constant: float | None, region: Any = None
+) -> Bound:
+    """Excess risk of localized least squares on a region [MS16 Theorem 4, Corollary 6].
+
+    ``C (sum_J lam_j w_j^-d + (max_J w / min_J w)^d max_J w^(2 alpha) + r^(2p) (sum_j P(A_j) / lam_j
+    w_j^(-(d + 2p) / p))^p / n + tau / n)``, J being the cells that meet the region, with probability ``1 - exp(-tau)``.
+
+    Parameters
+    ----------
+    cells : CellNumbers
+        Widths are at most the radius, which is at most 1.
+    alpha : float, >= 1
+        Smoothness of the regression function on the cells of the region.
+    p : float, in (0, 1)
+    tau : float, >= 1
+    constant : float, >= 0
+        C, which depends on alpha, p, d, the largest label and norms of the regression function, and which the theorem
+        does not determine (0 is no help here: it belongs to every term).
+    region : array-like of bool, shape (m,), optional
+        Which cells meet the region; all by default.
+    """
+    alpha, p = check_number("alpha", alpha, low=1.0), check_inside("p", p, 0.0, 1.0)
+    tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
+    lams, widths, d = cells.lams, cells.widths, cells.d
+    r = check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
+    if not (widths <= r).all():
+        raise InvalidInputError(
+            f"the theorem is for widths up to the radius of the cells, {r:g}, but the largest width is "
+            f"{widths.max():g}; learn with larger cells, or fewer and smaller widths."
+        )
+    J = np.ones(len(lams), dtype=bool) if region is None else np.asarray(region, dtype=bool)
+    if J.shape != lams.shape or not J.any():
+        raise InvalidInputError(f"region must name at least one of {len(lams)} cells, got shape {J.shape}.")
+    regularization = float(np.sum(lams[J] * widths[J] ** -d))
+    smoothness = float((widths[J].max() / widths[J].min()) ** d * widths[J].max() ** (2.0 * alpha))
+    # The powers are large: w^(-d / p) leaves the range of numbers for small p.
+    logs = np.log(cells.masses) - np.log(lams) - (d + 2.0 * p) / p * np.log(widths)
+    estimation = r ** (2.0 * p) * float(np.exp(p * np.logaddexp.reduce(logs))) / cells.n
+    return Bound(C * (regularization + smoothness + estimation + tau / cells.n), 1.0 - float(np.exp(-tau)))

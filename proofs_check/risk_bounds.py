@@ -1,0 +1,171 @@
+"""Checks behind the claims about excess risks: the approximation error, oracle inequality, Rademacher complexity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from convexkernels import HierarchicalGaussian, Hinge, LeastSquares, SpectralKernelClassifier, Training
+from convexkernels.bounds import (
+    Bound,
+    approximation_error,
+    excess_risk_bound,
+    hierarchical_risk_bound,
+    rademacher_bound,
+    rademacher_rate,
+)
+from convexkernels.checking import Verdict
+from convexkernels.losses import fit
+from convexkernels.spectral.losses import score_loss
+
+Array = NDArray[np.float64]
+Generator = np.random.Generator
+EPS = float(np.finfo(np.float64).eps)
+
+
+def _distribution(rng: Generator) -> tuple[HierarchicalGaussian, Array, Array, Array]:
+    """A kernel of depth 2, ten points with both labels each, and the masses of all twenty pairs."""
+    children = [HierarchicalGaussian([1.5, 2.0]), HierarchicalGaussian([2.5], features=[1])]
+    kernel = HierarchicalGaussian([1.0, 0.8], children)
+    points = rng.uniform(-1.0, 1.0, (10, 2))
+    chance, share = rng.uniform(0.05, 0.95, 10), rng.dirichlet(np.full(10, 3.0))
+    return (
+        kernel,
+        np.vstack([points, points]),
+        np.repeat([1.0, -1.0], 10),
+        np.r_[share * chance, share * (1.0 - chance)],
+    )
+
+
+def _best_risks(masses: Array, hinge: bool) -> float:
+    """R* by hand: twice the smaller mass of a point for the hinge loss, the variance of its label for squares."""
+    up, down = masses[:10], masses[10:]
+    return float(np.sum(2.0 * np.minimum(up, down) if hinge else 4.0 * up * down / (up + down)))
+
+
+def measure_approximation_error(factor: float, rng: Generator) -> Verdict:
+    """The library's bounds enclose A(lam), computed by hand for squares and by CVXPY for the hinge loss.
+
+    `factor` multiplies lam. A is an infimum of lines in lam: it grows, less and less; and it vanishes with lam, the
+    kernel being strictly positive on distinct points.
+    """
+    import cvxpy as cp
+
+    kernel, X, y, masses = _distribution(rng)
+    lam = float(10.0 ** rng.uniform(-3.0, -1.0))
+    K = kernel(X[:10])
+    root, total, mean = np.linalg.cholesky(K), masses[:10] + masses[10:], masses[:10] - masses[10:]
+    # Squares: (diag(total) K + lam) w = mean, and the value is  R(0) - <mean, f>.
+    f = K @ np.linalg.solve(total[:, None] * K + lam * np.eye(10), mean)
+    squares = 1.0 - float(mean @ f) - _best_risks(masses, False)
+    v = cp.Variable(10)
+    values = root @ v
+    risk = masses[:10] @ cp.pos(1.0 - values) + masses[10:] @ cp.pos(1.0 + values)
+    program = cp.Problem(cp.Minimize(lam * cp.sum_squares(v) + risk))
+    hinge = float(program.solve(solver=cp.CLARABEL)) - _best_risks(masses, True)
+    worst = 0.0
+    for loss, exact in ((LeastSquares(), squares), (Hinge(), hinge)):
+
+        def A(at: float, loss: Any = loss) -> Any:
+            return approximation_error(kernel, X, y, factor * at, loss=loss, masses=3.0 * masses, tol=1e-8)
+
+        found, other, tiny = A(lam), A(2.0 * lam), A(1e-9)
+        worst = max(worst, found.lower - exact, exact - found.upper, found.upper - found.lower - 1e-7)
+        worst = max(worst, found.lower - other.upper, other.lower - 2.0 * found.upper, tiny.lower - 1e-3)
+    return Verdict(worst, 2e-7, 1, {"X": X, "masses": masses, "lam": lam, "squares": squares, "hinge": hinge})
+
+
+def measure_oracle(bound: Callable[..., Bound], rng: Generator) -> Verdict:
+    """The terms of the theorem, one by one; and SVMs of samples keep it, even without the term that is unknown.
+
+    The excess risk of a clipped SVM is a sum here, the distribution being known.
+    """
+    kernel, X, y, masses = _distribution(rng)
+    n, tau, lam = int(rng.integers(20, 200)), float(rng.uniform(1.0, 4.0)), float(10.0 ** rng.uniform(-3.0, -1.0))
+    A = approximation_error(kernel, X, y, lam, loss=Hinge(), masses=masses).upper
+    settings: dict[str, Any] = {"lam": lam, "n": n, "tau": tau}
+    K = float(rng.uniform(0.5, 2.0))
+    terms = {
+        (0.0, 0.0, K): K * np.log(n) / (lam * n),
+        (A, 0.0, 0.0): 9.0 * A + 15.0 * tau * np.sqrt(A / lam) / n,
+        (0.0, 2.0, 0.0): 600.0 * tau * n**-0.5,
+    }
+    found = [bound(a, largest_loss=B, constant=k, **settings).value for a, B, k in terms]
+    apart = float(np.max(np.abs(np.array(found) / np.array(list(terms.values())) - 1.0)))
+    rows = rng.choice(20, n, p=masses)
+    loss = Hinge(intercept=False).at(lam)
+    svm = fit(loss, kernel(X[rows]), y[None, rows], np.full(n, 1.0 / n), tol=1e-6)
+    values = np.clip(kernel(X, X[rows]) @ svm.W[0], -1.0, 1.0)
+    excess = float(masses @ (1.0 - y * values)) - _best_risks(masses, True)
+    whole = bound(A, largest_loss=2.0, constant=0.0, **settings)
+    chance = abs(whole.probability - max(0.0, 1.0 - 3.0 * np.exp(-tau)))
+    witness = {"n": n, "tau": tau, "lam": lam, "A": A, "excess": excess}
+    return Verdict(max(apart, excess - whole.value, -excess - 1e-9, chance), 64.0 * EPS, 1, witness)
+
+
+def measure_fitted_complexity(bound: Callable[..., float], rng: Generator) -> Verdict:
+    """Bounds of a fitted model from its features, and the complexity by drawn signs below them [LLW20 (11), (12)]."""
+    X = rng.uniform(-1.0, 1.0, (40, 2))
+    y = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0.0)
+    settings: dict[str, Any] = {"n_components": 20, "sigma": 1.0, "lam1": 1e-3, "training": Training(max_epochs=1)}
+    model = SpectralKernelClassifier(feature_map="psi", random_state=0, **settings).fit(X, y)
+    features, W = model.kernel_.transform(X), np.asarray(model.solution_.theta.W, dtype=np.float64)
+    B = float(np.linalg.svd(W, compute_uv=False).sum())
+    exact = B / 40.0 * np.sqrt(3.0 * float(np.sum(features**2)))
+    claimed = bound(model, X)
+    signs = rng.choice([-1.0, 1.0], (400, 40, 3))
+    drawn = B / 40.0 * np.linalg.norm(np.einsum("ni,snk->sik", features, signs), 2, axis=(1, 2))
+    excess = float(drawn.mean() - 6.0 * drawn.std() / 20.0 - claimed) / claimed
+    coarser = rademacher_rate(model, 40)
+    excess = max(excess, claimed - coarser, abs(coarser / (B * np.sqrt(3.0 / 40.0)) - 1.0))
+    return Verdict(max(abs(claimed / exact - 1.0), excess), 1e4 * EPS, 1, {"X": X, "y": y, "claimed": claimed})
+
+
+def scaled_complexity(model: Any, X: Array) -> float:
+    """The Frobenius norm of W for its trace norm."""
+    W = np.asarray(model.solution_.theta.W, dtype=np.float64)
+    return rademacher_bound(model, X) * float(np.linalg.norm(W) / np.linalg.norm(W, "nuc"))
+
+
+def measure_lipschitz(constant: Callable[[str, int], float], rng: Generator) -> Verdict:
+    """No two scores have losses farther apart than L times their distance, and some have them nearly as far."""
+    worst = 0.0
+    for name, K in (("hinge", 1), ("hinge", 3), ("logistic", 1), ("logistic", 3)):
+        loss, L = score_loss(name), constant(name, K)
+        Y = np.array([[1.0]]) if K == 1 else np.eye(3)[[1]]
+        F = rng.normal(0.0, 4.0, (60, K))
+        # From far on the wrong side along the steepest direction, where no slope is flatter than its limit.
+        wrong = np.array([[-40.0]]) if K == 1 else np.array([[40.0, -40.0, -80.0]])
+        step = np.array([[-1.0]]) if K == 1 else np.array([[1.0, -1.0, 0.0]])
+        F = np.vstack([F, wrong, wrong + step])
+        values = loss.pointwise(F, np.repeat(Y, len(F), axis=0), np)[0]
+        distances = np.linalg.norm(F[:, None] - F, axis=2) + np.eye(len(F))
+        steepest = float((np.abs(values[:, None] - values) / distances).max())
+        worst = max(worst, steepest - L, L - steepest)
+    return Verdict(worst, 1e-9, 1, {})
+
+
+def measure_excess(bound: Callable[..., Bound], rng: Generator) -> Verdict:
+    """The two terms of [LLW20 Theorem 3, (10)]: by the contraction sqrt 2 L R four times, and the open constant."""
+    R, L, delta = float(rng.uniform(0.0, 1.0)), float(rng.uniform(0.5, 2.0)), float(rng.uniform(0.01, 0.5))
+    n, c = int(rng.integers(10, 1000)), float(rng.uniform(0.5, 2.0))
+    found = bound(R, lipschitz=L, n=n, failure=delta, constant=c)
+    contracted = np.sqrt(2.0) * L * R
+    exact = 4.0 * contracted + c * np.sqrt(-np.log(delta)) / np.sqrt(n)
+    return Verdict(
+        abs(found.value / exact - 1.0) + abs(found.probability + delta - 1.0), 16.0 * EPS, 1, {"R": R, "L": L}
+    )
+
+
+def smaller(approximation_error: float, **named: Any) -> Bound:
+    """All terms one in a thousand less."""
+    value, probability = hierarchical_risk_bound(approximation_error, **named)
+    return Bound(0.999 * value, probability)
+
+
+def three_times(complexity: float, **named: Any) -> Bound:
+    """3 sqrt 2 in place of 4 sqrt 2."""
+    return excess_risk_bound(0.75 * complexity, **named)

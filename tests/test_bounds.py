@@ -1,0 +1,101 @@
+"""Bounds refuse what their theorems are not about, and go with fitted estimators; claims settle what they say."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from convexkernels import (
+    Gaussian,
+    Hinge,
+    Interpolation,
+    InvalidInputError,
+    LeastSquares,
+    Logistic,
+    VoronoiRidge,
+    bounds,
+)
+from convexkernels.cells import Cells, CellSelection
+
+CELLS = bounds.CellNumbers(np.array([1e-3, 1e-2]), np.array([0.2, 0.3]), np.array([0.4, 0.6]), 0.5, 100, 2)
+TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda: bounds.hierarchical_risk_bound(0.1, lam=0.1, n=9, tau=1.0, largest_loss=2.0, constant=None),
+            "Theorem 3.2 says there is",
+        ),
+        (
+            lambda: bounds.excess_risk_bound(0.1, lipschitz=1.0, n=9, failure=0.1, constant=None),
+            "Theorem 3 says there is",
+        ),
+        (lambda: bounds.excess_risk_bound(0.1, lipschitz=1.0, n=9, failure=1.0, constant=1.0), "less than 1"),
+        (lambda: bounds.cells_risk_bound(CELLS, alpha=1.0, p=0.5, tau=1.0, constant=None), "Theorem 4 says there is"),
+        (lambda: bounds.local_entropy(0.1, 1.0, 0.5, 2, p=0.5, constant=None), "Theorem 12 says there is"),
+        (lambda: bounds.local_entropy(0.1, 1.0, 1.5, 2, p=0.5, constant=1.0), "width must be"),
+        (
+            lambda: bounds.cells_risk_bound(CELLS._replace(radius=0.25), alpha=1.0, p=0.5, tau=1.0, constant=1.0),
+            "largest width is 0.3",
+        ),
+        (
+            lambda: bounds.cells_risk_bound(CELLS, alpha=1.0, p=0.5, tau=1.0, constant=1.0, region=[False, False]),
+            "region must name at least one of 2 cells",
+        ),
+        (lambda: bounds.interior_radii([[0.0, 1.0], [0.0, 1.0]]), "two different points"),
+        (lambda: bounds.cell_schedule(100, 1.0, 2, beta=3.0, constants=(1.0, 1.0, 1.0)), "c3 must be less than c1"),
+        (lambda: bounds.cell_schedule(100, 1.0, 2, beta=2.0), "beta must be"),
+        (lambda: bounds.net_gap(1.0, 2, beta=2.5, p=0.5), "p must be"),
+        (lambda: bounds.lipschitz_constant("squared", 2), "no Lipschitz constant"),
+        (lambda: bounds.approximation_error(Gaussian(), TABLE, TABLE[:, 0], 0.1, loss=Interpolation()), "has no risk"),
+        (
+            lambda: bounds.approximation_error(
+                Gaussian(), TABLE, TABLE[:, 0], 0.1, loss=LeastSquares(), masses=np.r_[0.0, np.ones(59)]
+            ),
+            "leave out rows without mass",
+        ),
+    ],
+)
+def test_bounds_refuse(make, words):
+    with pytest.raises(InvalidInputError, match=words):
+        make()
+
+
+def test_features_with_phases_have_no_rate():
+    from convexkernels import SpectralKernelClassifier, Training
+
+    y = TABLE[:, 0] > 0.0
+    settings = {"n_components": 20, "sigma": 1.0, "training": Training(max_epochs=1), "random_state": 0}
+    with pytest.raises(InvalidInputError, match="rademacher_bound"):
+        bounds.rademacher_rate(SpectralKernelClassifier(**settings).fit(TABLE, y), 60)
+    model = SpectralKernelClassifier(feature_map="psi", **settings).fit(TABLE, y)
+    assert 0.0 < bounds.rademacher_bound(model, TABLE) <= bounds.rademacher_rate(model, 60)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cells_without_a_gaussian_function_have_no_bound():
+    model = VoronoiRidge(cells=Cells("voronoi", radius=1.0), selection=CellSelection(n_lams=2, widths="isotropic"))
+    constant = np.where(TABLE[:, 0] > 0.9, 1.0, 0.0)
+    with pytest.raises(InvalidInputError, match="least squares function with a Gaussian kernel"):
+        bounds.CellNumbers.of(model.fit(TABLE, constant))
+
+
+@pytest.mark.parametrize("loss", [Hinge(), Logistic(), LeastSquares()])
+def test_the_least_risk_of_noise_is_that_of_the_best_constants(loss):
+    """One point, five labels: A is 0 where the best constant costs no norm that counts."""
+    X, y = np.zeros((5, 1)), np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    found = bounds.approximation_error(Gaussian(), X, y, 1e-9, loss=loss)
+    assert -1e-9 <= found.lower <= found.upper <= 1e-5
+
+
+def test_the_logistic_risk_of_one_point_is_that_of_scikit_learn():
+    X, y = np.ones((5, 1)), np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    lam = 0.05
+    model = LogisticRegression(C=1.0 / (2.0 * lam * 5.0), fit_intercept=False, tol=1e-10).fit(X, y)
+    f = model.coef_[0, 0]
+    risk = np.mean(np.log1p(np.exp(-y * f))) + lam * f**2
+    least = -(0.6 * np.log(0.6) + 0.4 * np.log(0.4))
+    found = bounds.approximation_error(Gaussian(), X, y, lam, loss=Logistic(), tol=1e-9)
+    assert found.upper == pytest.approx(risk - least, abs=1e-8)
+    assert found.lower <= found.upper + 1e-12
