@@ -38,6 +38,7 @@ class Case:
     loss: tuple[str, dict[str, float], bool]
     kernels: list[Function] | None = None
     normalize: str = "none"
+    center: bool = False
     products: Callable[[Any, Any], Any] | None = None
     size: int = 0
     trace: float = 1.0
@@ -137,12 +138,17 @@ def _matrix(kernel: Function, X: Any) -> Any:
     return arb_mat([[kernel(x, y) for y in X] for x in X])
 
 
-def _normalized(K: Any, rule: str) -> Any:
+def _normalized(K: Any, rule: str, center: bool) -> Any:
     m = K.nrows()
+    ones = arb_mat(m, m, [arb(1) / m] * (m * m))
+    if center:
+        K = K - ones * K - K * ones + ones * K * ones
     if rule == "cosine":
         return arb_mat([[K[i, j] / (K[i, i] * K[j, j]).sqrt() for j in range(m)] for i in range(m)])
     total = sum((K[i, i] for i in range(m)), arb(0))
-    return K * {"none": arb(1), "trace": 1 / total, "mean": m / total}[rule]
+    if rule == "variance":
+        total -= m * (ones * K * ones)[0, 0]
+    return K * {"none": arb(1), "trace": 1 / total}.get(rule, m / total)
 
 
 def largest_eigenvalue(D: Any) -> Any:
@@ -229,7 +235,7 @@ def _bounds(case: Case, evidence: Any) -> tuple[Any, Any]:
     V = [[arb(v.numerator) / arb(v.denominator) for v in row] for row in duals]
     W = [[arb(float(v)) for v in row] for row in evidence.coefficients]
     if case.kernels is not None:
-        matrices = [_normalized(_matrix(kernel, X), case.normalize) for kernel in case.kernels]
+        matrices = [_normalized(_matrix(kernel, X), case.normalize, case.center) for kernel in case.kernels]
         forms = [sum((_form(v, K, v) for v in V), arb(0)) for K in matrices]
         sigma = forms[0]
         for form in forms[1:]:

@@ -80,9 +80,9 @@ def _kernel(rng: np.random.Generator) -> tuple[ck.Kernel, Any]:
 
 def _candidates(rng: np.random.Generator) -> tuple[ck.Family, dict[str, Any]]:
     pairs = [_kernel(rng) for _ in range(int(rng.integers(1, 4)))]
-    rule = str(rng.choice(["none", "trace", "mean", "cosine"]))
-    family = ck.Candidates([pair[0] for pair in pairs], normalize=rule, allow_duplicates=True)
-    return family, {"kernels": [pair[1] for pair in pairs], "normalize": rule}
+    rule, center = str(rng.choice(["none", "trace", "mean", "variance", "cosine"])), bool(rng.random() < 0.2)
+    family = ck.Candidates([pair[0] for pair in pairs], rule, center, allow_duplicates=True)
+    return family, {"kernels": [pair[1] for pair in pairs], "normalize": rule, "center": center}
 
 
 def _with_matrix(rng: np.random.Generator, X: Any) -> tuple[ck.Family, dict[str, Any]]:

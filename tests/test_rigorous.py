@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import convexkernels as ck
 from convexkernels.families import FAMILIES
+from convexkernels.families.candidates import NORMALIZATIONS
 from convexkernels.kernels import KERNELS
 from convexkernels.losses import LOSSES
 from convexkernels.losses.base import BoxDual
@@ -18,6 +19,7 @@ from convexkernels.rigorous.compositions import enclosure
 from convexkernels.rigorous.dual import exact_point
 from convexkernels.rigorous.kernels import Pairs
 from convexkernels.rigorous.rounding import largest_eigenvalue
+from convexkernels.rigorous.stored import known_entries
 
 REFUSED_KERNELS = {"Concatenated", "HierarchicalGaussian", "Localized", "Rescaled", "Spectral"}
 REFUSED_LOSSES = {"Logistic"}
@@ -74,6 +76,29 @@ def test_entries_of_every_kernel_are_enclosed_or_refused(name, rng):
     np.testing.assert_allclose(K, kernel(X), rtol=0.0, atol=1e-11 * np.abs(K).max())
 
 
+MADE_AGAIN = {"GeneralizedPolynomialKernel", "Precomputed", "TessellatedKernel"}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("far", [0.0, 5.0])
+def test_what_is_known_of_stored_entries_holds(name, far, rng):
+    kernel, X = KERNELS[name](2), rng.random((40, 2))
+    X[::2] += far
+    if isinstance(kernel, ck.Centered):
+        kernel = ck.Centered(kernel.kernel, X)
+    known = known_entries(kernel, X, 1.0)
+    if type(kernel).__name__ in REFUSED_KERNELS | MADE_AGAIN:
+        assert known is None
+        return
+    E, R = enclosure(kernel, X)(Pairs(X, X), slice(0, 40), slice(0, 40))
+    bound = np.outer(known.roots, known.roots)
+    assert (np.abs(E) <= bound * (1.0 + 1e-9) + R).all()
+    assert (np.abs(kernel(X) - E) <= known.error * bound + R).all()
+    assert (np.abs(kernel.diag(X) - np.diagonal(E)) <= known.error * known.roots**2 + np.diagonal(R)).all()
+    assert not known.nonnegative or (E >= -R).all()
+    assert known.error < 1e-11
+
+
 def test_kernels_of_ones_own_and_bessel_functions_are_refused_by_name(rng):
     class Own(ck.Gaussian):
         pass
@@ -112,18 +137,24 @@ def test_a_matrix_that_is_not_quite_positive_is_charged(rng):
     assert proven[0].charged < 0.1 * proven[1].charged
 
 
-def test_bounds_do_not_depend_on_how_matrices_are_kept(rng):
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+def test_bounds_do_not_depend_on_how_matrices_are_kept(normalize, center, rng):
     X = rng.random((40, 3))
     y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
-    family = ck.Candidates([ck.Gaussian(2.0), ck.Polynomial(2), ("first", ck.Gaussian(9.0), [0])], "mean")
+    kernels = [ck.Gaussian(2.0), ck.Polynomial(2), ck.Matern(2) * ck.Gaussian(1.0), ("first", ck.Gaussian(9.0), [0])]
+    family = ck.Candidates(kernels, normalize, center)
     problem = ck.KernelLearning(family, ck.Hinge(10.0), X, y)
     solution = problem.solve(tol=1e-6)
     stored = solution.verify(rigorous=True)
     problem.gram_set.release()
     made = solution.verify(rigorous=True)
+    plain = solution.verify()
+    assert stored.gap <= plain.gap + 1e-8 * plain.upper
+    assert stored.lower <= plain.upper * (1.0 + 1e-12)
     assert stored.lower <= made.upper
     assert made.lower <= stored.upper
-    assert made.gap == pytest.approx(stored.gap, rel=1e-3)
+    assert made.gap == pytest.approx(stored.gap, rel=1e-3, abs=1e-8 * plain.upper)
 
 
 def test_where_the_matrix_has_lost_its_digits_the_result_says_so(rng):

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from convexkernels.families.candidates import CandidateGramSet
 from convexkernels.families.gram_stack import PackedStack
-from convexkernels.rigorous.compositions import BLOCK, diagonal, enclosure, is_positive, tiles
+from convexkernels.rigorous.compositions import BLOCK, diagonal, enclosure, is_positive, mean_entry, tiles
 from convexkernels.rigorous.kernels import Pairs
 from convexkernels.rigorous.measured import Measured, quadratics_above
 from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, sum_above
-from convexkernels.rigorous.stored import StoredMatrices, largest_rate, stored_entries
+from convexkernels.rigorous.stored import StoredMatrices, known_entries, largest_rate
 
 __all__ = ["EnclosedCandidates"]
 
@@ -32,21 +32,27 @@ class EnclosedCandidates:
         stack, count = gram_set.stack, len(gram_set.kernels)
         in_memory = isinstance(stack, PackedStack) and stack.values.dtype == np.float64
         rate = largest_rate(gram_set.kernels)
-        known = [stored_entries(kernel, self.X, rate) if in_memory else None for kernel in gram_set.kernels]
+        known = [known_entries(kernel, self.X, rate) if in_memory else None for kernel in gram_set.kernels]
         self.stored = StoredMatrices(stack, {k: entry for k, entry in enumerate(known) if entry is not None})
         self.entries = {k: enclosure(gram_set.kernels[k], self.X) for k in range(count) if known[k] is None}
         self.positive = [is_positive(kernel) for kernel in gram_set.kernels]
         self.scales, self.relative = np.ones(count), np.zeros(count)
-        if gram_set.family.normalize in ("trace", "mean"):
+        if gram_set.family.normalize in ("trace", "mean", "variance"):
             factor = 1.0 if gram_set.family.normalize == "trace" else float(len(self.X))
-            for k in range(count):
-                self.scales[k], self.relative[k] = _over_trace(factor, *self._diagonal(k))
+            for k, parts in self._parts_of_traces(gram_set.family.normalize == "variance").items():
+                self.scales[k], self.relative[k] = _over_sum(factor, *parts)
 
-    def _diagonal(self, k: int) -> tuple[Array, Array]:
-        if k in self.entries:
-            return diagonal(self.entries[k], self.X)
-        values, relative, _, _ = self.stored.known[k]
-        return values, relative * values
+    def _parts_of_traces(self, varying: bool) -> dict[int, tuple[Array, Array]]:
+        """Terms of the trace of every matrix, with radii; with `varying` of what is left of it by centering."""
+        parts = {k: diagonal(entries, self.X) for k, entries in self.entries.items()}
+        parts |= self.stored.diagonals()
+        if not varying:
+            return parts
+        m = len(self.X)
+        means = {k: mean_entry(entries, self.X) for k, entries in self.entries.items()} | self.stored.means()
+        for k, (value, radius) in means.items():  # the mean entry, m times
+            parts[k] = np.append(parts[k][0], -m * value), np.append(parts[k][1], m * (radius + 2.0 * U * abs(value)))
+        return parts
 
     def measure(self, theta: Array, W: Array, V: Array) -> Measured:
         theta = self.gram_set.project(theta)
@@ -128,11 +134,11 @@ class _Sums:
         return max(0.0, largest_eigenvalue(-N, R))
 
 
-def _over_trace(factor: float, values: Array, radii: Array) -> tuple[float, float]:
-    """``factor / trace`` for an enclosed diagonal, and how far it may be from the exact one, relatively."""
+def _over_sum(factor: float, values: Array, radii: Array) -> tuple[float, float]:
+    """``factor`` over the sum of enclosed numbers, and how far it may be from the exact one, relatively."""
     wide = sum_above(radii)
     if not np.isfinite(values).all() or not np.isfinite(wide):
         return 1.0, np.inf
-    trace = math.fsum(values.tolist())
-    relative = wide / trace if trace > 0.0 else np.inf
-    return factor / trace, 2.0 * relative + gamma(4) if relative < 0.5 else np.inf
+    total = math.fsum(values.tolist())
+    relative = wide / total if total > 0.0 else np.inf
+    return (factor / total, 2.0 * relative + gamma(4)) if relative < 0.5 else (1.0, np.inf)

@@ -19,7 +19,7 @@ from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, Tesse
 from convexkernels.rigorous.kernels import SIMPLE, Enclosure, Pairs, whole_order
 from convexkernels.rigorous.rounding import gamma
 
-__all__ = ["BLOCK", "Entries", "diagonal", "enclosure", "is_positive", "tiles"]
+__all__ = ["BLOCK", "Entries", "diagonal", "enclosure", "is_positive", "mean_entry", "tiles"]
 
 Array = NDArray[np.float64]
 
@@ -106,17 +106,10 @@ def _on_columns(kernel: Any, X: Array) -> Entries:
 def _centered(kernel: Any, X: Array) -> Entries:
     if not np.array_equal(np.asarray(kernel.points, dtype=np.float64), X):
         raise InvalidInputError(f"rigorous=True: {kernel!r} is centered on points that are not the training points.")
-    inner, m = enclosure(kernel.kernel, X), len(X)
-    sums, radii = np.zeros(m), np.zeros(m)
-    for rows, columns in tiles(m):
-        K, R = inner(Pairs(X[rows], X[columns]), rows, columns)
-        S = R + gamma(m + 2) * np.abs(K)
-        sums[rows], radii[rows] = sums[rows] + K.sum(axis=1), radii[rows] + S.sum(axis=1)
-        if columns != rows:
-            sums[columns], radii[columns] = sums[columns] + K.sum(axis=0), radii[columns] + S.sum(axis=0)
-    means, errors = sums / m, radii / m
-    grand, size = float(means.mean()), np.abs(means)
-    error = float(errors.mean()) + gamma(m + 2) * float(size.mean())
+    inner = enclosure(kernel.kernel, X)
+    means, errors = _means(inner, X)
+    size = np.abs(means)
+    grand, error = _mean(means, errors)
 
     def entries(pairs: Pairs, rows: slice, columns: slice) -> Enclosure:
         K, R = inner(pairs, rows, columns)
@@ -125,6 +118,28 @@ def _centered(kernel: Any, X: Array) -> Entries:
         return value, R + errors[rows, None] + errors[columns] + error + rounding
 
     return entries
+
+
+def _means(entries: Entries, X: Array) -> Enclosure:
+    """Means of the rows of a matrix, and radii."""
+    m = len(X)
+    sums, radii = np.zeros(m), np.zeros(m)
+    for rows, columns in tiles(m):
+        K, R = entries(Pairs(X[rows], X[columns]), rows, columns)
+        S = R + gamma(m + 2) * np.abs(K)
+        sums[rows], radii[rows] = sums[rows] + K.sum(axis=1), radii[rows] + S.sum(axis=1)
+        if columns != rows:
+            sums[columns], radii[columns] = sums[columns] + K.sum(axis=0), radii[columns] + S.sum(axis=0)
+    return sums / m, radii / m
+
+
+def _mean(values: Array, radii: Array) -> tuple[float, float]:
+    return float(values.mean()), float(radii.mean()) + gamma(len(values) + 2) * float(np.abs(values).mean())
+
+
+def mean_entry(entries: Entries, X: Array) -> tuple[float, float]:
+    """The mean of all entries of a matrix, and its radius."""
+    return _mean(*_means(entries, X))
 
 
 def _normalized(kernel: Any, X: Array) -> Entries:

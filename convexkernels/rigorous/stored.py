@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.families.gram_stack import GramStack
-from convexkernels.kernels.algebra import OnColumns
+from convexkernels.kernels.algebra import OnColumns, WeightedSum
+from convexkernels.kernels.base import Constant, Product, Scaled, Sum
 from convexkernels.kernels.distances import has_lost_digits
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.matern import Matern
+from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
+from convexkernels.kernels.tensor_matern import TensorMatern
+from convexkernels.rigorous.kernels import whole_order
 from convexkernels.rigorous.rounding import UNDERFLOW, gamma
 
-__all__ = ["StoredMatrices", "largest_rate", "stored_entries"]
+__all__ = ["Known", "StoredMatrices", "known_entries", "largest_rate"]
 
 Array = NDArray[np.float64]
 
@@ -22,22 +29,31 @@ Array = NDArray[np.float64]
 CHUNK = 512
 
 
-def stored_entries(kernel: Any, X: Array, rate: float) -> tuple[Array, float, float, bool] | None:
-    """What is known of the entries a :class:`PackedStack` holds for a kernel, or None.
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of a matrix: ``|K_ij| <= roots_i roots_j``, and stored entries are off by that times `error`.
+
+    Attributes
+    ----------
+    roots : ndarray of shape (m,)
+    error : float
+        Of values of the diagonal that are computed by themselves, too.
+    nonnegative : bool
+        Whether all entries are >= 0.
+    """
+
+    roots: Array
+    error: float
+    nonnegative: bool = True
+
+
+def known_entries(kernel: Any, X: Array, rate: float) -> Known | None:
+    """What is known of the entries a :class:`PackedStack` holds for a kernel; None where that is nothing.
 
     Parameters
     ----------
     rate : float
         Largest gamma of the Gaussians in the stack: their distances may be shared.
-
-    Returns
-    -------
-    diagonal : ndarray of shape (m,)
-        Positive; ``|k(x_i, x_j)| <= sqrt(diagonal_i diagonal_j)``, as for every kernel.
-    relative, error : float
-        Relative error of `diagonal`, and of stored entries as a multiple of that bound.
-    nonnegative : bool
-        Whether all entries are >= 0.
 
     Notes
     -----
@@ -45,60 +61,160 @@ def stored_entries(kernel: Any, X: Array, rate: float) -> tuple[Array, float, fl
     ``|x|^2 - 2 x'y + |y|^2``: n + 8 roundings of ``(|x| + |y|)^2``. Inner products are wrong by n roundings of
     ``|x| |y|``, which with the offset are at most ``sqrt((|x|^2 + offset) (|y|^2 + offset))``.
     """
-    if type(kernel) is OnColumns:
-        return stored_entries(kernel.kernel, X[:, tuple(kernel.columns)], rate)
-    m, n = X.shape
-    if type(kernel) is Gaussian:
-        offsets = X - X.mean(axis=0)
-        lengths = np.einsum("ij,ij->i", offsets, offsets)
-        if has_lost_digits(lengths, lengths, rate):
-            return None
-        return np.ones(m), 0.0, 4.0 * gamma(n + 10) * kernel.gamma * float(lengths.max()) + gamma(12), True
-    if type(kernel) in (Linear, Polynomial):
-        degree, offset = (1, 0.0) if type(kernel) is Linear else (int(kernel.degree), float(kernel.offset))
-        base = np.einsum("ij,ij->i", X, X) + offset
-        roundings = degree * (n + 4) + 12
-        return base**degree, gamma(roundings), gamma(roundings), False
-    return None
+    return RULES[type(kernel)](kernel, X, rate) if type(kernel) in RULES else None
+
+
+def _distance_error(X: Array, rate: float, slope: float) -> float:
+    """What the identity makes of a function of squared distances of at most that slope; inf with lost digits."""
+    offsets = X - X.mean(axis=0)
+    lengths = np.einsum("ij,ij->i", offsets, offsets)
+    if has_lost_digits(lengths, lengths, rate):
+        return np.inf
+    return 4.0 * gamma(X.shape[1] + 10) * slope * float(lengths.max())
+
+
+def _radial(X: Array, error: float) -> Known | None:
+    return Known(np.ones(len(X)), error) if error < np.inf else None
+
+
+def _gaussian(kernel: Any, X: Array, rate: float) -> Known | None:
+    return _radial(X, _distance_error(X, rate, float(kernel.gamma)) + gamma(12))
+
+
+def _matern(kernel: Any, X: Array, rate: float) -> Known | None:
+    """``dM/d(t^2)`` is at most ``1 / (4 nu - 4)``, and ``t M(t)``, what t being wrong is multiplied by, p + 1."""
+    if not float(kernel.order).is_integer():
+        return None
+    p, steepest = whole_order(kernel), 1.0 / float(kernel.length) ** 2
+    error = gamma(16 if p else X.shape[1] + 20) * max(float(kernel.smoothing), p + 1.0) + gamma(40 * p + 40)
+    return _radial(X, error + (_distance_error(X, steepest, steepest / (4.0 * p - 2.0)) if p else 0.0))
+
+
+def _tensor_matern(kernel: Any, X: Array, rate: float) -> Known | None:
+    if not float(kernel.order).is_integer() or kernel._farthest(X, X, float(kernel.length)) < np.inf:
+        return None
+    p, n = whole_order(kernel), X.shape[1]
+    largest = n * max(float(kernel.smoothing), p + 1.0)  # of all t together, times the value
+    return _radial(X, gamma(n + 16) * largest + gamma(n * (40 * p + 40)))
+
+
+def _polynomial(kernel: Any, X: Array, rate: float) -> Known:
+    degree, offset = (1, 0.0) if type(kernel) is Linear else (int(kernel.degree), float(kernel.offset))
+    base = np.einsum("ij,ij->i", X, X) + offset
+    # The roots are rounded, too.
+    return Known(np.sqrt(base**degree), gamma(degree * (X.shape[1] + 4) + 16), nonnegative=False)
+
+
+def _combined(weights: Any, kernels: Any, X: Array, rate: float) -> Known | None:
+    """By the inequality of Cauchy and Schwarz the roots of a sum are those of the sum of the squares."""
+    pairs = [(float(w), known_entries(k, X, rate)) for w, k in zip(weights, kernels, strict=True) if w != 0.0]
+    parts = [(w, part) for w, part in pairs if part is not None]
+    if len(parts) < len(pairs) or not parts:
+        return None
+    roots = np.sqrt(sum((w * part.roots**2 for w, part in parts), np.zeros(len(X))))
+    error = max(part.error for _, part in parts) + gamma(2 * len(parts) + 8)
+    return Known(roots, error, all(part.nonnegative for _, part in parts))
+
+
+def _product(kernel: Any, X: Array, rate: float) -> Known | None:
+    a, b = (known_entries(part, X, rate) for part in (kernel.left, kernel.right))
+    if a is None or b is None:
+        return None
+    error = 1.01 * (a.error + b.error) + gamma(8)
+    return Known(a.roots * b.roots, error, a.nonnegative and b.nonnegative) if error < 1e-3 else None
+
+
+def _centered(kernel: Any, X: Array, rate: float) -> Known | None:
+    """``|phi_i - mean| <= |phi_i| + mean of the lengths``; means are sums of m terms."""
+    inner = known_entries(kernel.kernel, X, rate)
+    if inner is None or not np.array_equal(np.asarray(kernel.points, dtype=np.float64), X):
+        return None
+    return Known(inner.roots + inner.roots.mean() * (1.0 + 1e-9), inner.error + gamma(len(X) + 16), nonnegative=False)
+
+
+def _normalized(kernel: Any, X: Array, rate: float) -> Known | None:
+    """Lengths are right to the error of the diagonal over the diagonal, which has to be small."""
+    inner = known_entries(kernel.kernel, X, rate)
+    if inner is None:
+        return None
+    squares, sizes = kernel.kernel.diag(X), inner.roots**2
+    if not (1e-3 * squares >= inner.error * sizes).all() or not squares.all():
+        return None
+    return Known(1.01 * sizes / squares, 3.0 * inner.error + gamma(20), inner.nonnegative)
+
+
+RULES: dict[type, Callable[[Any, Array, float], Known | None]] = {
+    Centered: _centered,
+    Constant: lambda kernel, X, rate: Known(np.full(len(X), np.sqrt(float(kernel.value))), gamma(8)),
+    Gaussian: _gaussian,
+    Linear: _polynomial,
+    Matern: _matern,
+    Normalized: _normalized,
+    OnColumns: lambda kernel, X, rate: known_entries(kernel.kernel, X[:, tuple(kernel.columns)], rate),
+    Polynomial: _polynomial,
+    Product: _product,
+    Scaled: lambda kernel, X, rate: _combined([kernel.scale], [kernel.kernel], X, rate),
+    Sum: lambda kernel, X, rate: _combined([1.0, 1.0], [kernel.left, kernel.right], X, rate),
+    TensorMatern: _tensor_matern,
+    WeightedSum: lambda kernel, X, rate: _combined(kernel.weights, kernel.kernels, X, rate),
+}
 
 
 def largest_rate(kernels: Any) -> float:
     """Largest gamma among the Gaussians of a list of candidates."""
-    inner = [kernel.kernel if type(kernel) is OnColumns else kernel for kernel in kernels]
+    inner = [kernel.kernel if type(kernel) in (Centered, OnColumns) else kernel for kernel in kernels]
+    inner = [kernel.kernel if type(kernel) is OnColumns else kernel for kernel in inner]
     return max((float(kernel.gamma) for kernel in inner if type(kernel) is Gaussian), default=0.0)
 
 
 class StoredMatrices:
-    """Matrices of a stack whose entries are wrong by a multiple of ``sqrt(k(x_i, x_i) k(x_j, x_j))``."""
+    """Matrices of a stack of whose entries something is known."""
 
-    def __init__(self, stack: GramStack, known: dict[int, tuple[Array, float, float, bool]]) -> None:
+    def __init__(self, stack: GramStack, known: dict[int, Known]) -> None:
         self.stack, self.known = stack, known
+        self.used = np.array(list(known), dtype=np.intp)
+        self.roots = np.array([entry.roots for entry in known.values()]).reshape(len(known), stack.m)
+        self.errors = np.array([entry.error for entry in known.values()])
+        self.nonnegative = np.array([entry.nonnegative for entry in known.values()], dtype=bool)
+
+    def forms(self, V: Array) -> tuple[Array, Array]:
+        """``sum over the rows v of v' K_k v`` of the known matrices, without their scales, and radii."""
+        values = self.stack.weigh(V)[self.used] / self.stack.scales[self.used]
+        sizes = ((np.abs(V) @ self.roots.T) ** 2).sum(axis=0)
+        absolute = sizes.copy()
+        if self.nonnegative.any():
+            weighed = self.stack.weigh(np.abs(V))[self.used] / self.stack.scales[self.used]
+            absolute = np.where(self.nonnegative, np.minimum(sizes, 1.01 * weighed + self.errors * sizes), sizes)
+        radii = 1.01 * self.errors * sizes + gamma(2 * self.stack.m + len(V) + 16) * absolute + UNDERFLOW
+        return values, radii
+
+    def diagonals(self) -> dict[int, tuple[Array, Array]]:
+        """Diagonals of the known matrices, without their scales, and radii."""
+        values = (self.stack.diagonals() / self.stack.scales[:, None])[self.used]
+        radii = (1.01 * self.errors + gamma(4))[:, None] * self.roots**2
+        return {k: (values[i], radii[i]) for i, k in enumerate(self.known)}
+
+    def means(self) -> dict[int, tuple[float, float]]:
+        """Mean entries of the known matrices, without their scales, and radii."""
+        values, radii = (part / self.stack.m**2 for part in self.forms(np.ones((1, self.stack.m))))
+        radii += gamma(2) * np.abs(values)
+        return {k: (float(values[i]), float(radii[i])) for i, k in enumerate(self.known)}
 
     def add(self, sums: Any) -> None:
         """Take note of all of them."""
         if not self.known:
             return
-        m = self.stack.m
-        used = np.array(list(self.known))
-        roots = np.sqrt(np.array([self.known[k][0] for k in used.tolist()]))
-        errors = np.array([self.known[k][2] for k in used.tolist()])
-        sums.forms[used] = self.stack.weigh(sums.V)[used] / self.stack.scales[used]
-        sizes = ((np.abs(sums.V) @ roots.T) ** 2).sum(axis=0)
-        absolute = sizes.copy()
-        nonnegative = np.array([self.known[k][3] for k in used.tolist()])
-        if nonnegative.any():
-            weighed = self.stack.weigh(np.abs(sums.V))[used] / self.stack.scales[used]
-            absolute[nonnegative] = np.minimum(sizes, 1.01 * weighed + errors * sizes)[nonnegative]
-        sums.spread[used] = 1.01 * errors * sizes + gamma(2 * m + len(sums.V) + 16) * absolute + UNDERFLOW
+        m, used = self.stack.m, self.used
+        sums.forms[used], sums.spread[used] = self.forms(sums.V)
         coefficients = np.zeros(self.stack.l)
         coefficients[used] = sums.coefficients[used] / self.stack.scales[used]
         if not coefficients.any():
             return
         K = self.stack.combine(coefficients, np.empty((m, m)))
         sums.values += sums.W @ K
-        share = sums.coefficients[used] * (1.01 * errors + sums.family.relative[used] + gamma(sums.active + 8))
+        share = sums.coefficients[used] * (1.01 * self.errors + sums.family.relative[used] + gamma(sums.active + 8))
         size = np.abs(sums.W)
-        sums.radius += ((size @ roots.T) * share) @ roots
+        sums.radius += ((size @ self.roots.T) * share) @ self.roots
         for start in range(0, m, CHUNK):
             rows = slice(start, min(m, start + CHUNK))
             sums.radius[:, rows] += gamma(m + 8) * (size @ np.abs(K[rows]).T)
