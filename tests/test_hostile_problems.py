@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.plotting import ParameterMatrixDisplay
 from tests.campaign.exact import exact_set, upper_bound
 
@@ -73,6 +75,22 @@ def test_radial_kernels_keep_small_distances(name, far, table):
     rest = X[5:40] + 0.01
     for K, exact in ((kernel(X), formula(X, X)), (kernel(X, rest), formula(X, rest))):
         assert np.abs(K - exact).max() < 1e-11
+
+
+@pytest.mark.parametrize("far", [1e2, 1e6, 1e8])
+@pytest.mark.parametrize("table", [one_far_row, two_clusters])
+def test_derivatives_of_trees_keep_small_distances(table, far):
+    X, weights = table(far), np.array([1.0, 2.0, 1.5])
+    M = np.random.default_rng(1).normal(size=(60, 60))
+    tree = KernelTree.build([0, 1, 2])
+    D = X[:, None, :].astype(np.longdouble) - X[None, :, :]
+    K = np.exp(-((weights * D) ** 2).sum(axis=2))
+    exact = -2.0 * weights**2 * np.einsum("ij,ijk->k", M * K, D**2)
+    found = TreeEvaluation(tree, weights**2, X).gradient(M)
+    np.testing.assert_allclose(found, exact.astype(float), rtol=1e-9)
+    slopes = -2.0 * weights**2 * np.einsum("ij,ijk->ik", M * K, D)
+    found = TreeEvaluation(tree, weights**2, X, X.copy()).pullback(M)
+    np.testing.assert_allclose(found, slopes.astype(float), rtol=1e-8, atol=1e-8)
 
 
 def test_a_far_row_does_not_move_the_optimum():
@@ -289,6 +307,23 @@ def test_what_centering_leaves_without_digits_is_refused():
     ck.Candidates([ck.Linear()], center=True).on(points - 1e6)
 
 
+def test_the_function_is_the_certified_one_where_dual_points_are_rounded_across_their_bounds():
+    rng = np.random.default_rng(0)
+    points, y = 6e3 * rng.normal(size=(6, 3)), np.array([1.0, -1.0, -1.0, -1.0, 1.0, -1.0])
+    box = ck.Box(points.min(axis=0) - 2e3, points.max(axis=0) + 2e3)
+    loss = ck.Logistic(0.0828, intercept=False)
+    problem = ck.KernelLearning(ck.Tessellated(1, 0, box=box, trace=3.7), loss, points, y)
+    evaluation = problem.evaluate(problem.gram_set.initial(), tol=1e-9)
+    assert (evaluation.alpha >= 0.0).all()
+    largest = evaluation.alpha.max()
+    outside = np.where(evaluation.alpha < 0.5 * largest, -1e-3 * largest, evaluation.alpha)
+    gap = problem.certificate(evaluation.theta, outside)
+    function = problem.function(evaluation.theta, outside)
+    f = function.values(points)[:, 0]
+    cost = 0.5 * function.W[0] @ f[function.support] + loss.C * np.logaddexp(0.0, -y * f).sum()
+    assert relative(gap.upper, cost) < 1e-9
+
+
 def test_a_matrix_of_rounding_alone_ends_with_a_status():
     points, y = far_points(1e9)
     points[::3] *= 2.0
@@ -335,7 +370,8 @@ def test_several_outputs_take_tens_of_iterations(family):
     rng = np.random.default_rng(0)
     points = rng.normal(size=(40, 3))
     classes = np.where(np.argmax(points, axis=1)[:, None] == np.arange(3), 1.0, -1.0)
-    for loss, y in ((ck.Hinge(1.0), classes), (ck.EpsilonInsensitive(1.0, 0.1, intercept=False), points)):
+    epsilon = ck.EpsilonInsensitive(1.0, 0.1, intercept=False)
+    for loss, y in ((ck.Hinge(1.0), classes), (ck.Logistic(5.0), classes), (epsilon, points)):
         solution = ck.KernelLearning(family, loss, points, y).solve(tol=1e-6, max_iter=60)
         assert solution.status.is_success
 

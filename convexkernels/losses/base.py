@@ -209,6 +209,10 @@ class Loss(ABC):
         """The dual program of one output in its coefficients w, where it has this form."""
         return None
 
+    def parabola(self, w: Array, y: Array, weights: Array) -> BoxDual | None:
+        """The dual program with a parabola for c that touches it at `w`; its box is open where that is another c."""
+        return self.box_dual(y, weights)
+
     @abstractmethod
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         """The concave part c(alpha), without the term in K."""

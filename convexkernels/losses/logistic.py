@@ -10,7 +10,7 @@ from scipy.special import entr, expit, logit
 
 from convexkernels.arrays import Array, Index
 from convexkernels.linalg import shifted_cholesky, solve_bordered
-from convexkernels.losses.base import LossStatement
+from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.weighted import WeightedLoss
 
 __all__ = ["Logistic"]
@@ -63,7 +63,7 @@ class Logistic(WeightedLoss):
             w = w if moved is None else moved
             if closed or moved is None:
                 break
-        alpha[counted] = y * w
+        alpha[counted] = self.feasible(y * w, y, weights)  # a step that ends on a bound may be rounded across it
         return alpha
 
     def _newton_step(
@@ -102,6 +102,14 @@ class Logistic(WeightedLoss):
         cap = self.C * weights[counted]
         u = np.clip(alpha[counted] / cap, MARGIN, 1.0 - MARGIN)
         return counted, 1.0 / (cap * u * (1.0 - u))
+
+    def parabola(self, w: Array, y: Array, weights: Array) -> BoxDual:
+        cap = self.C * weights
+        full = np.where(cap > 0.0, cap, 1.0)
+        u = np.clip(y * w / full, MARGIN, 1.0 - MARGIN)
+        diagonal = 1.0 / (full * u * (1.0 - u))
+        lin = diagonal * w - y * logit(u)
+        return BoxDual(lin, np.zeros_like(y), np.where(y > 0, 0.0, -cap), np.where(y > 0, cap, 0.0), diagonal)
 
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         cap = self.C * weights

@@ -243,8 +243,8 @@ class Certified:
         return float(b[0]) if self.single else b
 
     def _measured(self, theta: Array, alpha: Array) -> Evaluation:
-        """The functions of a point; those of the last point asked for are kept, being vectors."""
-        alpha = np.atleast_2d(alpha)
+        """The functions of a point, as certified; those of the last point asked for are kept, being vectors."""
+        alpha = self.feasible(alpha)
         known = self.__dict__.get("_known")
         if known is None or not (np.array_equal(known.theta, theta) and np.array_equal(known.alpha, alpha)):
             known = self.measure(theta, alpha, self.gram_set.gram(theta))

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import center_of, has_lost_digits
@@ -157,12 +156,15 @@ class TreeEvaluation:
         """``log(2 q) - S`` of a leaf on one tile."""
         leaf = self._leaf(i)
         value = np.matmul(leaf.left[rows], leaf.right[:, columns], out=out)
-        long = np.flatnonzero(leaf.long[rows])
-        if long.size:
-            place, other = self.tree.places[i], self.X if self.Z is None else self.Z
-            x, z = (table[:, list(place.features)] for table in (self.X[rows][long], other[columns]))
-            value[long] = self._shift(i) - cdist(x, z, "sqeuclidean", w=self.squares[place.weights])
+        for r, difference in self._long_rows(i, rows, columns):
+            value[r] = self._shift(i) - difference**2 @ self.squares[self.tree.places[i].weights]
         return value
+
+    def _long_rows(self, i: int, rows: Rows, columns: slice) -> list[tuple[int, Array]]:
+        """Rows of a tile of which products lose small distances, and their differences from the columns."""
+        features, other = list(self.tree.places[i].features), self.X if self.Z is None else self.Z
+        long = np.flatnonzero(self._leaf(i).long[rows]).tolist()
+        return [(r, self.X[rows.start + r, features] - other[columns][:, features]) for r in long]
 
     def _values(self, rows: Rows, columns: slice, out: Array | None = None) -> dict[int, Array]:
         """What every node passes on, on one tile; the root's is k and goes into `out`."""
@@ -249,6 +251,8 @@ class TreeEvaluation:
                 for i, E in self._descend(kept, M[rows, columns].astype(self.dtype, copy=True), unused):
                     features, x, z = self._seen(i, rows, columns)
                     slope = E.sum(axis=1)[:, None] * x - E @ z
+                    for r, difference in self._long_rows(i, rows, columns):
+                        slope[r] = E[r] @ difference
                     result[rows, features] -= 2.0 * self.squares[self.tree.places[i].weights] * slope
         return result
 
@@ -260,10 +264,17 @@ class TreeEvaluation:
     def _moments(self, i: int, rows: Rows, columns: slice, E: Array) -> Array:
         """``sum_ab E_ab (x_aj - z_bj)^2`` for the features j of a leaf."""
         _, x, z = self._seen(i, rows, columns)
+        far = np.zeros(x.shape[1])
+        long = self._long_rows(i, rows, columns)
+        if long:  # squares of these rows have no digits left for small differences
+            far = sum((E[r] @ difference**2 for r, difference in long), far)
+            kept = np.delete(np.arange(len(x)), [r for r, _ in long])
+            x, E = x[kept], E[kept]
         joined = E @ np.column_stack([z, np.ones(len(z))]).astype(self.dtype)
         below = np.ones(len(x), dtype=self.dtype) @ E
         cross = np.einsum("ij,ij->j", x, joined[:, :-1], dtype=np.float64)
-        return np.asarray(joined[:, -1].astype(np.float64) @ x**2 + below.astype(np.float64) @ z**2 - 2.0 * cross)
+        squares = joined[:, -1].astype(np.float64) @ x**2 + below.astype(np.float64) @ z**2
+        return np.asarray(squares - 2.0 * cross + far)
 
 
 def _moved(part: slice, start: int) -> slice:

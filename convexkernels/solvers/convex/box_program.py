@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from convexkernels.cones import Cone
 
-__all__ = ["Program", "adjoint", "collect", "derivative", "values"]
+__all__ = ["Program", "adjoint", "at_point", "collect", "derivative", "values"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -22,7 +22,8 @@ class Program:
 
     Coefficients that may not be 0 only are stacked over the outputs: `output` and `row` say whose they are.
     ``w = sum of sign * x`` over the one-sided variables x of a row (`point`), which lie in ``[0, cap]``; rows without
-    bounds have none.
+    bounds have none, and rows whose `lin` and `diagonal` are those of a parabola, which c itself keeps between `lo`
+    and `hi`.
     """
 
     output: Index
@@ -34,6 +35,8 @@ class Program:
     sign: Array
     cost: Array
     cap: Array
+    lo: Array
+    hi: Array
     size: float
     gain: float
     intercept: bool
@@ -57,15 +60,16 @@ class Program:
 
 def collect(problem: Any, K: Array) -> Program:
     """Collect the box duals of all outputs, in units that suit a matrix like K."""
-    duals = [problem.loss.box_dual(y, problem.weights) for y in problem.Y]
+    duals = [problem.loss.parabola(np.zeros_like(y), y, problem.weights) for y in problem.Y]
+    bent = problem.loss.box_dual(problem.Y[0], problem.weights) is None
     lin, eps, lo, hi = (np.concatenate([getattr(d, name) for d in duals]) for name in ("lin", "eps", "lo", "hi"))
     diagonal = np.concatenate([np.zeros_like(d.lin) if d.diagonal is None else d.diagonal for d in duals])
     used = _movable(lo, hi, problem)
     lin, eps, lo, hi, diagonal = lin[used], eps[used], lo[used], hi[used], diagonal[used]
-    free = np.isinf(hi)
-    gain = float(np.abs(lin).max(initial=0.0)) or float(eps.max(initial=0.0)) or 1.0
+    free = np.isinf(hi) | bent
+    gain = 1.0 if bent else float(np.abs(lin).max(initial=0.0)) or float(eps.max(initial=0.0)) or 1.0
     typical = float(np.diagonal(K).mean()) + float(diagonal.mean())
-    size = gain / typical if free.any() else max(float(hi.max()), float(-lo.min()))
+    size = gain / typical if np.isinf(hi).any() else max(float(hi.max()), float(-lo.min()))
     up, down = np.flatnonzero((hi > 0) & ~free), np.flatnonzero((lo < 0) & ~free)
     point = np.concatenate([up, down])
     sign = np.concatenate([np.ones(up.size), -np.ones(down.size)])
@@ -79,11 +83,24 @@ def collect(problem: Any, K: Array) -> Program:
         sign=sign,
         cost=(eps[point] - sign * lin[point]) / gain,
         cap=np.concatenate([hi[up], -lo[down]]) / size,
+        lo=lo / size,
+        hi=hi / size,
         size=size,
         gain=gain,
         intercept=problem.loss.intercept,
         n_outputs=len(problem.Y),
     )
+
+
+def at_point(problem: Any, program: Program, w: Array) -> Program:
+    """The program with parabolas that touch c at w, where c is no parabola itself."""
+    if not program.free.any() or np.isinf(program.hi).any():
+        return program
+    W = program.unstack(program.size * w, problem.m)
+    duals = [problem.loss.parabola(u, y, problem.weights) for u, y in zip(W, problem.Y, strict=True)]
+    lin, diagonal = (np.array([getattr(d, name) for d in duals]) for name in ("lin", "diagonal"))
+    at = (program.output, program.row)
+    return replace(program, lin=lin[at] / program.gain, diagonal=diagonal[at] * (program.size / program.gain))
 
 
 def _movable(lo: Array, hi: Array, problem: Any) -> Index:

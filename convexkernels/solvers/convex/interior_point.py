@@ -12,7 +12,7 @@ from convexkernels.cones import Cone, Scaling
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.families.base import GramSet
 from convexkernels.linalg import longest_step
-from convexkernels.solvers.convex.box_program import Program, adjoint, collect, derivative
+from convexkernels.solvers.convex.box_program import Program, adjoint, at_point, collect, derivative
 from convexkernels.solvers.convex.newton_system import Direction, State, System
 
 __all__ = ["LARGEST_SYSTEM", "InteriorPoint"]
@@ -45,8 +45,8 @@ class InteriorPoint(OuterSolver):
         gram_set = problem.gram_set
         if gram_set.cone() is None or type(gram_set).derivative is GramSet.derivative:
             return "it needs a family over a cone (weights >= 0, PSD matrices) with derivatives of its Gram matrices"
-        if any(problem.loss.box_dual(y, problem.weights) is None for y in problem.Y):
-            return "the dual of its loss has no box form"
+        if problem.loss.parabola(np.zeros_like(problem.Y[0]), problem.Y[0], problem.weights) is None:
+            return "the dual of its loss is not known by its parabolas"
         size = len(problem.Y) * problem.m
         if size > LARGEST_SYSTEM or size * gram_set.initial().size > LARGEST_DERIVATIVE:
             return f"{size} coefficients with a parameter of {gram_set.initial().size} numbers are too many"
@@ -132,13 +132,14 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     scaling = cone.scaling(state.P, state.S)
     if scaling is None:
         return False
+    program = at_point(problem, program, state.w)
     system = System.build(program, cone, scaling, state)
     if system is None:
         return False
     mu = state.mu(cone)
     ahead = system.direction(0.0)
     ahead.bend = -adjoint(problem, program, cone, ahead.w)
-    reach = _reach(scaling, state, ahead)
+    reach = _reach(program, scaling, state, ahead)
     pairs = float((state.x + reach * ahead.x) @ (state.z + reach * ahead.z))
     pairs += float((state.slack - reach * ahead.x) @ (state.t + reach * ahead.t))
     S = state.S + reach * ahead.S + reach * reach * ahead.bend
@@ -146,7 +147,7 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     sigma = min(1.0, max(pairs, 0.0) / (mu * (2 * len(state.x) + cone.rank))) ** 3
     final = system.direction(max(sigma, 1e-6) * mu, ahead)
     final.bend = -adjoint(problem, program, cone, final.w)
-    step = 0.98 * _reach(scaling, state, final)
+    step = 0.98 * _reach(program, scaling, state, final)
     S, P = state.S + step * final.S + step * step * final.bend, state.P + step * final.P
     if not np.isfinite(step) or step <= 1e-10:
         return False
@@ -160,9 +161,11 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     return True
 
 
-def _reach(scaling: Scaling, state: State, ahead: Direction) -> float:
+def _reach(program: Program, scaling: Scaling, state: State, ahead: Direction) -> float:
     """Longest step up to 1 that leaves all pairs positive; S follows the coefficients exactly, along a parabola."""
-    pairs = ((state.x, ahead.x), (state.slack, -ahead.x), (state.z, ahead.z), (state.t, ahead.t))
+    free, w, dw = program.free, state.w[program.free], ahead.w[program.free]
+    rooms = ((w - program.lo[free], dw), (program.hi[free] - w, -dw))
+    pairs = ((state.x, ahead.x), (state.slack, -ahead.x), (state.z, ahead.z), (state.t, ahead.t), *rooms)
     others = min(1.0, *(longest_step(value, change) for value, change in pairs))
     # The parabola bends downwards: it is above its chord up to 1, and below its tangent.
     low = min(others, scaling.reach(ahead.P, ahead.S + ahead.bend))
