@@ -139,7 +139,7 @@ def _learn(arguments: argparse.Namespace) -> None:
     _check_output("--out", arguments.out, (".skops",), "skops", "persist", arguments.force)
     _check_output("--figure", arguments.figure, FIGURE_SUFFIXES, "matplotlib", "plot", arguments.force)
 
-    from convexkernels.commands.request import Request, check_target, estimator_of, task_of
+    from convexkernels.commands.request import Request, check_target, estimator_of, parameters_of, task_of
     from convexkernels.tables import load_table
 
     request = Request(
@@ -155,7 +155,7 @@ def _learn(arguments: argparse.Namespace) -> None:
     )
     X, y, names = load_table(arguments.table, arguments.target, drop=arguments.drop, category=arguments.category)
     task = task_of(y) if request.task == "auto" else request.task
-    estimator_of(request.model, task, *X.shape)
+    parameters_of(estimator_of(request.model, task, *X.shape)[0], request.given)
     check_target(y, task)
 
     # From here on the work is slow, and so is loading what does it.

@@ -41,7 +41,8 @@ def main(argv=None):
 
         # The same estimator as in memory, the same parameters.
         began = time.perf_counter()
-        model = ck.VoronoiRidge(max_cell_size=500 if options.quick else 2000, random_state=0).fit(X, y)
+        size, one_width = 500 if options.quick else 2000, ck.CellSelection(widths="isotropic")
+        model = ck.VoronoiRidge(max_cell_size=size, selection=one_width, random_state=0).fit(X, y)
         print(
             f"{m:,} rows in {X.npartitions} parts became {model.n_cells_} cells in {time.perf_counter() - began:.1f} s"
         )
@@ -58,7 +59,7 @@ def main(argv=None):
     print(f"at the origin: {model.predict(np.zeros((1, 2)))[0]:.3f}, the function has {np.sin(10.0):.3f}")
     print(f"certificate of the worst cell: {model.solution_.certificate}")
     display = CoverDisplay.from_cover(model.cover_, model.scaling_.apply(shown)).plot(balls=False)
-    display.ax_.set_title("cells in the learned metric, some rows (gray)")
+    display.ax_.set_title("cells that were learned as tasks; some rows in gray")
     display.figure_.savefig(options.out / "cells_of_a_cluster.png", dpi=130)
 
 

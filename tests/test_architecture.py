@@ -375,6 +375,21 @@ def test_the_command_line_has_every_estimator():
     assert offered == listed
 
 
+def test_the_command_line_knows_the_parameters_of_every_estimator():
+    import convexkernels
+    from convexkernels.commands.catalog import ABOVE_ZERO, LOWEST, PARAMETERS, SOLVERS
+    from convexkernels.solvers import SOLVERS as BY_NAME
+
+    for name, parameters in PARAMETERS.items():
+        assert sorted(parameters.split()) == sorted(getattr(convexkernels, name)().get_params(deep=False)), name
+    assert set(SOLVERS) == {"auto", *BY_NAME}
+    X, y = [[float(i)] for i in range(12)], [0, 1] * 6
+    for parameter, value in [*((name, 0.0) for name in ABOVE_ZERO), *((name, low - 1) for name, low in LOWEST.items())]:
+        owner = next(name for name, own in PARAMETERS.items() if parameter in own.split())
+        with pytest.raises(convexkernels.InvalidInputError, match=parameter):
+            getattr(convexkernels, owner)(**{parameter: value}).fit(X, y)
+
+
 # --- what is installed ------------------------------------------------------------------------
 
 

@@ -44,7 +44,8 @@ def test_learning_moves_the_density_and_curves_have_an_epoch_each(rng):
     assert list(display.densities) == ["before", "after"]
     assert not np.allclose(display.densities["before"], display.densities["after"])
     curves = LearningCurvesDisplay.from_estimators(models).plot()
-    assert curves.score == "minus validation loss"
+    assert curves.score == "validation loss"
+    assert curves.axes_[0].lines[0].get_ydata().min() >= 0.0, "a loss, not minus one"
     for ax in curves.axes_:
         assert [line.get_label() for line in ax.lines] == ["SKL", "ASKL"]
         assert all(len(line.get_xdata()) == 12 for line in ax.lines)

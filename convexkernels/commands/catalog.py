@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MODELS", "RIVALS", "TASKS", "Model", "chosen_model", "estimator_name"]
+__all__ = [
+    "ABOVE_ZERO",
+    "LOWEST",
+    "MODELS",
+    "PARAMETERS",
+    "RIVALS",
+    "SOLVERS",
+    "TASKS",
+    "Model",
+    "chosen_model",
+    "estimator_name",
+]
 
 TASKS = ("classification", "regression")
 # Rows up to which one kernel matrix of all of them is made.
@@ -46,6 +57,39 @@ MODELS: dict[str, Model] = {
     "voronoi-svr": Model(None, "VoronoiSVR", "as voronoi, deviations up to epsilon cost nothing"),
     "voronoi-quantile": Model(None, "VoronoiQuantile", "as voronoi, a quantile instead of the mean"),
 }
+
+# Parameters by estimator, so that a slip is found before the estimators are loaded; a test compares them.
+_ANY = "max_time verbose"
+_CONVEX = f"{_ANY} intercept memory_limit solver tol"
+_TESSELLATED = f"{_CONVEX} degree margin z_degree"
+_CANDIDATES = f"{_CONVEX} center kernels normalize"
+_TREES = f"{_ANY} architecture clip criterion loss random_state search selection warm_start"
+_DEEP = f"{_ANY} layers mu n_jobs n_restarts random_state tol"
+_SPECTRAL = f"{_ANY} feature_map lam1 lam2 loss n_components random_state setting sigma training"
+_CELLS = f"{_ANY} cells estimator gather max_cell_size n_jobs random_state selection tol"
+PARAMETERS = {
+    "ConcatenatedKernelClassifier": f"{_DEEP} class_weight cv lam loss",
+    "ConcatenatedKernelInterpolator": f"{_DEEP} normalize_y nugget",
+    "ConcatenatedKernelRegressor": f"{_DEEP} cv lam loss normalize_y",
+    "HierarchicalGaussianClassifier": f"{_TREES} class_weight multi_class",
+    "HierarchicalGaussianRegressor": _TREES,
+    "MultipleKernelRidge": f"{_CANDIDATES} lam",
+    "MultipleKernelSVC": f"{_CANDIDATES} C class_weight",
+    "MultipleKernelSVR": f"{_CANDIDATES} C epsilon",
+    "SpectralKernelClassifier": f"{_SPECTRAL} class_weight",
+    "SpectralKernelRegressor": _SPECTRAL,
+    "TessellatedRidge": f"{_TESSELLATED} lam",
+    "TessellatedSVC": f"{_TESSELLATED} C class_weight",
+    "TessellatedSVR": f"{_TESSELLATED} C epsilon",
+    "VoronoiQuantile": f"{_CELLS} quantile",
+    "VoronoiRidge": _CELLS,
+    "VoronoiSVC": f"{_CELLS} class_weight loss",
+    "VoronoiSVR": f"{_CELLS} epsilon",
+}
+# The lowest values of numbers: 0 excluded, and those of whole numbers.
+ABOVE_ZERO = ("C", "margin", "max_time", "tol")
+LOWEST = {"degree": 0, "max_cell_size": 2, "n_components": 1, "n_restarts": 1, "z_degree": 0}
+SOLVERS = ("auto", "conic", "envelope", "frank-wolfe", "interior-point", "reduced-gradient", "spectral-gradient")
 
 # name on the command line -> what it is called in the table of scores
 RIVALS = {

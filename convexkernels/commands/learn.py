@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from ast import literal_eval
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +15,8 @@ from convexkernels import estimators
 from convexkernels.arrays import Labels
 from convexkernels.commands.catalog import RIVALS
 from convexkernels.commands.model_file import SavedModel
-from convexkernels.commands.request import Request, check_target, estimator_of, task_of
+from convexkernels.commands.request import Request, check_target, estimator_of, parameters_of, task_of
 from convexkernels.commands.scores import Score, Split, difference, learned_rival, score_of, split_table
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.solution import Status
 
 __all__ = ["Learned", "described", "learn", "saved"]
@@ -88,15 +86,7 @@ def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Reque
 def _made(name: str, request: Request) -> Any:
     """The estimator with the given parameters; one that it does not have is refused."""
     estimator = getattr(estimators, name)()
-    known = estimator.get_params(deep=False)
-    parameters = {}
-    for assignment in request.given:
-        parameter, _, text = assignment.partition("=")
-        if parameter not in known:
-            raise InvalidInputError(
-                f"--set {parameter}: {name} has no such parameter; it has {', '.join(sorted(known))}."
-            )
-        parameters[parameter] = _value(text)
+    known, parameters = estimator.get_params(deep=False), parameters_of(name, request.given)
     if request.tol is not None and "tol" in known:
         parameters["tol"] = request.tol
     if "random_state" in known and "random_state" not in parameters:
@@ -116,13 +106,6 @@ def _name_columns(estimator: Any, names: Sequence[str]) -> None:
             re.sub(r"(?<= on )x(\d+)$", lambda match: used[int(match.group(1))], name)
             for name in estimator.kernel_names_
         ]
-
-
-def _value(text: str) -> Any:
-    try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def described(estimator: Any, names: Sequence[str]) -> list[str]:

@@ -26,6 +26,8 @@ __all__ = ["draw_page"]
 POINTS_PER_SIDE = 121
 # Size beyond which names of monomials cannot be read on a quarter of a page.
 MOST_MONOMIALS = 24
+# Different values of a column up to which its points are moved apart.
+MOST_VALUES = 20
 
 
 def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
@@ -207,18 +209,27 @@ def _draw_decision(
     else:
         scale = _draw_values(figure, axes, coordinates, values.reshape(coordinates[0].shape), classes is not None)
     # In one dimension rows sit at the value that is decided for them.
-    heights = X[:, shown[1]] if len(shown) == 2 else _values(estimator, X)[:, 0]
+    across = _apart(X[:, shown[0]])
+    heights = _apart(X[:, shown[1]]) if len(shown) == 2 else _values(estimator, X)[:, 0]
     points = {"s": 24, "edgecolor": "black", "linewidth": 0.6}
     faint = 0.3 + 0.7 * _nearness(X, grid, coordinates, shown)
     if classes is None:
         colored = {"c": y, **scale} if scale else {"color": COLORS[0]}
-        axes.scatter(X[:, shown[0]], heights, alpha=faint, **colored, **points)
+        axes.scatter(across, heights, alpha=faint, **colored, **points)
         return
     for k, label in enumerate(classes):
         rows, color = y == label, COLORS[k % len(COLORS)]
-        axes.scatter(X[rows, shown[0]], heights[rows], color=color, alpha=faint[rows], **points)
+        axes.scatter(across[rows], heights[rows], color=color, alpha=faint[rows], **points)
         axes.scatter([], [], color=color, label=label, **points)
     axes.legend(title="test rows", fontsize="small", loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=6)
+
+
+def _apart(column: Array) -> Array:
+    """Places of points in a column with few different values: moved a little, so that they do not hide each other."""
+    values = np.unique(column)
+    if not 1 < len(values) <= min(MOST_VALUES, len(column) // 2):
+        return column
+    return np.asarray(column + 0.25 * np.diff(values).min() * np.random.default_rng(0).uniform(-1.0, 1.0, len(column)))
 
 
 def _nearness(X: Array, grid: Array, coordinates: list[Array], shown: list[int]) -> Array:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from convexkernels.arrays import Labels
-from convexkernels.commands.catalog import MODELS, RIVALS, chosen_model, estimator_name
+from convexkernels.commands.catalog import (
+    ABOVE_ZERO,
+    LOWEST,
+    MODELS,
+    PARAMETERS,
+    RIVALS,
+    SOLVERS,
+    chosen_model,
+    estimator_name,
+)
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Request", "check_target", "estimator_of", "task_of"]
+__all__ = ["Request", "check_target", "estimator_of", "parameters_of", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -101,11 +112,39 @@ def estimator_of(model: str, task: str, n_rows: int, n_columns: int) -> tuple[st
     return model, ""
 
 
+def parameters_of(name: str, given: Sequence[str]) -> dict[str, Any]:
+    """The values of ``name=value`` pairs; what the estimator does not have, or surely refuses, is refused here."""
+    known, values = PARAMETERS[name].split(), {}
+    for assignment in given:
+        parameter, _, text = assignment.partition("=")
+        if parameter not in known:
+            raise InvalidInputError(
+                f"--set {parameter}: {name} has no such parameter; it has {', '.join(sorted(known))}."
+            )
+        values[parameter] = value = _value(text)
+        if parameter in ABOVE_ZERO and value is not None:
+            check_number(parameter, value, low=0.0, open_low=True)
+        if parameter in LOWEST and value is not None:
+            check_whole_number(parameter, value, low=LOWEST[parameter])
+        if parameter == "solver" and value not in SOLVERS:
+            raise InvalidInputError(f"solver must be 'auto' or one of {list(SOLVERS[1:])}, got {value!r}.")
+    return values
+
+
+def _value(text: str) -> Any:
+    try:
+        return literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
 def check_target(y: Labels, task: str) -> None:
     """Refuse a target that does not fit the task."""
     if task == "regression":
         if y.dtype.kind not in "if":
-            raise InvalidInputError(f"A regression target must hold numbers, but it holds text, for example {y[0]!r}.")
+            raise InvalidInputError(
+                f"A regression target must hold numbers, but it holds text, for example {str(y[0])!r}."
+            )
         return
     classes, counts = np.unique(y, return_counts=True)
     if y.dtype.kind == "f" and not np.array_equal(classes, np.round(classes)):

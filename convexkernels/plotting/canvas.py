@@ -113,13 +113,13 @@ def legend(ax: Any, **options: Any) -> None:
 
 def plain_ticks(axis: Any, at: Any = None) -> None:
     """Numbers without powers of ten on an axis, where there are few of them; only those `at`, if given."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     if at is not None:
         axis.set_ticks(list(at))
     elif axis.get_scale() == "log":
         axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    axis.set_major_formatter(ScalarFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -12,7 +12,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import Display, color, draw_bars, legend
+from convexkernels.plotting.canvas import Display, color, draw_bars, legend, plain_ticks
 from convexkernels.validation import check_whole_number
 
 __all__ = ["FeatureRelevanceDisplay", "KernelTreeDisplay", "RiskHistoryDisplay"]
@@ -43,14 +43,20 @@ class KernelTreeDisplay(Display):
         names = _names(estimator, feature_names)
         return cls(estimator.tree_, [names[column] for column in estimator.scaling_.columns])
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw the tree."""
+    def plot(self, ax: Any = None, *, most: int = 10) -> Self:
+        """Draw the tree with the `most` features whose weights are largest, in the order of the table."""
         n = len(self.feature_names)
         tree, weights = self.kernel.tree(n), self.kernel.flat_weights
-        wide = max(6.0, 0.45 * max(n, len(tree.leaves)) + 1.0)
+        largest = np.zeros(n)
+        for place in (tree.places[i] for i in tree.leaves):
+            features = list(place.features)
+            largest[features] = np.maximum(largest[features], weights[place.weights])
+        shown = np.sort(np.argsort(-largest, kind="stable")[: check_whole_number("most", most, low=1)])
+        wide = max(6.0, 0.6 * max(len(shown), len(tree.leaves)) + 1.0)
         ax = self._draws_on(ax, size=(wide, 1.6 * tree.depth + 1.2))
         across, height = _positions(tree)
-        at_features = (np.arange(n) + 0.5) / n
+        at_features = np.full(n, np.nan)
+        at_features[shown] = (np.arange(len(shown)) + 0.5) / len(shown)
         for i, place in enumerate(tree.places):
             line = color(tree.leaves.index(i)) if place.is_leaf else "black"
             layer = np.concatenate([weights[p.weights] for j, p in enumerate(tree.places) if height[j] == height[i]])
@@ -63,13 +69,17 @@ class KernelTreeDisplay(Display):
                 ax.plot([x, across[i]], [y, height[i]], solid_capstyle="round", **style)
             ax.plot(across[i], height[i], "o", color=line, markersize=9, zorder=2)
         ax.plot(at_features, np.zeros(n), "s", color="gray", markersize=5, zorder=2)
-        self._name_layers(ax, at_features, tree.depth)
+        self._name_layers(ax, at_features, shown, tree.depth)
         return self
 
-    def _name_layers(self, ax: Any, at_features: Array, depth: int) -> None:
-        ax.set_xticks(at_features, self.feature_names, rotation=90 if len(at_features) > 8 else 0)
+    def _name_layers(self, ax: Any, at_features: Array, shown: Array, depth: int) -> None:
+        names = [self.feature_names[j] for j in shown]
+        style = {"rotation": 30, "ha": "right"} if len(shown) > 6 else {}
+        ax.set_xticks(at_features[shown], names, **style)
+        of = f"; {len(shown)} of {len(at_features)} features" if len(shown) < len(at_features) else ""
+        title = f"widths: weights relative to the largest of their layer{of}"
         ax.set_yticks(range(depth + 1), ["features", *(f"layer {k}" for k in range(1, depth)), "kernel"])
-        ax.set(ylim=(-0.25, depth + 0.25), title="widths: weights relative to the largest of their layer")
+        ax.set(ylim=(-0.25, depth + 0.25), title=title)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
 
@@ -152,6 +162,7 @@ class RiskHistoryDisplay(Display):
             best = int(np.argmin(self.risks["D3"]))
             ax.plot(seconds[best], self.risks["D3"][best], "o", color="black", label="answer", markersize=5)
         ax.set(xlabel="time / s", ylabel="risk", yscale="log")
+        plain_ticks(ax.yaxis)
         legend(ax)
         return self
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.plotting.canvas import Display, color, draw_bars, legend, signed_scale
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, draw_bars, legend, signed_scale
 
 __all__ = ["KernelMatricesDisplay", "KernelWeightsDisplay", "RegularizationPathDisplay"]
 
@@ -92,7 +92,7 @@ class RegularizationPathDisplay(Display):
 
 
 class KernelMatricesDisplay(Display):
-    """Gram matrices side by side, rows sorted by target, every one with its own scale around 0.
+    """Gram matrices side by side, rows sorted by target, each over its mean diagonal, all on one color scale.
 
     Parameters
     ----------
@@ -107,11 +107,16 @@ class KernelMatricesDisplay(Display):
 
     def plot(self, axes: Any = None) -> Self:
         """Draw one panel per matrix."""
-        panels = self._draws_panels(len(self.matrices), axes, size=(3.2, 3.1))
-        for ax, (name, K) in zip(panels, self.matrices.items(), strict=True):
+        panels = self._draws_panels(len(self.matrices), axes, size=(3.4, 3.1))
+        values = {name: K / max(float(np.mean(np.diag(K))), 1e-300) for name, K in self.matrices.items()}
+        largest = max(float(K.max()) for K in values.values())
+        signs = [K for K in values.values() if K.min() < 0.0]
+        scale = (
+            signed_scale(np.stack([*values.values()])) if signs else {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": largest}
+        )
+        for ax, (name, K) in zip(panels, values.items(), strict=True):
             shown = K if self.order is None else K[np.ix_(self.order, self.order)]
-            image = ax.imshow(shown, interpolation="nearest", **signed_scale(shown))
-            ax.set_title(name, fontsize=9)
-            ax.set(xticks=[], yticks=[], xlabel="points" + ("" if self.order is None else ", by target"))
-            self.figure_.colorbar(image, ax=ax, shrink=0.7)
+            image = ax.imshow(shown, interpolation="nearest", **scale)
+            ax.set(title=name, xticks=[], yticks=[], xlabel="points" + ("" if self.order is None else ", by target"))
+        self.figure_.colorbar(image, ax=list(panels), shrink=0.8, label="kernel, over its mean diagonal")
         return self

@@ -11,11 +11,14 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, plain_ticks
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 __all__ = ["LearningCurvesDisplay", "NonStationarityDisplay", "SpectralDensityDisplay"]
+
+# Share of the largest root of a density below which nothing is drawn.
+NEXT_TO_NONE = 0.02
 
 
 @dataclass(eq=False, repr=False)
@@ -64,21 +67,25 @@ class SpectralDensityDisplay(Display):
         return cls.from_kernels({"before": estimator.initial_kernel_, "after": estimator.kernel_}, **options)
 
     def plot(self, axes: Any = None) -> Self:
-        """Draw one panel per kernel, on one color scale."""
+        """Draw one panel per kernel, on one color scale; stationary kernels live on the dotted diagonal."""
         panels = self._draws_panels(len(self.densities), axes)
         # One scale, on the root: peaks on the diagonal are much higher than what surrounds them.
         high = max(float(density.max()) for density in self.densities.values())
         scale = {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": 1.0, "shading": "nearest", "rasterized": True}
         for ax, (name, density) in zip(panels, self.densities.items(), strict=True):
-            image = ax.pcolormesh(self.axis, self.axis, np.sqrt(density / high), **scale)
-            ax.set(title=name, xlabel="$w$", ylabel="$w'$", aspect="equal")
+            # Where there are next to no frequencies the paper stays white.
+            shown = np.ma.masked_less(np.sqrt(density / high), NEXT_TO_NONE)
+            image = ax.pcolormesh(self.axis, self.axis, shown, **scale)
+            ax.axline((0.0, 0.0), slope=1.0, color="0.5", linewidth=0.6, linestyle=":")
+            ax.set(title=name, xlabel="frequency $w$", ylabel="paired frequency $w'$", aspect="equal")
+            ax.set(xlim=self.axis[[0, -1]], ylim=self.axis[[0, -1]])
         self.figure_.colorbar(image, ax=list(panels), label="root of the density, over the largest one")
         return self
 
 
 @dataclass(eq=False, repr=False)
 class LearningCurvesDisplay(Display):
-    """Validation score and objective over epochs, one curve per setting, as in Figures 3 and 4.
+    """Validation accuracy or loss, and objective over epochs, one curve per setting, as in Figures 3 and 4.
 
     Parameters
     ----------
@@ -98,7 +105,7 @@ class LearningCurvesDisplay(Display):
             raise InvalidInputError(
                 "estimators must all be classifiers or all be regressors: scores differ in meaning."
             )
-        score = "validation accuracy" if kinds.pop() else "minus validation loss"
+        score = "validation accuracy" if kinds.pop() else "validation loss"
         return cls({name: estimator.history_ for name, estimator in estimators.items()}, score)
 
     def plot(self, axes: Any = None) -> Self:
@@ -107,14 +114,16 @@ class LearningCurvesDisplay(Display):
         for i, (name, history) in enumerate(self.curves.items()):
             style = {"color": color(i), "label": name, "linewidth": 1.6}
             where = [epoch.epoch for epoch in history]
-            above.plot(where, [epoch.validation for epoch in history], **style)
+            sign = 1.0 if self.score == "validation accuracy" else -1.0  # scores of regressors are minus their losses
+            above.plot(where, [sign * epoch.validation for epoch in history], **style)
             below.semilogy(where, [epoch.objective for epoch in history], **style)
         above.set_ylabel(self.score)
         if all(np.isnan(epoch.validation) for history in self.curves.values() for epoch in history):
             above.set_yticks([])
             above.text(0.5, 0.5, "no rows were held out", transform=above.transAxes, ha="center")
-        below.set(ylabel="objective (4)", xlabel="epoch")
+        below.set(ylabel="training objective", xlabel="epoch")
         below.locator_params(axis="x", integer=True)
+        plain_ticks(below.yaxis)
         legend(above)
         for ax in self.axes_:
             ax.grid(axis="y", color="0.92")
@@ -182,7 +191,9 @@ class NonStationarityDisplay(Display):
         panels = self._draws_panels(len(self.slices), axes, sharey=True)
         for ax, (title, rows) in zip(panels, self.slices.items(), strict=True):
             for i, (center, values) in enumerate(zip(self.centers, rows, strict=True)):
-                ax.plot(self.steps, values, color=color(i), linewidth=1.6, label=f"{self.name} = {center:.2g}")
+                # Curves of a stationary kernel are one: the first is the widest, so that none hides another.
+                style = {"color": color(i), "linewidth": 1.4 + 2.2 * (len(rows) - 1 - i) / max(len(rows) - 1, 1)}
+                ax.plot(self.steps, values, label=f"{self.name} = {center:.2g}", **style)
             ax.set(title=title, xlabel=f"t, along {self.name}")
             ax.margins(x=0)
             ax.locator_params(axis="x", nbins=5)
