@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from proofs_check import concatenated_formulas as formulas
 from proofs_check import concatenated_learning as learning
 from proofs_check.claim import REFUTED, Claim
 from proofs_check.universality import measure_strictly_positive
 
 PAPER = "concatenated"
+
+
+def _derivative(
+    name: str,
+    statement: str,
+    number: str,
+    objective: learning.Learning,
+    off: Callable[[Any], Any] = learning.gradient_with_fixed_images,
+    trials: int = 10,
+) -> Claim:
+    subject = objective, learning.whole_gradient
+    return Claim(name, statement, PAPER, number, learning.measure_derivative, subject, (objective, off), trials=trials)
+
 
 CLAIMS = [
     Claim(
@@ -122,33 +138,25 @@ CLAIMS = [
         (learning.repelled(2), 1.01),
         trials=5,
     ),
-    Claim(
+    _derivative(
         "repulsion-12-slope",
         "The library's gradient of an objective with the repulsion (12) is the slope of its direct evaluation.",
-        PAPER,
         "(12), Section 3.3.2",
-        learning.measure_derivative,
-        (learning.repelled(3), learning.whole_gradient),
-        (learning.repelled(3), learning.gradient_without_repulsion),
+        learning.repelled(3),
+        learning.gradient_without_repulsion,
         trials=5,
     ),
-    Claim(
+    _derivative(
         "derivative-of-int",
         "The derivative of Q(c) + N(c), with that of the inverse of Q_XX(c), is the library's gradient of (Int).",
-        PAPER,
         "Section 3.3.2",
-        learning.measure_derivative,
-        (learning.interpolation(2), learning.whole_gradient),
-        (learning.interpolation(2), learning.gradient_with_fixed_images),
+        learning.interpolation(2),
     ),
-    Claim(
+    _derivative(
         "derivative-of-reg",
         "The derivative of (16) through three layers is the library's gradient, from one backward sweep.",
-        PAPER,
         "(16), (Reg)",
-        learning.measure_derivative,
-        (learning.regression(3), learning.whole_gradient),
-        (learning.regression(3), learning.gradient_with_fixed_images),
+        learning.regression(3),
     ),
     Claim(
         "matern-order-as-printed",

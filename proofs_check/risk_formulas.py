@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels import Gaussian, HeldOut, LeastSquares, LeaveOneOut, Logistic
+from convexkernels import Gaussian, HeldOut, LeastSquares, LeaveOneOut
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.criteria.ridge_path import path_residuals, residuals_at
@@ -231,33 +231,33 @@ def measure_held_out(rule: Rule, rng: Generator) -> Verdict:
 
 @dataclass(frozen=True)
 class Slope:
-    """A criterion, for a loss, and factors of the two slopes: 1, or false on purpose."""
+    """A criterion, a loss, the first step of differences, and factors of the two slopes: 1, or false on purpose."""
 
     criterion: Callable[[], Any]
-    loss: Callable[[bool], Any]
+    loss: Any = LeastSquares
+    step: float = 0.2
     matrix: float = 1.0
     lam: float = 1.0
-    labels: bool = False
 
     def off(self) -> Slope:
         return replace(self, matrix=1.001, lam=1.001)
 
 
 def leave_one_out_slope() -> Slope:
-    return Slope(LeaveOneOut, lambda intercept: LeastSquares(1.0, intercept))
+    return Slope(LeaveOneOut)
 
 
-def held_out_slope(labels: bool) -> Slope:
+def held_out_slope(loss: Any, step: float) -> Slope:
+    """Of two folds; where coefficients have bounds, the step is one on which they stay where they are."""
     folds = [(np.arange(3, 9), np.arange(3)), (np.r_[0:4, 7:9], np.arange(4, 7))]
-    loss = (lambda intercept: Logistic(1.0, intercept)) if labels else (lambda intercept: LeastSquares(1.0, intercept))
-    return Slope(lambda: HeldOut(folds, tol=1e-13), loss, labels=labels)
+    return Slope(lambda: HeldOut(folds, tol=1e-13), loss, step)
 
 
 def measure_slopes(subject: Slope, rng: Generator) -> Verdict:
     """Slopes in K and in log lam against differences of the criterion's own values."""
     K, Y, weights, lam, intercept = _case(rng)
-    Y = np.where(np.median(Y, axis=1, keepdims=True) < Y, 1.0, -1.0) if subject.labels else Y
-    bound = subject.criterion().on(subject.loss(intercept), Y, weights)
+    Y = np.where(np.median(Y, axis=1, keepdims=True) < Y, 1.0, -1.0) if subject.loss.of_labels else Y
+    bound = subject.criterion().on(subject.loss(1.0, intercept=intercept), Y, weights)
     direction, log_lam = rng.standard_normal((9, 9)), float(np.log(lam))
     direction = 0.01 * (direction + direction.T)
 
@@ -268,8 +268,8 @@ def measure_slopes(subject: Slope, rng: Generator) -> Verdict:
     M, slope_lam = bound(K.copy(), log_lam).slopes()
     if subject.criterion is LeaveOneOut:
         M = np.tril(M) + np.tril(M, -1).T
-    in_K, error_K = richardson_derivative(lambda t: along(t, 0.0), 0.2)
-    in_lam, error_lam = richardson_derivative(lambda s: along(0.0, s), 0.2)
+    in_K, error_K = richardson_derivative(lambda t: along(t, 0.0), subject.step)
+    in_lam, error_lam = richardson_derivative(lambda s: along(0.0, s), subject.step)
     claimed = subject.matrix * float(np.sum(M * direction))
     witness = {"K": K, "Y": Y, "weights": weights, "lam": lam, "direction": direction}
     return Verdict.worst(

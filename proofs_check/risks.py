@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from convexkernels import Hinge, LeastSquares, Logistic
 from convexkernels.losses import LOSSES
 from proofs_check import risk_formulas as formulas
-from proofs_check.claim import Claim
+from proofs_check.claim import HOLDS, Claim
 
 __all__ = ["risk_claims"]
 
@@ -24,80 +27,54 @@ def risk_claims(paper: str) -> list[Claim]:
         )
         for name in LOSSES
     ]
-    return [*fits, *_left_out(paper)]
+    return [*fits, *(Claim(name, statement, paper, *rest) for name, statement, *rest in _LEFT_OUT)]
 
 
-def _left_out(paper: str) -> list[Claim]:
-    rule, unweighed, dearer = formulas.Rule(), formulas.Rule(weighed=False), formulas.Rule(price=1.01)
-    return [
-        Claim(
-            "leave-one-out-risk",
-            "w_i / A_ii is the residual of the function that has not seen row i, with intercept, weights and clipping.",
-            paper,
-            "criteria, LeaveOneOut",
-            formulas.measure_leave_one_out,
-            rule,
-            unweighed,
-            trials=8,
-        ),
-        Claim(
-            "leave-one-out-slopes",
-            "The derivative of the leave-one-out risk in K and in log lam is the closed form of the library.",
-            paper,
-            "criteria, LeaveOneOut",
-            formulas.measure_slopes,
-            formulas.leave_one_out_slope(),
-            formulas.leave_one_out_slope().off(),
-            trials=4,
-        ),
-        Claim(
-            "leave-one-out-of-blocks",
-            "(I - H_BB)^-1 (y_B - f_B) is the residual of the function that has not seen block B, for a path of lam.",
-            paper,
-            "criteria, ridge path",
-            formulas.measure_left_out_blocks,
-            rule,
-            dearer,
-            trials=12,
-        ),
-        Claim(
-            "leave-one-out-of-features",
-            "The risks by which sigma is chosen are those of ridge regression on features, row by row left out.",
-            paper,
-            "spectral, choice of sigma",
-            formulas.measure_left_out_features,
-            rule,
-            unweighed,
-            trials=6,
-        ),
-        Claim(
-            "held-out-risk",
-            "The risk (10) on rows that were not trained on is the weighted mean over the folds.",
-            paper,
-            "criteria, HeldOut",
-            formulas.measure_held_out,
-            rule,
-            unweighed,
-            trials=4,
-        ),
-        Claim(
-            "held-out-slopes",
-            "The adjoint of the inner solve gives the slope of the held-out risk of least squares in K and in log lam.",
-            paper,
-            "criteria, HeldOut",
-            formulas.measure_slopes,
-            formulas.held_out_slope(labels=False),
-            formulas.held_out_slope(labels=False).off(),
-            trials=3,
-        ),
-        Claim(
-            "held-out-slopes-logistic",
-            "The adjoint of the inner solve gives the slope of the held-out risk of the logistic loss.",
-            paper,
-            "criteria, HeldOut",
-            formulas.measure_slopes,
-            formulas.held_out_slope(labels=True),
-            formulas.held_out_slope(labels=True).off(),
-            trials=3,
-        ),
-    ]
+_RULE, _UNWEIGHED, _DEARER = formulas.Rule(), formulas.Rule(weighed=False), formulas.Rule(price=1.01)
+
+
+def _slopes(slope: formulas.Slope) -> tuple[Any, ...]:
+    """How a slope is measured, and the one that is off."""
+    return formulas.measure_slopes, slope, slope.off()
+
+
+# Claims about rows that were left out: arguments of `Claim` without the paper.
+_LEFT_OUT: list[tuple[Any, ...]] = [
+    (
+        "leave-one-out-risk",
+        "w_i / A_ii is the residual of the function that has not seen row i, with intercept, weights and clipping.",
+        *("criteria, LeaveOneOut", formulas.measure_leave_one_out, _RULE, _UNWEIGHED, HOLDS, 8),
+    ),
+    (
+        "leave-one-out-slopes",
+        "The derivative of the leave-one-out risk in K and in log lam is the closed form of the library.",
+        *("criteria, LeaveOneOut", *_slopes(formulas.leave_one_out_slope()), HOLDS, 4),
+    ),
+    (
+        "leave-one-out-of-blocks",
+        "(I - H_BB)^-1 (y_B - f_B) is the residual of the function that has not seen block B, for a path of lam.",
+        *("criteria, ridge path", formulas.measure_left_out_blocks, _RULE, _DEARER, HOLDS, 12),
+    ),
+    (
+        "leave-one-out-of-features",
+        "The risks by which sigma is chosen are those of ridge regression on features, row by row left out.",
+        *("spectral, choice of sigma", formulas.measure_left_out_features, _RULE, _UNWEIGHED, HOLDS, 6),
+    ),
+    (
+        "held-out-risk",
+        "The risk (10) on rows that were not trained on is the weighted mean over the folds.",
+        *("criteria, HeldOut", formulas.measure_held_out, _RULE, _UNWEIGHED, HOLDS, 4),
+    ),
+    *(
+        (
+            f"held-out-slopes{suffix}",
+            f"The adjoint of the inner solve gives the slope of the held-out risk of {what} in K and in log lam.",
+            *("criteria, HeldOut", *_slopes(formulas.held_out_slope(loss, step)), HOLDS, 3),
+        )
+        for suffix, what, loss, step in (
+            ("", "least squares", LeastSquares, 0.2),
+            ("-logistic", "the logistic loss", Logistic, 0.2),
+            ("-hinge", "the hinge loss, some of whose coefficients are at their bounds,", Hinge, 1e-3),
+        )
+    ),
+]
