@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from convexkernels.kernels.operator import GramOperator, OutOfTimeError
 from convexkernels.losses.base import check_regularization
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.held_out_path import HeldOutPath
-from convexkernels.solvers.convex.preparation import Preparation
+from convexkernels.solvers.convex.preparation import Preparation, Stage
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 from convexkernels.threads import threads_for
 
@@ -30,8 +30,8 @@ __all__ = ["ConjugateGradients", "solve_on_all_rows"]
 AUDITED = 512
 # Shares of the tolerance that values by rounded tiles have to meet before they are, and then those on a sample of rows.
 OWN_SHARE, SAMPLE_SHARE = 0.5, 0.8
-# Share of the time limit that the choice of lam may take.
-CHOICE_SHARE = 0.5
+# Share of the time limit that the choice of lam may take, of the work that it is, and where the certificate begins.
+CHOICE_SHARE, CHOICE, BEFORE_CERTIFICATE = 0.5, 0.6, 0.9
 
 
 class ConjugateGradients(OuterSolver):
@@ -62,6 +62,7 @@ class ConjugateGradients(OuterSolver):
         trace: dict[str, Array] | None = None,
     ) -> None:
         self.prepared, self.begin, self.clock, self.trace = prepared, begin, clock, trace or {}
+        self.stage = Stage(clock, "conjugate gradients", 0.0, BEFORE_CERTIFICATE)
         self._formed_anew = np.inf
 
     def accepts(self, problem: Any) -> str | None:
@@ -79,8 +80,9 @@ class ConjugateGradients(OuterSolver):
         try:
             if systems is None:
                 systems = self._systems(problem)
-            went = systems.step(np.arange(len(systems.Y)), deadline, self._tell("products with the kernel matrix"))
+            went = systems.step(np.arange(len(systems.Y)), deadline, self.stage)
             found = self._iterate(problem, systems.W, systems.F, systems)
+            self.stage.reached((found.upper - found.lower) / abs(found.upper), tol)
             if not went or found.upper - found.lower <= OWN_SHARE * tol * abs(found.upper):
                 return self._audited(problem, systems, found, tol, deadline)
         except OutOfTimeError:
@@ -111,15 +113,11 @@ class ConjugateGradients(OuterSolver):
         if gap <= (tol if m <= AUDITED else SAMPLE_SHARE * tol) * abs(found.upper):
             return found
         exact = GramOperator(problem.kernel_, problem.X, np.float64)
-        systems.begin_again(exact.product(systems.W, deadline, self._tell("values in float64")))
+        systems.begin_again(exact.product(systems.W, deadline, self.stage))
         found = self._iterate(problem, systems.W, systems.F, systems)
         gap = float(systems.gaps().sum())
         found.stalled, self._formed_anew = gap > 0.5 * self._formed_anew, gap
         return found
-
-    def _tell(self, what: str) -> Callable[[float], Any]:
-        clock = self.clock
-        return (lambda share: None) if clock is None else (lambda share: clock.tell(share, what))
 
 
 def _unproven(iterate: Iterate, tol: float) -> Iterate:
@@ -156,6 +154,7 @@ def solve_on_all_rows(
             path = HeldOutPath.of(problem, prepared, np.random.default_rng(random_state))
             _follow(path, lams, clock)
             lam, solver.begin = path.chosen()
+            solver.stage.first = CHOICE
             solver.trace, problem = path.trace(), problem.with_loss(problem.loss.at(lam))
         return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
 
@@ -165,6 +164,6 @@ def _follow(path: HeldOutPath, lams: Sequence[float] | None, clock: Clock) -> No
     part = clock.part(CHOICE_SHARE)
     deadline = None if part.left is None else part.deadline
     try:
-        path.run(lams, deadline, lambda share: clock.tell(0.0, "choice of lam"))
+        path.run(lams, deadline, Stage(clock, "choice of lam", 0.0, CHOICE))
     except KeyboardInterrupt:
         clock.interrupt()

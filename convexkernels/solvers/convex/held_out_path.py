@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.kernels.operator import OutOfTimeError
-from convexkernels.solvers.convex.preparation import Preparation
+from convexkernels.solvers.convex.preparation import Preparation, Stage
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 
 __all__ = ["HeldOutPath"]
@@ -20,8 +20,12 @@ __all__ = ["HeldOutPath"]
 SHARE, MOST = 0.1, 4000
 # Candidates are so many times each other, and there are no more than so many.
 RATIO, MOST_LAMS = 4.0, 9
+# What one more candidate has to promise: a fraction of the risk, by the parabola through the last three.
+WORTHWHILE = 0.02
 # Relative duality gap of candidates.
-PATH_TOL = 3e-3
+PATH_TOL = 1e-2
+# Keeps logarithms of zeros finite.
+TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(eq=False)
@@ -49,20 +53,28 @@ class HeldOutPath:
         """Hold out a tenth of the rows, or some thousands."""
         return cls(problem, prepared, held_out_share(problem.m, min(SHARE, MOST / problem.m), None, rng))
 
-    def run(self, lams: Sequence[float] | None, deadline: float | None, tell: Callable[[float], Any]) -> None:
+    def run(self, lams: Sequence[float] | None, deadline: float | None, stage: Stage) -> None:
         """Solve for the candidates; where none are given, for more and more until the best one is no end."""
         center = self.problem.loss.lam
         try:
+            # Regular functions cost next to nothing beside the others, and say where the risk goes.
             self.add(list(lams) if lams is not None else [center * RATIO, center, center / RATIO])
-            while True:
-                self._solve(deadline, tell)
+            self._solve(deadline, stage)
+            while lams is None and len(self.lams) < MOST_LAMS and self._may_gain():
                 at = int(np.argmin(self.risks()))
-                more = [f for f, end in ((RATIO, max), (1.0 / RATIO, min)) if end(self.lams) == self.lams[at]]
-                if lams is not None or not more or len(self.lams) >= MOST_LAMS:
-                    return
-                self.add([self.lams[at] * more[0]], at)
+                self.add([self.lams[at] * (RATIO if self.lams[at] == max(self.lams) else 1.0 / RATIO)], at)
+                self._solve(deadline, stage)
         except OutOfTimeError:
             return
+
+    def _may_gain(self) -> bool:
+        """Whether the best candidate is one of the ends, and the next one promises something."""
+        order = np.argsort(self.lams)
+        risks = np.log(self.risks()[order] + TINY)
+        if risks.argmin() == len(risks) - 1:
+            risks = risks[::-1]
+        slopes = np.diff(risks[:3])
+        return bool(risks.argmin() == 0 and 2.0 * slopes[0] - slopes[1] > WORTHWHILE)
 
     def add(self, lams: list[float], near: int | None = None) -> None:
         """More candidates, which begin where a near one is."""
@@ -75,14 +87,17 @@ class HeldOutPath:
         self.systems = made if self.systems is None else self.systems.joined(made)
         self.lams += lams
 
-    def _solve(self, deadline: float | None, tell: Callable[[float], Any]) -> None:
+    def _solve(self, deadline: float | None, stage: Stage) -> None:
         systems = self.systems
         assert systems is not None
         for _ in range(self.problem.m):
-            open_ = self._grouped(systems.gaps()) > PATH_TOL * np.abs(self._grouped(systems.lams * systems.energies()))
-            if not open_.any() or not systems.step(
-                np.flatnonzero(np.repeat(open_, len(self.problem.Y))), deadline, tell
-            ):
+            optima = np.abs(self._grouped(systems.lams * systems.energies()))
+            gaps = np.divide(
+                self._grouped(systems.gaps()), optima, out=np.full(optima.shape, np.inf), where=optima > 0.0
+            )
+            stage.reached(gaps.max(), PATH_TOL)
+            which = np.flatnonzero(np.repeat(gaps > PATH_TOL, len(self.problem.Y)))
+            if not which.size or not systems.step(which, deadline, stage):
                 return
 
     def _grouped(self, values: Array) -> Array:

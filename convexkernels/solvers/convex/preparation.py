@@ -9,19 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.clock import Clock
 from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
 from convexkernels.solvers.convex.shifted_systems import LowRank
 from convexkernels.validation import available_memory
 
-__all__ = ["Forecast", "Preparation"]
+__all__ = ["Forecast", "Preparation", "Stage"]
 
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
 # products of m^2; as far as a quarter of the memory holds it.
-RANK, RANK_SHARE = 8.0, 0.25
+RANK, RANK_SHARE = 10.0, 0.25
 # The preconditioner may leave out what is this small against lam.
 NEGLIGIBLE = 0.1
 # Steps that are reckoned with: with several regularization parameters, and with the one that was chosen.
 PATH_STEPS, STEPS = 40, 40
+# Share of a stage that its first product is, and the relative gap that its steps begin with.
+FIRST_PRODUCT, LARGEST_GAP = 0.2, 1e3
 # Vectors of float64 that are alive, for each output and regularization parameter.
 VECTORS = 12
 
@@ -41,6 +44,27 @@ class Forecast:
     seconds: float
     bytes: float
     kept: float
+
+
+class Stage:
+    """A stage of the work that covers a part of the whole; called while a product is formed, it reports.
+
+    Steps shrink duality gaps by about the same factor each, so that the logarithm of the gap says how far they are.
+    """
+
+    def __init__(self, clock: Clock | None, what: str, first: float, last: float) -> None:
+        self.clock, self.what, self.first, self.last, self.done = clock, what, first, last, 0.0
+
+    def __call__(self, share: float) -> None:
+        """A share of a product is done: of the first one, that evaluates the matrix, it counts."""
+        self.done = max(self.done, FIRST_PRODUCT * share)
+        if self.clock is not None:
+            self.clock.tell(self.first + (self.last - self.first) * self.done, self.what)
+
+    def reached(self, gap: float, tol: float) -> None:
+        """The relative gap that was reached, of the one that is sought."""
+        ratio = np.log(LARGEST_GAP / np.clip(gap, tol, LARGEST_GAP)) / np.log(LARGEST_GAP / min(tol, 1.0))
+        self.done = max(self.done, float(ratio))
 
 
 class Preparation:

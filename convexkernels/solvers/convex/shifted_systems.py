@@ -27,7 +27,8 @@ class LowRank:
 
     def __init__(self, Z: Array, weights: Array) -> None:
         self.Z, self.weights = Z, weights
-        self._inner = (Z.T * weights) @ Z
+        scaled = Z if (weights == 1.0).all() else Z * np.sqrt(weights)[:, None]
+        self._inner = scaled.T @ scaled
         self._factors: dict[float, Any] = {}
 
     @classmethod
@@ -96,7 +97,7 @@ class ShiftedSystems:
         self.begin_again(np.zeros(Y.shape) if F is None else F.copy())
 
     def begin_again(self, F: Array) -> None:
-        """Take values ``F = W K`` from elsewhere, and forget all directions."""
+        """Take values ``F = W K`` from elsewhere, and forget all directions: correcting them saves no steps."""
         self.F = F
         self.R = self._centered(self.Y - F - self.lams[:, None] * self._inverse * self.W)
         self._P = self._preconditioned(self.R, self.lams)

@@ -1,0 +1,127 @@
+"""A kernel learned on some rows, used on all of them: ``python -m benchmarks.all_rows --data FOLDER --tables kin40k``.
+
+    python -m benchmarks.all_rows --data FOLDER [--tables NAME ...] [--splits 0 1 2] [--search-rows 6000]
+    python -m benchmarks.all_rows --report
+
+FOLDER holds the folder ``uci`` of tables with published splits. `HierarchicalGaussianRegressor` as it comes learns a
+kernel on `--search-rows` of the training rows; `FixedKernel` takes it to all training rows, with the regularization
+parameter chosen again. A row per table and split is appended to ``benchmarks/results/all_rows.csv``, and what is there
+is never run again. Seconds are those of the processor, in one process; errors are those on all test rows of the split,
+over the standard deviation of their targets; the peak of memory is that of the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import convexkernels as ck
+from benchmarks.tabular.rows import append, known
+from benchmarks.tabular.tables import manifests, published_splits
+from convexkernels.datasets import load_table
+
+RESULTS = Path(__file__).parent / "results" / "all_rows.csv"
+FIELDS = ["table", "split", "rows", "features", "search_rows", "error_some", "error_all", "search_seconds"]
+FIELDS += ["solve_seconds", "predict_seconds", "wall", "peak_gib", "lam_some", "lam_all", "steps", "gap", "status"]
+TABLES = ["kin40k", "protein", "elevators", "pol", "parkinsons", "keggdirected", "tamielectric"]
+
+
+def measured(place, entry, split, search_rows, memory_limit):
+    """The row of a table and a split."""
+    X, y, _ = load_table(place / entry["file"], "y")
+    marks, y = published_splits(place, entry)[:, split], np.asarray(y, dtype=np.float64)
+    train, test = np.flatnonzero(marks == 0), np.flatnonzero(marks == 1)
+    some = np.random.default_rng(split).permutation(train)[:search_rows]
+    ck.warm_up()
+    wall, began = time.monotonic(), time.process_time()
+    model = ck.HierarchicalGaussianRegressor(random_state=split).fit(X[some], y[some])
+    searched = time.process_time()
+    scaling, targets = model.scaling_, model.targets_
+    problem = ck.FixedKernel.of(
+        model.solution_,
+        scaling.apply(X[train]),
+        (y[train] - targets.center) / targets.spread,
+        memory_limit=memory_limit,
+    )
+    solution = problem.solve(random_state=split)
+    solved = time.process_time()
+    found = targets.decoded(solution.decision_function(scaling.apply(X[test])))
+    predicted = time.process_time()
+
+    def error(values):
+        return f"{np.sqrt(np.mean((values - y[test]) ** 2)) / y[test].std():.4f}"
+
+    return {
+        "rows": len(train),
+        "features": X.shape[1],
+        "search_rows": len(some),
+        "error_all": error(found),
+        "search_seconds": f"{searched - began:.1f}",
+        "solve_seconds": f"{solved - searched:.1f}",
+        "predict_seconds": f"{predicted - solved:.1f}",
+        "wall": f"{time.monotonic() - wall:.0f}",
+        "error_some": error(model.predict(X[test])),
+        "peak_gib": f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f}",
+        "lam_some": f"{problem.loss.lam:.3g}",
+        "lam_all": f"{solution.problem.loss.lam:.3g}",
+        "steps": solution.n_iter,
+        "gap": f"{solution.certificate.relative_gap:.1e}",
+        "status": solution.status.name,
+    }
+
+
+def measure(args):
+    """Run what is missing, each cell in a process of its own."""
+    found = manifests(args.data)
+    done = {(row["table"], int(row["split"])) for row in known(args.out)}
+    for split in args.splits:
+        for name in args.tables:
+            if (name, split) in done:
+                continue
+            arguments = (*found[name], split, args.search_rows, args.memory_limit)
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                row = {"table": name, "split": split} | pool.apply(_quietly, arguments)
+            append(args.out, row, FIELDS)
+            print(*row.values(), flush=True)
+
+
+def _quietly(*arguments):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return measured(*arguments)
+
+
+def report(path):
+    """The rows as a table."""
+    shown = ["table", "split", "rows", "error_some", "error_all", "search_seconds", "solve_seconds", "peak_gib", "gap"]
+    print("| " + " | ".join(shown) + " |\n|" + "---|" * len(shown))
+    for row in sorted(known(path), key=lambda row: (row["table"], int(row["split"]))):
+        print("| " + " | ".join(row[name] for name in shown) + " |")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--tables", nargs="+", default=TABLES)
+    parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--search-rows", type=int, default=6000)
+    parser.add_argument("--memory-limit", type=float, default=6e9, help="bytes for the solution on all rows")
+    parser.add_argument("--report", action="store_true")
+    args = parser.parse_args(argv)
+    if args.report:
+        report(args.out)
+    elif args.data is None:
+        parser.error("--data is needed to measure; --report prints what is there")
+    else:
+        measure(args)
+
+
+if __name__ == "__main__":
+    main()
