@@ -344,14 +344,14 @@ def test_every_curved_family_is_in_the_table_of_curved_families():
 
 def test_every_solver_is_in_the_table_of_solvers():
     from convexkernels.driver import OuterSolver
-    from convexkernels.solvers import SEARCHES, SOLVERS
+    from convexkernels.solvers import SEARCHES, SOLVERS, WITH_ONE_KERNEL
 
-    table = [*SOLVERS.values(), *SEARCHES.values()]
+    table = [*SOLVERS.values(), *WITH_ONE_KERNEL.values(), *SEARCHES.values()]
     listed = {getattr(importlib.import_module(f"convexkernels.solvers.{m}"), c) for m, c in table}
     found = classes_defined("solvers/convex", OuterSolver) | classes_defined("solvers/nonconvex", OuterSolver)
     missing = {cls.__name__: file for cls, file in found.items() if cls not in listed}
     assert found
-    assert not missing, f"add each to SOLVERS or SEARCHES: {missing}"
+    assert not missing, f"add each to SOLVERS, WITH_ONE_KERNEL or SEARCHES: {missing}"
 
 
 def test_every_estimator_is_in_the_table_of_estimators():

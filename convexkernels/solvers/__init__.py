@@ -23,7 +23,7 @@ from convexkernels.validation import check_whole_number
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
 
-__all__ = ["SEARCHES", "SOLVERS", "make_solver", "search", "solve"]
+__all__ = ["SEARCHES", "SOLVERS", "WITH_ONE_KERNEL", "make_solver", "search", "solve"]
 
 # name -> (module, class), best first; loaded when asked for, because CVXPY takes long to import.
 SOLVERS: dict[str, tuple[str, str]] = {
@@ -33,12 +33,16 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "frank-wolfe": ("convex.frank_wolfe", "FrankWolfe"),
     "reduced-gradient": ("convex.reduced_gradient", "ReducedGradient"),
     "conic": ("convex.conic", "Conic"),
-    "conjugate-gradients": ("convex.conjugate_gradients", "ConjugateGradients"),
 }
 
 # name -> coefficients up to which the method is tried where the first one has stopped short, and its settings.
 RESCUES: dict[str, tuple[int, dict[str, Any]]] = {"interior-point": (400, {}), "conic": (120, {"quiet": True})}
 SHORT = (Status.STALLED, Status.NUMERICAL_ERROR)
+
+# The same for problems with one kernel.
+WITH_ONE_KERNEL: dict[str, tuple[str, str]] = {
+    "conjugate-gradients": ("convex.conjugate_gradients", "ConjugateGradients"),
+}
 
 # The same for problems that are not convex.
 SEARCHES: dict[str, tuple[str, str]] = {
