@@ -1,6 +1,7 @@
 """A kernel learned on some rows, used on all of them: ``python -m benchmarks.all_rows --data FOLDER --tables kin40k``.
 
-    python -m benchmarks.all_rows --data FOLDER [--tables NAME ...] [--splits 0 1 2] [--search-rows 6000]
+    python -m benchmarks.all_rows --data FOLDER [--tables NAME ...] [--splits 0 1 2]
+        [--search-rows 6000] [--search-steps 100]
     python -m benchmarks.all_rows --report
 
 FOLDER holds the folder ``uci`` of tables with published splits. `HierarchicalGaussianRegressor` as it comes learns a
@@ -27,12 +28,22 @@ from benchmarks.tabular.tables import manifests, published_splits
 from convexkernels.datasets import load_table
 
 RESULTS = Path(__file__).parent / "results" / "all_rows.csv"
-FIELDS = ["table", "split", "rows", "features", "search_rows", "error_some", "error_all", "search_seconds"]
+FIELDS = [
+    "table",
+    "split",
+    "rows",
+    "features",
+    "search_rows",
+    "search_steps",
+    "error_some",
+    "error_all",
+    "search_seconds",
+]
 FIELDS += ["solve_seconds", "predict_seconds", "wall", "peak_gib", "lam_some", "lam_all", "steps", "gap", "status"]
 TABLES = ["kin40k", "protein", "elevators", "pol", "parkinsons", "keggdirected", "tamielectric"]
 
 
-def measured(place, entry, split, search_rows, memory_limit):
+def measured(place, entry, split, search_rows, search_steps, memory_limit):
     """The row of a table and a split."""
     X, y, _ = load_table(place / entry["file"], "y")
     marks, y = published_splits(place, entry)[:, split], np.asarray(y, dtype=np.float64)
@@ -40,7 +51,8 @@ def measured(place, entry, split, search_rows, memory_limit):
     some = np.random.default_rng(split).permutation(train)[:search_rows]
     ck.warm_up()
     wall, began = time.monotonic(), time.process_time()
-    model = ck.HierarchicalGaussianRegressor(random_state=split).fit(X[some], y[some])
+    search = ck.TreeSearch(max_iter=search_steps)
+    model = ck.HierarchicalGaussianRegressor(random_state=split, search=search).fit(X[some], y[some])
     searched = time.process_time()
     scaling, targets = model.scaling_, model.targets_
     problem = ck.FixedKernel.of(
@@ -61,6 +73,7 @@ def measured(place, entry, split, search_rows, memory_limit):
         "rows": len(train),
         "features": X.shape[1],
         "search_rows": len(some),
+        "search_steps": search_steps,
         "error_all": error(found),
         "search_seconds": f"{searched - began:.1f}",
         "solve_seconds": f"{solved - searched:.1f}",
@@ -79,12 +92,14 @@ def measured(place, entry, split, search_rows, memory_limit):
 def measure(args):
     """Run what is missing, each cell in a process of its own."""
     found = manifests(args.data)
-    done = {(row["table"], int(row["split"])) for row in known(args.out)}
+    done = {
+        (row["table"], int(row["split"])) for row in known(args.out) if row["search_steps"] == str(args.search_steps)
+    }
     for split in args.splits:
         for name in args.tables:
             if (name, split) in done:
                 continue
-            arguments = (*found[name], split, args.search_rows, args.memory_limit)
+            arguments = (*found[name], split, args.search_rows, args.search_steps, args.memory_limit)
             with multiprocessing.get_context("spawn").Pool(1) as pool:
                 row = {"table": name, "split": split} | pool.apply(_quietly, arguments)
             append(args.out, row, FIELDS)
@@ -112,6 +127,7 @@ def main(argv=None):
     parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--search-rows", type=int, default=6000)
+    parser.add_argument("--search-steps", type=int, default=100)
     parser.add_argument("--memory-limit", type=float, default=6e9, help="bytes for the solution on all rows")
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args(argv)

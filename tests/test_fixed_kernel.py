@@ -128,6 +128,13 @@ def test_lam_is_the_best_of_functions_that_have_not_seen_the_rows(rng):
     assert FixedKernel(kernel, LeastSquares(1.0), X, Y).solve(lams=[0.3, 0.7]).problem.loss.lam in (0.3, 0.7)
 
 
+def test_the_function_needs_no_other_look_at_the_matrix(rng, monkeypatch):
+    X, Y, _ = table(rng)
+    solution = FixedKernel(Gaussian(6.0), LeastSquares(0.01), X, Y).solve(lams=[0.01])
+    monkeypatch.setattr(GramOperator, "product", None)
+    assert solution.function.W.shape == (2, M)
+
+
 def test_several_systems_in_one_step_are_solved_as_each_by_itself(rng):
     X, Y, weights = table(rng)
     operator = GramOperator(Gaussian(3.0), X, np.float64, np.inf)
@@ -234,6 +241,7 @@ def test_where_rounding_ends_the_certificate_says_so(rng):
         ({"sample_weight": np.zeros(20)}, "one number > 0 per row"),
         ({"X": np.full((20, 2), np.nan)}, "X"),
         ({"y": np.zeros(19)}, "19"),
+        ({"memory_limit": -1.0}, "memory_limit"),
     ],
 )
 def test_refusals(arguments, message):

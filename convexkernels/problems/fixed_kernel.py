@@ -18,7 +18,7 @@ from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.certified import UNITS, charge_above
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.validation import check_labels_finite, check_points
+from convexkernels.validation import check_labels_finite, check_number, check_points
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
@@ -83,6 +83,8 @@ class FixedKernel:
             raise InvalidInputError(
                 f"loss must be LeastSquares, got {loss!r}; KernelLearning(Candidates([kernel]), ...) takes others."
             )
+        if memory_limit is not None:
+            check_number("memory_limit", memory_limit, low=0.0, remedy="Pass None for the free memory.")
         self.kernel_, self.loss, self.memory_limit = kernel, loss, memory_limit
         self.X = check_points(X)
         Y = loss.targets(y, len(self.X))
@@ -157,7 +159,8 @@ class FixedKernel:
             .product(np.vstack(points))
             .reshape(len(points), *self.Y.shape)
         )
-        found = self.__dict__["_known"] = self.measure(points[0], F[0])
+        found = self.measure(points[0], F[0])
+        self.__dict__["_known"] = np.array(alpha, ndmin=2), found  # who asks for the function next needs no other look
         lowest = found if len(points) == 1 else self.measure(points[1], F[1])
         diagonal = self.kernel_.diag(self.X)
         values, squares = _rounding(diagonal, found.W)
@@ -178,11 +181,9 @@ class FixedKernel:
 
     def function(self, theta: Any, alpha: Any) -> DecisionFunction:
         """The functions behind the upper bound."""
-        alpha = np.atleast_2d(alpha)
-        found = self.__dict__.get("_known")
-        if found is None or not np.array_equal(found.alpha, alpha):
+        if "_known" not in self.__dict__ or not np.array_equal(self.__dict__["_known"][0], np.atleast_2d(alpha)):
             self.certificate(theta, alpha)
-            found = self.__dict__["_known"]
+        found = self.__dict__["_known"][1]
         bounds = None if self.bounds is None else tuple(np.full((len(self.Y), 1), end) for end in self.bounds)
         W, b = found.multiples[:, None] * found.W, found.multiples * found.b + self.offset
         return DecisionFunction.of_kernel(self.kernel_, self.X, W, b, single=self.single, bounds=bounds)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from convexkernels.arrays import Array, Index
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.linalg import pivoted_cholesky, shifted_cholesky
 
@@ -56,7 +57,10 @@ class LowRank:
 
     def _factor(self, lam: float) -> Any:
         if lam not in self._factors:
-            self._factors[lam] = shifted_cholesky(self._inner + lam * np.eye(len(self._inner)))
+            factor = shifted_cholesky(self._inner + lam * np.eye(len(self._inner)))
+            if factor is None:
+                raise InvalidInputError("the kernel has values that are not finite on these points; rescale them.")
+            self._factors[lam] = factor
         return self._factors[lam]
 
 
