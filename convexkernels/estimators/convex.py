@@ -103,7 +103,7 @@ class ConvexEstimator(KernelEstimator):
             families = [problem.family, *self._other_families(problem.X)]
             for k, other in enumerate(families):
                 part = clock.part(1.0 / (len(families) - k))
-                path = follow_path(problem, other, name, self._loss, values, part)
+                path = follow_path(problem, other, name, self._loss, values, part, found)
                 interrupted = path is not None and path.interrupted
                 if path is not None and (found is None or path.score > found.score):
                     family, found = other, path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,9 +26,9 @@ LossAt = Callable[[float, float], Loss]
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
 LARGEST_SAMPLE = 1000
 # Rows up to which there are five folds instead of three.
-FEW_ROWS = 400
-# Values without an improvement after which a path ends.
-PATIENCE = 2
+FEW_ROWS = 200
+# Values after which a path ends that lower the least error by no more than to this part of it.
+PATIENCE, WORTHWHILE = 2, 0.99
 # Errors within this factor of the least one are as good.
 ALL_BUT = 1.002
 # How exactly kernels are learned that are only compared.
@@ -111,6 +112,7 @@ class _Path:
     clock: Clock
     values: Array
     deviation: float
+    rival: Selection | None = None
     errors: dict[float, float] = field(default_factory=dict)
 
     @property
@@ -133,13 +135,24 @@ class _Path:
             self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
         return True
 
+    def score(self, value: float) -> float:
+        """Accuracy or R^2 at a value that was visited."""
+        return 1.0 - self.errors[value] / sum(_total(fold) for fold in self.folds)
+
     def follow(self) -> None:
-        """Visit the values until two in a row are no better than one that beats constants; then those in between."""
-        constant, waited = sum(fold.constant_error() for fold in self.folds), 0
-        for value in self.values.tolist():
+        """Visit the values until two in a row are hardly better than one that beats constants; then those in between.
+
+        Beside a rival, begin a step before what it chose, and go on only when ahead.
+        """
+        constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
+        at = 0 if self.rival is None else int(np.abs(np.log(self.values / self.rival.value)).argmin())
+        for k, value in enumerate(self.values[max(at - 1, 0) :].tolist()):
             if waited == PATIENCE or not self.visit(value):
                 break
-            waited = 0 if value == self.best or self.errors[self.best] >= constant else waited + 1
+            if k == 1 and self.rival is not None and self.score(self.best) < self.rival.score:
+                return
+            waited = 0 if self.errors[value] < WORTHWHILE * least or least >= constant else waited + 1
+            least = min(self.errors.values())
         if len(self.errors) < 2:
             return
         visited = list(self.errors)
@@ -150,7 +163,13 @@ class _Path:
 
 
 def follow_path(
-    problem: KernelLearning, family: Family, name: str, loss_at: LossAt, values: Array, clock: Clock
+    problem: KernelLearning,
+    family: Family,
+    name: str,
+    loss_at: LossAt,
+    values: Array,
+    clock: Clock,
+    rival: Selection | None = None,
 ) -> Selection | None:
     """Choose among values, given from the most regular one on, by learning and scoring on folds of the rows.
 
@@ -170,12 +189,14 @@ def follow_path(
     values : ndarray of shape (n_values,), > 0
     clock : Clock
         The time that the choice may take.
+    rival : Selection, optional
+        By another family: this one is followed near what was chosen there, and farther only where it is better.
 
     Returns
     -------
     Selection, or None where the rows are too few to hold any out, or no value was tried in time
     """
-    path = _Path(_folds(problem, family), loss_at, clock, values, float(spreads(problem).min()))
+    path = _Path(_folds(problem, family), loss_at, clock, values, float(spreads(problem).min()), rival)
     interrupted = False
     try:
         if path.folds:
@@ -185,8 +206,7 @@ def follow_path(
     if not (path.errors or interrupted):
         return None
     tried = np.sort(np.array(list(path.errors)))
-    total = sum(_total(fold) for fold in path.folds)
-    scores = np.array([1.0 - path.errors[value] / total for value in tried.tolist()])
+    scores = np.array([path.score(value) for value in tried.tolist()])
     return Selection(name, tried, scores, path.best if path.errors else float(values[0]), path.deviation, interrupted)
 
 
