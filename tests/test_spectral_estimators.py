@@ -505,3 +505,15 @@ def test_in_a_pipeline_after_scaling(digits):
         StandardScaler(), SpectralKernelClassifier(n_components=200, training=Training(max_epochs=8), random_state=0)
     )
     assert model.fit(X, y).score(T, t) > 0.95
+
+
+def test_units_of_columns_do_not_matter_where_sigma_is_chosen():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 6))
+    y = np.sin(6.0 * X[:, 0]) + X[:, 1] * X[:, 2]
+    units = 10.0 ** np.array([-2.0, 0.0, 3.0, 0.0, 3.0, 1.0])
+    scores = []
+    for Z in (X, X * units):
+        model = SpectralKernelRegressor(n_components=200, random_state=0).fit(Z[:200], y[:200])
+        scores.append(model.score(Z[200:], y[200:]))
+    assert min(scores) > 0.9, scores

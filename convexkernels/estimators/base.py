@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.backend import to_numpy
+from convexkernels.clock import Clock
 from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.intervals import margins
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
@@ -31,13 +32,14 @@ from convexkernels.estimators.targets import ClassTargets, NumberTargets, Target
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.notebook import page_about
-from convexkernels.progress import Silent
 from convexkernels.validation import check_number
 
 __all__ = ["KernelClassifier", "KernelEstimator", "KernelRegressor", "seed_from"]
 
 Array = NDArray[np.float64]
 
+# Seconds of a fit when none are given, and the rows beyond which there are more of them, in proportion.
+SECONDS, QUICK_ROWS = 60.0, 2000
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
 
@@ -50,7 +52,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     state the problem, and set attributes of their own.
     """
 
-    max_time: float | None = None
+    max_time: float | str | None = "auto"
     verbose: bool = False
 
     # Whether equal rows become one row with the sum of their weights.
@@ -62,8 +64,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Refuse what can be refused before there is data."""
-        if self.max_time is not None:
-            check_number("max_time", self.max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
+        if self.max_time not in (None, "auto"):
+            check_number("max_time", self.max_time, low=0.0, open_low=True, remedy="Pass 'auto', or None for no limit.")
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         """The rows of positive weight, validated."""
@@ -81,13 +83,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _problem(self, table: TrainingTable, targets: Targets) -> Any:
         """The problem of scaled and merged rows with encoded targets; ``targets.expanded(table.y)`` are its targets."""
 
+    @abstractmethod
     def _solve(self, problem: Any) -> Any:
-        """The solution of the problem."""
-        return problem.solve(max_time=self.max_time, progress=self._progress, **self._search())
-
-    def _search(self) -> dict[str, Any]:
-        """Further arguments of ``problem.solve``."""
-        return {}
+        """The solution of the problem, by a clock of its own."""
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
@@ -100,10 +98,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Scaled points that were learned from."""
         return np.asarray(to_numpy(self.solution_.problem.X), dtype=np.float64)
 
-    @property
-    def _progress(self) -> Silent:
-        """Where the messages of a fit go."""
-        return told(self, bool(self.verbose))
+    def _clock(self, n_rows: int) -> Clock:
+        """The limit of a fit to so many rows, and where its messages go."""
+        limit = SECONDS * max(1.0, n_rows / QUICK_ROWS) if self.max_time == "auto" else self.max_time
+        return Clock(cast("float | None", limit), told(self, bool(self.verbose)))
 
     # -- the walk ----------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         return problem.with_loss(problem.loss, self._family().with_mu(1.0 if self.mu is None else self.mu)), solver
 
     def _solve(self, problem: OuterLearning) -> Solution:
-        clock = Clock(self.max_time, self._progress)
+        clock = self._clock(problem.m)
         state = self.random_state
         seed = seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state)
         problem, solver = self._weighed(problem, self._solver(seed), clock)

@@ -27,15 +27,12 @@ from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_number
 
-__all__ = ["MAX_TIME", "ConvexEstimator", "EpsilonEstimator", "HingeEstimator", "RidgeEstimator"]
-
+__all__ = ["ConvexEstimator", "EpsilonEstimator", "HingeEstimator", "RidgeEstimator"]
 
 # Values of C to choose from, for kernels of unit scale and targets of unit spread, the most regular first.
 COSTS = np.geomspace(0.01, 1e6, 9)
 # The insensitive deviation against the error to be expected: a compromise between support vectors and noise.
 INSENSITIVITY = 0.25
-# Seconds of a fit with default settings.
-MAX_TIME = 60.0
 # The part of the time limit that choosing may take.
 SHARE = 0.5
 
@@ -83,10 +80,10 @@ class ConvexEstimator(KernelEstimator):
         return {"solver": self.solver, "tol": self.tol}
 
     def _solve(self, problem: KernelLearning) -> Solution:
-        clock = Clock(self.max_time)
+        clock = self._clock(problem.m)
         problem, interrupted = self._chosen(problem, clock.part(SHARE))
         if not interrupted:
-            return problem.solve(max_time=clock.left, progress=self._progress, **self._search())
+            return problem.solve(max_time=clock.left, progress=clock.show, **self._search())
         tell("interrupted while the regularization parameter was chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)

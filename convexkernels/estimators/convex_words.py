@@ -3,11 +3,6 @@
 __all__ = ["CONVEX_WORDS"]
 
 CONVEX_WORDS = {
-    "scaled_limit": """
-max_time : float, > 0, or None
-    Seconds of the whole fit, of which choosing may take half; then the best kernel so far is kept, with its
-    certificate and one warning. None for no limit.
-""",
     "chosen_cost": """
 C_ : float
     The value that was given or chosen.

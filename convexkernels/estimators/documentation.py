@@ -100,7 +100,8 @@ feature_map : {"phi", "psi", "printed"}
     As in :class:`Spectral`: one phase for each pair of frequencies, exact features, or (6) as printed, with two phases.
 sigma : float, list of float or None
     Standard deviation of the frequencies that are drawn. None: from the data, by the closed-form leave-one-out risk of
-    ridge regression on random features, before anything is trained. Of a list the three with the least such risks are
+    ridge regression on random features, before anything is trained; frequencies that are learned are then drawn for
+    features of unit spread, or with a width of its own for every feature, where that risk is less. Of a list the three with the least such risks are
     cross-validated, together with lam1 and lam2.
 lam2 : float, list of float or None
     Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
@@ -112,8 +113,9 @@ n_restarts : int, >= 1, or Restarts
     Starts of the search: the identity and random inner maps. The best objective is kept. With more than 400 rows,
     weights of norms and starts are searched on 400 of them, and the best inner map is continued on all;
     ``convexkernels.Restarts(n_restarts, search_size, max_steps)`` has other numbers.
-max_time : float, > 0, optional
-    Seconds after which the best kernel so far is kept, with its certificate and a warning.
+max_time : float, > 0, "auto" or None
+    Seconds of the whole fit, of which choices may take half; then the best kernel so far is kept, with its certificate
+    and one warning. "auto" is a minute, and beyond 2,000 rows as much more as there are more rows. None for no limit.
 verbose : bool
     Show the progress table.
 """
@@ -216,10 +218,10 @@ n_iter_ : int
 {names}
 """,
     "spectral_notes": """
-Put a StandardScaler in front. Tensors of PyTorch are taken as they are, on any device, and then predictions and
-features are tensors, too; without them PyTorch is not needed. The learned function is the best one on the validation
-rows (the last one, when it is not worse by more than chance). `max_time` limits selection, cross-validation and
-training together; one exact solve for W may follow.
+Where sigma is given, or frequencies are not learned, put a StandardScaler in front. Tensors of PyTorch are taken as
+they are, on any device, and then predictions and features are tensors, too; without them PyTorch is not needed. The
+learned function is the best one on the validation rows (the last one, when it is not worse by more than chance).
+`max_time` limits selection, cross-validation and training together; one exact solve for W may follow.
 """,
     # cells
     "cell_tol": """

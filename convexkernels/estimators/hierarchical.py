@@ -106,7 +106,7 @@ class _HierarchicalEstimator(KernelEstimator):
 
     def _solve(self, task: TreeTask) -> Solution:
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
-        clock, seed = Clock(self.max_time, self._progress), seed_from(self.random_state)
+        clock, seed = self._clock(len(task.X)), seed_from(self.random_state)
         search, selection = self.search or TreeSearch(), self.selection or TreeSelection()
         candidates = as_candidates(self.architecture)
         earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import MAX_TIME, ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
+from convexkernels.estimators.convex import ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -161,7 +161,6 @@ class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
 
     Parameters
     ----------
-    {scaled_limit}
     {parameters}
 
     Attributes
@@ -191,8 +190,6 @@ class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
     (4, True)
     """
 
-    max_time: float | None = MAX_TIME
-
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -201,7 +198,6 @@ class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
 
     Parameters
     ----------
-    {scaled_limit}
     {parameters}
 
     Attributes
@@ -228,8 +224,6 @@ class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
     True
     """
 
-    max_time: float | None = MAX_TIME
-
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -238,7 +232,6 @@ class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
 
     Parameters
     ----------
-    {scaled_limit}
     {parameters}
 
     Attributes
@@ -264,5 +257,3 @@ class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
     >>> MultipleKernelRidge(lam=0.1).fit(X, y).score(X, y) > 0.9
     True
     """
-
-    max_time: float | None = MAX_TIME

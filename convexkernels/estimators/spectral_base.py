@@ -10,7 +10,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array
 from convexkernels.backend import backend_for, is_tensor, to_numpy
+from convexkernels.cells.metric import learned_metric
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
@@ -32,6 +34,8 @@ __all__ = ["SpectralEstimator"]
 FEWEST_TO_SPLIT = 20
 # Steps over rows that come later, against those of the first training.
 LATER_PACE = 0.3
+# Rows that widths of features are learned on.
+METRIC_ROWS = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -150,8 +154,10 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if training.validation_fraction > 0.0 and m >= FEWEST_TO_SPLIT:
             held_out = held_out_share(m, training.validation_fraction, codes, rng)
         self._held_rows = np.arange(m) if held_out is None else held_out
-        options = Hyperparameters(setting_of(self.setting), self.n_components, self.feature_map, *choices, training)
-        clock = Clock(self.max_time, self._progress)
+        clock = self._clock(m)
+        setting = setting_of(self.setting)
+        factors = _scales(problem, clock, rng.spawn(1)[0]) if setting.learned and self.sigma is None else ()
+        options = Hyperparameters(setting, self.n_components, self.feature_map, *choices, training, factors)
         self._run: TrainingRun | None = None
         self._fit = learn_spectral(problem, options, held_out=held_out, codes=codes, rng=rng, clock=clock)
         return self._fit.solution
@@ -175,7 +181,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         weights = None if weights is None else array(weights)
         training = self._options.settled(self.loss, len(table.X), most=True).for_one_pass()
         rng = self._generator() if self._run is None else self._run.rng
-        clock = Clock(self.max_time, self._progress)
+        clock = self._clock(len(table.X))
         fit, self._run = continue_training(
             self._fit, self._run, X, Y, weights, training, rng, pace=LATER_PACE, clock=clock
         )
@@ -220,6 +226,19 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         points = self._new_points(X)
         return self.solution_.theta.map(points).values if is_tensor(X) else self.solution_.kernel.transform(points)
+
+
+def _scales(problem: SpectralLearning, clock: Clock, rng: Any) -> list[Array]:
+    """Factors of the features: one over their spread, and from a Gaussian kernel with a width for each of them."""
+    rows = rng.permutation(problem.m)[:METRIC_ROWS]
+    X, Y = (np.asarray(to_numpy(part[rows]), dtype=np.float64) for part in (problem.X, problem.Y))
+    weights = np.ones(len(rows)) if problem.weights is None else np.asarray(to_numpy(problem.weights[rows]), np.float64)
+    spread = X.std(axis=0)
+    units = 1.0 / np.where(spread > 0.0, spread, 1.0)
+    low, high = Y.min(axis=0), Y.max(axis=0)
+    codes = (2.0 * Y - low - high) / np.where(high > low, high - low, 1.0)
+    found = learned_metric(X * units, np.ascontiguousarray(codes.T), weights, clock, int(rng.integers(2**31)))
+    return [units] if found is None else [units, units * found]
 
 
 def _unless_equal(weights: Any) -> Any:

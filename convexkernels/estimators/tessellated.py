@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import MAX_TIME, ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
+from convexkernels.estimators.convex import ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.families.base import Family
@@ -69,7 +69,6 @@ class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
 
     Parameters
     ----------
-    {scaled_limit}
     {parameters}
 
     Attributes
@@ -96,8 +95,6 @@ class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
     True
     """
 
-    max_time: float | None = MAX_TIME
-
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -106,7 +103,6 @@ class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
 
     Parameters
     ----------
-    {scaled_limit}
     {parameters}
 
     Attributes
@@ -129,8 +125,6 @@ class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
     True
     """
 
-    max_time: float | None = MAX_TIME
-
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -139,7 +133,6 @@ class TessellatedRidge(KernelRegressor, RidgeEstimator, _TessellatedEstimator):
 
     Parameters
     ----------
-    {scaled_limit}
     {parameters}
 
     Attributes
@@ -161,5 +154,3 @@ class TessellatedRidge(KernelRegressor, RidgeEstimator, _TessellatedEstimator):
     >>> TessellatedRidge(lam=1.0).fit(X, y).score(X, y) > 0.9
     True
     """
-
-    max_time: float | None = MAX_TIME

@@ -169,8 +169,9 @@ class VoronoiEstimator(KernelEstimator):
         self._check_parameters()
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
-        clock, seed = Clock(self.max_time, self._progress), seed_from(self.random_state)
+        seed = seed_from(self.random_state)
         summary = table.summarized(self._cells.subset or LARGEST_SAMPLE, seed)
+        clock = self._clock(summary.n_rows)
         encoding = self._encoding_of(summary)
         sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
         # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
@@ -200,7 +201,7 @@ class VoronoiEstimator(KernelEstimator):
         return _problem_of(table, targets)
 
     def _solve(self, problem: Problem) -> Solution:
-        clock, seed = Clock(self.max_time, self._progress), seed_from(self.random_state)
+        clock, seed = self._clock(len(problem[0])), seed_from(self.random_state)
         factors, interrupted = None, False
         try:
             factors = self._factors(problem, clock, seed)

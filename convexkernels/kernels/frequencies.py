@@ -72,6 +72,10 @@ class SpectralMap:
         """All frequencies times `sigma`."""
         return replace(self, omega=self.omega * float(sigma))
 
+    def stretched(self, factors: Any) -> SpectralMap:
+        """The frequencies of every feature times a factor of its own."""
+        return replace(self, omega=self.omega * self.backend.array(factors)[:, None])
+
     def on(self, backend: Backend) -> SpectralMap:
         """The same map on another backend."""
         phase = None if self.phase is None else backend.array(self.phase)

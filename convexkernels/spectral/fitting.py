@@ -44,6 +44,9 @@ class SpectralFit:
         The choice of sigma, where there was one.
     choice : Choice or None
         The cross-validation, where there was one.
+    calm : float in ]0, 1]
+        Norm of W at the end of training against that of the answer: the larger the exact W, the more a step of the
+        frequencies changes.
     """
 
     solution: Solution
@@ -52,6 +55,7 @@ class SpectralFit:
     sigma: float
     width: Width | None
     choice: Choice | None
+    calm: float = 1.0
 
 
 def learn_spectral(
@@ -115,7 +119,9 @@ def learn_spectral(
     _tell(clock, "the weights W are found")
     solution = _solution(problem, point, run)
     initial = drawn.scaled(chosen.sigma)
-    return SpectralFit(solution, tuple(run.history), initial, chosen.sigma, preparation.width, choice)
+    trained, final = (float(problem.backend.xp.linalg.matrix_norm(at.W)) for at in (run.best, point))
+    calm = min(1.0, trained / final) if final > 0.0 < trained else 1.0
+    return SpectralFit(solution, tuple(run.history), initial, chosen.sigma, preparation.width, choice, calm)
 
 
 def _tell(clock: Clock, message: str) -> None:
@@ -141,7 +147,7 @@ def continue_training(
     """One more pass, over new rows only; `run` carries the moments of Adam from call to call."""
     problem = replace(fit.solution.problem, X=X, Y=Y, weights=weights)
     if run is None:
-        run = TrainingRun(problem, fit.solution.theta.copy(), training, rng, pace=pace)
+        run = TrainingRun(problem, fit.solution.theta.copy(), training, rng, pace=pace * fit.calm)
     run.problem, run.training, run.clock, run.status = problem, training, clock, Status.ITERATION_LIMIT
     run.run(1)
     epochs = (*fit.epochs, *run.history[-1:])

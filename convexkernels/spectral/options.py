@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,6 +129,8 @@ class Hyperparameters:
     sigma, lam1, lam2 : float, sequence of float or None
     training : Training
         Settled.
+    factors : sequence of ndarray of shape (n_features,)
+        By which frequencies as drawn may be multiplied, feature by feature, where sigma is chosen.
     """
 
     setting: Setting = field(default_factory=lambda: SETTINGS["ASKL"])
@@ -137,3 +140,4 @@ class Hyperparameters:
     lam1: Any = None
     lam2: Any = None
     training: Training = field(default_factory=Training)
+    factors: Sequence[Any] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from typing import Any
@@ -46,6 +47,8 @@ PLAIN_RIDGE = 1e-5
 # Multiples of it that the final solve may choose from.
 RIDGE_FACTORS = tuple(10.0 ** np.arange(-2.0, 3.5, 0.5))
 DEFAULT_LAM2 = 1e-3
+# Weights of features that were found on the same rows have to lower the risk to this part of it.
+CLEARLY = 0.9
 
 
 class Preparation:
@@ -58,6 +61,7 @@ class Preparation:
     def __init__(self, options: Hyperparameters, problem: SpectralLearning, rng: Any, clock: Clock) -> None:
         self.options, self.problem, self.rng, self.clock = options, problem, rng, clock
         self.is_exact = isinstance(problem.loss, SquaredLoss)
+        self.factors: Any = None
         self.width = width = self._width()
         if width is None:
             self.sigmas: tuple[float, ...] = (float(options.sigma),)
@@ -67,10 +71,20 @@ class Preparation:
         self.has_lists = max(len(self.sigmas), np.size(options.lam1), twos) > 1
 
     def _width(self) -> Width | None:
-        """Choose sigma where there is a choice."""
-        options, problem = self.options, self.problem
+        """Choose sigma where there is a choice, and whether features are weighed, by risks on the same draws."""
+        options = self.options
         if options.sigma is not None and np.ndim(options.sigma) == 0:
             return None
+        state = copy.deepcopy(self.rng)
+        width = self._width_with(None, self.rng)
+        for factors in options.factors:
+            other = None if self.clock.is_over else self._width_with(factors, copy.deepcopy(state))
+            if other is not None and other.risks.min() < CLEARLY * width.risks.min():
+                self.factors, width = factors, other
+        return width
+
+    def _width_with(self, factors: Any, rng: Any) -> Width:
+        options, problem = self.options, self.problem
         # Frequencies that stay as they are deserve a closer look at their width.
         n_rows, n_components = (1500, 384) if options.setting.learned else (3000, 768)
         return choose_width(
@@ -79,10 +93,11 @@ class Preparation:
             problem.weights,
             stationary=options.setting.stationary,
             feature_map=options.feature_map,
-            rng=self.rng,
+            rng=rng,
             sigmas=options.sigma,
             n_rows=n_rows,
             n_components=min(n_components, options.n_components),
+            factors=factors,
             clock=self.clock,
         )
 
@@ -98,8 +113,8 @@ class Preparation:
         return min(share * self.ridge(sigma), LARGEST_LAM)
 
     def draw(self, n_components: int) -> SpectralMap:
-        """Frequencies from N(0, 1)."""
-        return SpectralMap.draw(
+        """Frequencies from N(0, 1), times the factors of the features where these are weighed."""
+        drawn = SpectralMap.draw(
             self.problem.X.shape[1],
             n_components,
             stationary=self.options.setting.stationary,
@@ -107,6 +122,7 @@ class Preparation:
             rng=self.rng,
             backend=self.problem.backend,
         )
+        return drawn if self.factors is None else drawn.stretched(self.factors)
 
     def start(self, drawn: SpectralMap, sigma: float, rows: Any) -> SpectralPoint:
         """W by ridge regression on (some of) the rows, for the frequencies as drawn."""

@@ -82,6 +82,7 @@ def choose_width(
     lams: Sequence[float] = RIDGES,
     n_rows: int = SELECTION_ROWS,
     n_components: int = SELECTION_COMPONENTS,
+    factors: Array | None = None,
     clock: Clock | None = None,
 ) -> Width:
     """Choose sigma and a ridge by the leave-one-out risk of ridge regression on random features: nothing is trained.
@@ -102,12 +103,15 @@ def choose_width(
         around the best one.
     n_rows, n_components : int
         At most so many rows and frequencies are used.
+    factors : ndarray of shape (n,), optional
+        The frequencies of each feature are multiplied by its own.
     clock : Clock, optional
         When its time is up, or at an interrupt, the sigmas so far have to do.
     """
     clock = Clock() if clock is None else clock
     rows = rng.permutation(X.shape[0])[:n_rows]
     X, Y = (to_numpy(part)[rows].astype(np.float64) for part in (X, Y))
+    X = X if factors is None else X * factors
     shares = np.ones(len(Y)) if weights is None else to_numpy(weights)[rows].astype(np.float64)
     shares = shares / shares.mean()
     variance = max(float(shares @ ((Y - (shares @ Y) / len(Y)) ** 2).sum(axis=1)) / len(Y), 1e-300)

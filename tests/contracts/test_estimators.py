@@ -206,6 +206,10 @@ def an_interrupt_keeps_the_best_so_far(estimator, kind, monkeypatch):
     assert kind == "labels" or np.isfinite(model.predict(X)).all()
 
 
+# Parameters and rows; the seconds that they mean are asserted below.
+LIMITS = [("auto", 5), ("auto", 2000), ("auto", 10_000), (None, 10_000), (7.0, 10_000)]
+
+
 def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
     X, y = table(kind)
     full = quietly(clone(estimator), X, y)  # compiles
@@ -218,6 +222,8 @@ def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
     for wrong in (0.0, -1.0, "1"):
         with pytest.raises(ck.InvalidInputError, match="max_time must be a finite number > 0"):
             clone(estimator).set_params(max_time=wrong).fit(X, y)
+    limits = [clone(estimator).set_params(max_time=given)._clock(rows).max_time for given, rows in LIMITS]
+    assert limits == [60.0, 60.0, 300.0, np.inf, 7.0]
 
 
 def a_seed_decides_everything(estimator, kind, monkeypatch):
