@@ -101,8 +101,8 @@ feature_map : {"phi", "psi", "printed"}
 sigma : float, list of float or None
     Standard deviation of the frequencies that are drawn. None: from the data, by the closed-form leave-one-out risk of
     ridge regression on random features, before anything is trained; frequencies that are learned are then drawn for
-    features of unit spread, or with a width of its own for every feature, where that risk is less. Of a list the three with the least such risks are
-    cross-validated, together with lam1 and lam2.
+    features of unit spread, or with a width of its own for every feature, where that risk is less. Of a list the three
+    with the least such risks are cross-validated, together with lam1 and lam2.
 lam2 : float, list of float or None
     Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
 training : Training or None

@@ -72,7 +72,7 @@ class KernelTreeDisplay(Display):
         self._name_layers(ax, at_features, shown, tree.depth)
         return self
 
-    def _name_layers(self, ax: Any, at_features: Array, shown: Array, depth: int) -> None:
+    def _name_layers(self, ax: Any, at_features: Array, shown: Index, depth: int) -> None:
         names = [self.feature_names[j] for j in shown]
         style = {"rotation": 30, "ha": "right"} if len(shown) > 6 else {}
         ax.set_xticks(at_features[shown], names, **style)
