@@ -118,7 +118,7 @@ class TreeEvaluation:
 
         def fill(rows: Rows) -> None:
             for columns in self._columns(rows):
-                self._values(rows, columns, K[rows, columns])
+                self._root(rows, columns, K[rows, columns])
             if self.Z is None:
                 corner = K[rows, rows]
                 np.fill_diagonal(corner, 1.0)
@@ -134,7 +134,7 @@ class TreeEvaluation:
         K = np.empty((rows.stop - rows.start, columns.stop - columns.start), dtype=self.dtype)
         for across in _tiles(K.shape[0], TILE_ROWS):
             for along in _tiles(K.shape[1], TILE_COLUMNS):
-                self._values(_moved(across, rows.start), _moved(along, columns.start), K[across, along])
+                self._root(_moved(across, rows.start), _moved(along, columns.start), K[across, along])
         if rows == columns:
             np.fill_diagonal(K, 1.0)
         return K
@@ -166,28 +166,51 @@ class TreeEvaluation:
         long = np.flatnonzero(self._leaf(i).long[rows]).tolist()
         return [(r, self.X[rows.start + r, features] - other[columns][:, features]) for r in long]
 
-    def _values(self, rows: Rows, columns: slice, out: Array | None = None) -> dict[int, Array]:
-        """What every node passes on, on one tile; the root's is k and goes into `out`."""
+    def _root(self, rows: Rows, columns: slice, out: Array) -> None:
+        """The kernel on one tile; what children pass on is added at once, and no more of it kept than the path down."""
+        spare: list[Array] = []
+
+        def value(i: int, out: Array) -> None:
+            place = self.tree.places[i]
+            if place.is_leaf:
+                self._exponents(i, rows, columns, out)
+            else:
+                out[:] = self._constant(i)
+                own = spare.pop() if spare else np.empty(out.shape, dtype=self.dtype)
+                for child in place.children:
+                    if child in self._live:
+                        value(child, own)
+                        out += own
+                spare.append(own)
+            self._finish(i, out)
+
+        value(self._live[-1], out)
+
+    def _values(self, rows: Rows, columns: slice) -> dict[int, Array]:
+        """What every node passes on, on one tile; the root's is k."""
         kept: dict[int, Array] = {}
-        root = self._live[-1]
         for i in self._live:
             place = self.tree.places[i]
-            target = out if i == root and out is not None else None
             if place.is_leaf:
-                value = self._exponents(i, rows, columns, target)
+                kept[i] = self._exponents(i, rows, columns, None)
             else:
-                total = 2.0 * float(self.squares[place.weights].sum()) - self._shift(i)
                 shape = (rows.stop - rows.start, columns.stop - columns.start)
-                value = np.empty(shape, dtype=self.dtype) if target is None else target
-                value[:] = -total
+                kept[i] = np.full(shape, self._constant(i), dtype=self.dtype)
                 for child in place.children:
                     if child in kept:
-                        value += kept[child]
-            # Distances are not negative; where rounding says so, the exponential must not amplify it.
-            np.minimum(value, self._shift(i), out=value)
-            np.exp(value, out=value)
-            kept[i] = value
+                        kept[i] += kept[child]
+            self._finish(i, kept[i])
         return kept
+
+    def _constant(self, i: int) -> float:
+        """The exponent of an inner node whose children are all 0."""
+        return self._shift(i) - 2.0 * float(self.squares[self.tree.places[i].weights].sum())
+
+    def _finish(self, i: int, exponents: Array) -> None:
+        """From exponents to what a node passes on, in place."""
+        # Distances are not negative; where rounding says so, the exponential must not amplify it.
+        np.minimum(exponents, self._shift(i), out=exponents)
+        np.exp(exponents, out=exponents)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to log w, shape (n_weights,).
