@@ -16,8 +16,6 @@ import numpy as np
 
 from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
 
-__all__ = ["DTYPES", "Backend", "MissingTorchError", "backend_for", "is_tensor", "to_numpy"]
-
 DTYPES = ("float32", "float64")
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from convexkernels.notebook import html_table
 
-__all__ = ["DualityGap", "Evidence", "RigorousGap", "Stationarity"]
-
 
 @dataclass(frozen=True)
 class DualityGap:

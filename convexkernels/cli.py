@@ -18,8 +18,6 @@ from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
 if TYPE_CHECKING:
     from convexkernels.commands.learn import Learned
 
-__all__ = ["main"]
-
 FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 

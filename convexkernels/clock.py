@@ -13,9 +13,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.progress import Silent, as_progress
 from convexkernels.validation import check_number
 
-__all__ = ["Clock"]
-
-
 # Seconds between two messages or checkpoints.
 EVERY = 5.0
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["EXACT_FAST", "INTEGERS", "MATRIX", "MATRIX32", "VECTOR", "VECTOR32", "compiled", "make_ready", "warm_up"]
-
 # The modules that hold compiled loops, by name: they are imported to be compiled, not used. Those of cells take long to
 # import, and whoever needs them has done so.
 LOOPS = tuple(

@@ -10,8 +10,6 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from convexkernels.arrays import Array
 from convexkernels.linalg import longest_step
 
-__all__ = ["Cone", "Orthant", "Scaling", "SemidefiniteCone", "is_definite"]
-
 
 class Cone(ABC):
     """A cone of points P with the dual cone of points S; Theta is its part with ``<one, P> = total``.

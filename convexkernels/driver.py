@@ -17,9 +17,6 @@ from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Iterate", "Kept", "OuterSolver", "run", "warn_unless_reached"]
-
-
 # A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
 LEAST_GAIN = 1e-9
 # Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.

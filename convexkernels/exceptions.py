@@ -8,17 +8,6 @@ import sys
 import warnings
 from types import FrameType
 
-__all__ = [
-    "ClusterError",
-    "ConvexKernelsError",
-    "ConvexKernelsWarning",
-    "InvalidInputError",
-    "MemoryLimitError",
-    "NotDifferentiableError",
-    "SolverUnavailableError",
-    "tell",
-]
-
 # Packages whose lines are not the ones a user wrote.
 _BELOW = frozenset({"convexkernels", "concurrent", "joblib", "multiprocessing", "sklearn", "threading"})
 # Sentences that have been said, and the lines for which they have been.

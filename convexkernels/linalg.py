@@ -11,17 +11,6 @@ from scipy.linalg.lapack import dpstrf
 
 from convexkernels.arrays import Array, Index
 
-__all__ = [
-    "leading_eigenpair",
-    "longest_step",
-    "pivoted_cholesky",
-    "project_simplex",
-    "project_spectraplex",
-    "shifted_cholesky",
-    "smallest_eigenvalue",
-    "solve_bordered",
-]
-
 # Columns that are worked on at once: wide enough for matrix products, narrow enough to stay greedy.
 PANEL = 64
 

@@ -9,8 +9,6 @@ from typing import TextIO
 
 from convexkernels.solution import Record
 
-__all__ = ["Line", "Silent", "Table", "as_progress"]
-
 # Seconds between two lines where nobody watches.
 EVERY_IN_FILES = 5.0
 

@@ -14,8 +14,6 @@ from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.notebook import html_table
 
-__all__ = ["Record", "Solution", "Status"]
-
 
 class Status(Enum):
     """Why a solver stopped; the value is the sentence a user reads."""

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["load_features", "load_table"]
-
 # How files say "not known"; compared without blanks and in lower case.
 MISSING = frozenset({"", "?", "-", "na", "n/a", "nan", "null", "none"})
 DELIMITERS = ",;\t"

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-__all__ = ["MULTITHREADED_SIZE", "in_parts", "in_threads", "n_threads", "threads_for"]
-
 # Below this many rows the threads of BLAS and of compiled loops wait for each other longer than they work: on two
 # cores, 80 to 1,000 rows took 4 to 7 times the processor time of one thread, and more wall time even on idle cores.
 MULTITHREADED_SIZE = 1500

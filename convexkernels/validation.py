@@ -10,17 +10,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 
-__all__ = [
-    "check_labels_finite",
-    "check_memory",
-    "check_number",
-    "check_points",
-    "check_range",
-    "check_scale",
-    "check_vector",
-    "check_whole_number",
-]
-
 # Products of two features are formed everywhere; beyond the square root of the largest float they overflow.
 LARGEST_MAGNITUDE = 1e150
 # Scales of kernels: values, their reciprocals and the squares of both are formed on the way to an answer.

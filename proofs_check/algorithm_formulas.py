@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import HeldOut, LeastSquares, OuterLearning, Trees
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from convexkernels.criteria.folds import three_parts
 from convexkernels.kernels.hierarchical.tree import KernelTree
@@ -16,7 +16,6 @@ from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
 from proofs_check.direct_hierarchical import Node, complex_step, evaluate
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 ARCHITECTURES: tuple[Any, ...] = ([[0, 1], [1, 2]], [[0], [1, 2], [0, 2]], [[[0], [1]], [[1, 2], [0]]])

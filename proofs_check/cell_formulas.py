@@ -8,9 +8,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import Hinge, LeastSquares, VoronoiCover, farthest_first
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import OverlappingCover
 from convexkernels.cells.learner import CellSelection, GaussianLearner
 from convexkernels.cells.selection import Grid
@@ -19,7 +19,6 @@ from convexkernels.checking import Verdict
 from convexkernels.clock import Clock
 from proofs_check.risk_formulas import ridge
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 
@@ -116,7 +115,7 @@ class Selection:
     choice: Callable[[Array], int] = lambda risks: int(np.flatnonzero(risks.ravel() <= risks.min())[-1])
 
 
-def held_out(m: int, validation: Any, seed: int) -> list[NDArray[np.intp]]:
+def held_out(m: int, validation: Any, seed: int) -> list[Index]:
     """Rows that are held out together: all but the first m // 2 + 1 of a random order, folds, or one at a time."""
     if validation == "leave-one-out":
         return [np.array([i]) for i in range(m)]
@@ -126,7 +125,7 @@ def held_out(m: int, validation: Any, seed: int) -> list[NDArray[np.intp]]:
     return [np.flatnonzero(order % validation == k) for k in range(validation)]
 
 
-def direct_risks(X: Array, y: Array, weights: Array, rows: list[NDArray[np.intp]], grid: Any, hinge: bool) -> Array:
+def direct_risks(X: Array, y: Array, weights: Array, rows: list[Index], grid: Any, hinge: bool) -> Array:
     """Weighted mean losses of clipped predictions on held-out rows, trained anew for every pair and block."""
     counted, risks = np.concatenate(rows), np.empty((len(grid[1]), len(grid[0])))
     for i, width in enumerate(grid[1]):
@@ -175,15 +174,15 @@ def measure_selection(subject: Selection, rng: Generator) -> Verdict:
 # ---- all cells: the predictor (3) and Lemma 9
 
 
-def by_sum(losses: Array, cells: NDArray[np.intp]) -> float:
+def by_sum(losses: Array, cells: Index) -> float:
     return sum(float(losses[cells == j].sum()) for j in range(3)) / losses.size
 
 
-def by_mean(losses: Array, cells: NDArray[np.intp]) -> float:
+def by_mean(losses: Array, cells: Index) -> float:
     return float(np.mean([losses[cells == j].mean() for j in range(3) if (cells == j).any()]))
 
 
-def measure_risk_of_cells(join: Callable[[Array, NDArray[np.intp]], float], rng: Generator) -> Verdict:
+def measure_risk_of_cells(join: Callable[[Array, Index], float], rng: Generator) -> Verdict:
     """The risk of the library's predictor [MS16 (3)] is made of those of the cells' own SVMs [MS16 Lemma 9]."""
     X, T = rng.uniform(-1.0, 1.0, (30, 2)), rng.uniform(-1.0, 1.0, (40, 2))
     y, t = (np.clip(np.sin(3.0 * Z[:, 0]) + 0.3 * rng.standard_normal(len(Z)), -1.0, 1.0) for Z in (X, T))

@@ -12,8 +12,6 @@ import numpy as np
 
 from convexkernels.checking import Outcome, Verdict
 
-__all__ = ["HOLDS", "REFUTED", "Claim", "Finding", "settle"]
-
 HOLDS, REFUTED = Outcome.HOLDS_NUMERICALLY, Outcome.REFUTED
 
 Generator = np.random.Generator

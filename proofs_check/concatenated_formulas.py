@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import j0
 
 from convexkernels import Concatenated, Gaussian, KernelMap, Linear, Matern, Polynomial
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
 from convexkernels.kernels.matern import MaternProfile
 from proofs_check.universality import separated
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import Concatenations, Interpolation, LeastSquares, Matern, OuterLearning, TrainingValue
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.losses import fit
 from proofs_check.concatenated_formulas import (
@@ -22,7 +22,6 @@ from proofs_check.concatenated_formulas import (
 )
 from proofs_check.universality import separated
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 LAM, MU = 0.1, 0.5

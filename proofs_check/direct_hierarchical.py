@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EPS", "Node", "complex_step", "evaluate", "operations", "random_tree", "weights_of"]
+from convexkernels.arrays import Array, Index
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -33,7 +32,7 @@ class Node:
     """
 
     w: NDArray[Any]
-    columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    columns: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     children: list[Node] = field(default_factory=list)
     gamma: float = 1.0
 

@@ -12,31 +12,12 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = [
-    "EPS",
-    "Case",
-    "Value",
-    "block_complement",
-    "block_printed",
-    "corollary_13",
-    "exponents",
-    "features",
-    "four_parts",
-    "gram",
-    "integral",
-    "lemma_5",
-    "lemma_5_swapped",
-    "monomials",
-    "orthant_polynomial",
-    "random_case",
-]
+from convexkernels.arrays import Array, Mask
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
-Block = Callable[[Array, Array], NDArray[np.bool_]]
+Block = Callable[[Array, Array], Mask]
 
 
 @dataclass(frozen=True)
@@ -76,12 +57,12 @@ def monomials(z: Array, x: Array, degree: int) -> Array:
     return np.prod(z[:, None, :] ** gamma, axis=2) * np.prod(x**delta, axis=1)
 
 
-def block_complement(z: Array, x: Array) -> NDArray[np.bool_]:
+def block_complement(z: Array, x: Array) -> Mask:
     """Second block of N lives where not z >= x: the reading Lemma 5 and Corollary 13 use."""
     return np.logical_not(np.all(z >= x, axis=1))
 
 
-def block_printed(z: Array, x: Array) -> NDArray[np.bool_]:
+def block_printed(z: Array, x: Array) -> Mask:
     """Second block of N lives where x >= z: equation (10) as printed."""
     return np.asarray(np.all(x >= z, axis=1))
 
@@ -166,7 +147,7 @@ def lemma_5_swapped(case: Case, x: Array, y: Array) -> Value:
     return four_parts(case, x, y, parts)
 
 
-def orthant_polynomial(case: Case, x: Array, y: Array, beta: NDArray[np.bool_]) -> Value:
+def orthant_polynomial(case: Case, x: Array, y: Array, beta: Mask) -> Value:
     """The polynomial k_beta [CP20 Lemma 5, (11), (12)]: its first lower limit is y where beta is 1, x where it is 0."""
     P11, P12, P21, P22 = case.blocks
     limit = np.where(beta, y, x)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import (
     AllKernelMatrices,
@@ -20,13 +19,13 @@ from convexkernels import (
     Logistic,
     Pinball,
 )
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from convexkernels.families import FAMILIES, Family
 from convexkernels.losses import LOSSES
 from convexkernels.solvers.convex.conic import Conic
 from proofs_check.claim import Claim
 
-Array = NDArray[np.float64]
 Choose = Callable[[KernelLearning, Any], tuple[Array, Array]]
 EPS = float(np.finfo(np.float64).eps)
 

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from flint import arb, arb_mat, ctx
 
-__all__ = ["Case", "gaussian", "matern", "monomial_products", "polynomial", "tessellated_products", "violation"]
-
 BITS = 320
 Function = Callable[[Any, Any], Any]
 

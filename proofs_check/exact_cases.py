@@ -26,8 +26,6 @@ from proofs_check.exact_bounds import (
     violation,
 )
 
-__all__ = ["certified", "main", "random_case"]
-
 Prove = Callable[[ck.KernelLearning, Any, Any, Any], Any]
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import Gaussian, HierarchicalGaussian, OnColumns
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
 from proofs_check.direct_hierarchical import (
     EPS,
@@ -21,7 +21,6 @@ from proofs_check.direct_hierarchical import (
 )
 from proofs_check.universality import separated
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from convexkernels import (
@@ -23,6 +22,7 @@ from convexkernels import (
     Tessellated,
     WeightedSum,
 )
+from convexkernels.arrays import Array
 from convexkernels.bases import monomial_basis, monomials
 from convexkernels.checking import Verdict, check_psd
 from convexkernels.losses import fit
@@ -30,7 +30,6 @@ from proofs_check import direct_tessellated as direct
 from proofs_check.optimal_kernel import bracket_for_matrix, feasible_dual, labels
 from proofs_check.tessellated_formulas import inside
 
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 # Squared distances and a bandwidth -> values.
 Formula = Callable[[Array, float], Array]

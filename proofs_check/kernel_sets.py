@@ -12,15 +12,14 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import AllKernelMatrices, Candidates, Gaussian, Hinge, KernelLearning, Matern, Polynomial, Span
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from convexkernels.families import Family
 from convexkernels.solvers.convex.conic import Conic
 from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix, feasible_dual, labels
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 

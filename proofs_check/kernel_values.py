@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gamma as gamma_function
 from scipy.special import kv
 
 from convexkernels import kernels as k
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error
 from convexkernels.kernels import KERNELS
 from proofs_check import direct_tessellated as direct
@@ -23,7 +23,6 @@ from proofs_check.claim import Claim
 from proofs_check.direct_hierarchical import Node, evaluate
 from proofs_check.tessellated_formulas import library_of, without_z
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 Formula = Callable[[Array, Array], float]
 EPS = float(np.finfo(np.float64).eps)

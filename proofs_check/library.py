@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import NotDifferentiableError
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, check_gradient, check_psd
 from convexkernels.kernels import KERNELS
 from proofs_check.claim import Claim
@@ -18,7 +18,6 @@ from proofs_check.kernel_values import values_claims
 from proofs_check.risks import risk_claims
 from proofs_check.slopes import slope_claims
 
-Array = NDArray[np.float64]
 PAPER = "library"
 
 Make = Callable[[int], Any]

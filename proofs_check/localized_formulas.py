@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import (
     Candidates,
@@ -18,11 +17,11 @@ from convexkernels import (
     farthest_first,
     voronoi_cover,
 )
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.checking import Verdict, check_psd
 from convexkernels.losses import fit
 
-Array = NDArray[np.float64]
-Cells = NDArray[np.intp]
+Cells = Index
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 
@@ -84,7 +83,7 @@ def measure_voronoi(assign: Callable[[Array, Array], Cells], rng: Generator) -> 
 # ---- Lemmas 2 and 3
 
 
-def _in_cell(X: Array) -> NDArray[np.bool_]:
+def _in_cell(X: Array) -> Mask:
     """The cell A of the checks: points whose first coordinate is at most one half."""
     return np.asarray(X[:, 0] <= 0.5)
 

@@ -22,8 +22,6 @@ from typing import Any
 
 from proofs_check.claim import Claim
 
-__all__ = ["BAR", "Mutant", "has_loops", "look", "mutants", "occurrences", "ordered", "run"]
-
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("mutants.toml")
 PACKAGES = ("convexkernels", "proofs_check")

@@ -12,23 +12,10 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 
-__all__ = [
-    "Answer",
-    "Bracket",
-    "bracket_17",
-    "bracket_for_matrix",
-    "feasible_dual",
-    "labels",
-    "measure_matrix",
-    "measure_signs",
-    "measure_value",
-]
-
-Array = NDArray[np.float64]
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -12,8 +12,6 @@ from convexkernels.checking import Outcome
 from proofs_check.claim import Finding
 from proofs_check.table import TITLES
 
-__all__ = ["as_json", "as_markdown", "header", "line"]
-
 
 def header() -> str:
     """Column titles for :func:`line`."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import Gaussian, HeldOut, LeastSquares, LeaveOneOut
+from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.criteria.ridge_path import path_residuals, residuals_at
@@ -18,7 +18,6 @@ from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.losses import LOSSES, fit
 from convexkernels.spectral.selection import choose_width
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 
@@ -115,7 +114,7 @@ def ridge(K: Array, y: Array, weights: Array, lam: float, intercept: bool) -> tu
     return solved[:m], float(solved[m])
 
 
-def left_out(K: Array, Y: Array, weights: Array, lam: float, blocks: list[NDArray[np.intp]], intercept: bool) -> Array:
+def left_out(K: Array, Y: Array, weights: Array, lam: float, blocks: list[Index], intercept: bool) -> Array:
     """Residuals of the functions trained without a block, block by block."""
     R = np.zeros_like(Y)
     for block in blocks:
@@ -126,7 +125,7 @@ def left_out(K: Array, Y: Array, weights: Array, lam: float, blocks: list[NDArra
     return R
 
 
-def singles(m: int) -> list[NDArray[np.intp]]:
+def singles(m: int) -> list[Index]:
     return [np.array([i]) for i in range(m)]
 
 

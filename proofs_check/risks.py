@@ -9,8 +9,6 @@ from convexkernels.losses import LOSSES
 from proofs_check import risk_formulas as formulas
 from proofs_check.claim import HOLDS, Claim
 
-__all__ = ["risk_claims"]
-
 
 def risk_claims(paper: str) -> list[Claim]:
     """One claim per loss of the table, and those about risks of rows that were left out."""

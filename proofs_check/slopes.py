@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.checking import Verdict, richardson_derivative
@@ -14,7 +13,6 @@ from convexkernels.families import FAMILIES
 from convexkernels.families.curved import CURVED
 from proofs_check.claim import Claim
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 

@@ -13,6 +13,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from convexkernels import Gaussian
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, smallest_eigenvalue
 from convexkernels.kernels import Spectral
@@ -20,7 +21,6 @@ from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.spectral.losses import MarginLoss
 from convexkernels.spectral.penalties import shrink_singular_values
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.kernels import Spectral
@@ -19,7 +19,6 @@ from convexkernels.spectral.options import SETTINGS
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.spectral.selection import matched_trace_weight
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 BACKEND = Backend("float64")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from proofs_check import concatenated, hierarchical, library, localized, spectral, tessellated
 from proofs_check.claim import Claim
 
-__all__ = ["PAPERS", "TITLES", "claims"]
-
 PAPERS: dict[str, list[Claim]] = {
     "tessellated": tessellated.CLAIMS,
     "hierarchical": hierarchical.CLAIMS,

@@ -8,9 +8,9 @@ from math import comb, factorial
 
 import numpy as np
 import sympy
-from numpy.typing import NDArray
 
 from convexkernels import Box, GeneralizedPolynomialKernel, InvalidInputError, Tessellated, TessellatedKernel
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.bases import count_monomials, monomial_basis
 from convexkernels.bases.integrals import symbolic_blocks
 from convexkernels.bases.monomials import MonomialBasis, expansion
@@ -19,7 +19,6 @@ from convexkernels.checking import Verdict, check_psd
 from proofs_check import direct_tessellated as direct
 from proofs_check.direct_tessellated import EPS, Case, Value
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 Formula = Callable[[Case, Array, Array], Value]
 
@@ -52,7 +51,7 @@ def library_of(case: Case, z_degree: int | None = None) -> TessellatedKernel:
     return TessellatedKernel(case.P[np.ix_(places, places)], case.a, case.b, case.degree, z_degree)
 
 
-def library_places(n: int, degree: int, z_degree: int | None = None) -> tuple[MonomialBasis, NDArray[np.intp]]:
+def library_places(n: int, degree: int, z_degree: int | None = None) -> tuple[MonomialBasis, Index]:
     """The library's basis, and where the rows of its P are in that of a `Case`."""
     basis = monomial_basis(n, degree, z_degree)
     ours = {tuple(row): i for i, row in enumerate(np.hstack(direct.exponents(n, degree)).astype(int).tolist())}
@@ -269,7 +268,7 @@ def measure_continuity(use_integral: bool, rng: Generator) -> Verdict:
     return Verdict(abs(float(second[1])), spread + 8.0 * noise, 1, witness)
 
 
-def measure_tiles(beta_is_one: Callable[[Array, Array], NDArray[np.bool_]], rng: Generator) -> Verdict:
+def measure_tiles(beta_is_one: Callable[[Array, Array], Mask], rng: Generator) -> Verdict:
     """On a tile the classifier is the sum of the polynomials k_beta(i, gamma)(x_i, z) [CP20 Section 3.3]."""
     case = direct.random_case(rng, 2, 1)
     X = inside(rng, case, 5)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import optimal_kernel_matrix
+from convexkernels.arrays import Array
 from proofs_check import kernel_sets as sets
 from proofs_check import optimal_kernel as optimal
 from proofs_check.claim import REFUTED, Claim
@@ -19,7 +19,6 @@ from proofs_check.kernel_learning import (
 )
 from proofs_check.optimal_kernel import Answer
 
-Array = NDArray[np.float64]
 PAPER = "tessellated"
 
 

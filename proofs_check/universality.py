@@ -12,16 +12,15 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from convexkernels import GeneralizedPolynomialKernel, Polynomial
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
 from proofs_check import direct_tessellated as direct
 from proofs_check.direct_tessellated import EPS, Case
 from proofs_check.tessellated_formulas import library_of, semidefinite
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 
 

@@ -16,8 +16,6 @@ from convexkernels.arrays import Array
 if TYPE_CHECKING:
     from convexkernels.bases.monomials import MonomialBasis
 
-__all__ = ["box_integrals", "interval_ratios", "ratio_coefficients", "symbolic_blocks", "symbolic_entry"]
-
 
 def ratio_coefficients(max_power: int) -> Array:
     """Coefficients of ``r_k(u, b) = (integral_u^b z^k dz) / (b - u)`` for k = 0..max_power.

@@ -13,8 +13,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import MemoryLimitError
 from convexkernels.validation import available_memory, check_whole_number
 
-__all__ = ["MonomialBasis", "count_monomials", "expansion", "exponents", "monomial_basis", "monomials"]
-
 
 def exponents(n: int, degree: int) -> Index:
     """Exponents of all monomials in `n` variables up to `degree`, graded lexicographically.

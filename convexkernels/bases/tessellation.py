@@ -23,8 +23,6 @@ from convexkernels.bases.integrals import box_integrals, ratio_coefficients
 from convexkernels.bases.monomials import MonomialBasis, monomials
 from convexkernels.threads import in_parts
 
-__all__ = ["Blocks", "BoxPoints", "Tessellation"]
-
 
 @dataclass(frozen=True, eq=False)
 class BoxPoints:

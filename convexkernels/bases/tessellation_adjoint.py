@@ -13,8 +13,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.threads import in_parts
 
-__all__ = ["adjoint", "derivative", "pullback"]
-
 
 def adjoint(
     t: Tessellation, w: Array, x: BoxPoints, *, modulo_constants: bool = False, volumes: Array | None = None

@@ -14,9 +14,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.bases.integrals import box_integrals
 from convexkernels.bases.tessellation import Blocks, BoxPoints, Tessellation
 
-__all__ = ["tessellated_stack"]
-
-
 # Pairs of points per matrix product: their features stay in cache.
 PAIRS = 4096
 

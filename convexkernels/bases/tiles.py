@@ -11,17 +11,12 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.compiled import EXACT_FAST, INTEGERS, MATRIX, MATRIX32, VECTOR, compiled
 
-__all__ = ["pair_volumes", "shifted_adjoint", "shifted_gram"]
-
-
 BLOCK = 256
 _HORNER = ",".join(["f8[:,:,::1]", *[INTEGERS] * 5])
 
 
 @compiled(*(f"(i8,i8,{MATRIX},{MATRIX},{VECTOR},{out})" for out in (MATRIX, MATRIX32)), fastmath=EXACT_FAST)
-def pair_volumes(
-    first: int, last: int, X: Array, Y: Array, b: Array, out: Array
-) -> None:  # pragma: no cover - compiled
+def pair_volumes(first: int, last: int, X: Array, Y: Array, b: Array, out: Array) -> None:
     """``out[i, j] = prod_l (b_l - max(X[l, i], Y[l, j]))``: the volume of the box both points reach.
 
     Shapes: X (n, m), Y (n, k), b (n,), out (m, k) of any float type.
@@ -38,7 +33,7 @@ def pair_volumes(
 
 # The helpers below take whole rows: with one-dimensional arguments the loops become vector code.
 @compiled(fastmath=EXACT_FAST)
-def _ratio(x: float, y: Array, horner: Array, k: int, out: Array) -> None:  # pragma: no cover - compiled
+def _ratio(x: float, y: Array, horner: Array, k: int, out: Array) -> None:
     """``out = r_k(max(x, y), b)`` by Horner's rule."""
     out[:] = horner[k]
     for i in range(k - 1, -1, -1):
@@ -48,25 +43,25 @@ def _ratio(x: float, y: Array, horner: Array, k: int, out: Array) -> None:  # pr
 
 
 @compiled(fastmath=EXACT_FAST)
-def _multiply(a: Array, b: Array, out: Array) -> None:  # pragma: no cover - compiled
+def _multiply(a: Array, b: Array, out: Array) -> None:
     for j in range(out.shape[0]):
         out[j] = a[j] * b[j]
 
 
 @compiled(fastmath=EXACT_FAST)
-def _add_product(a: Array, b: Array, out: Array) -> None:  # pragma: no cover - compiled
+def _add_product(a: Array, b: Array, out: Array) -> None:
     for j in range(out.shape[0]):
         out[j] += a[j] * b[j]
 
 
 @compiled(fastmath=EXACT_FAST)
-def _add_multiple(c: float, a: Array, out: Array) -> None:  # pragma: no cover - compiled
+def _add_multiple(c: float, a: Array, out: Array) -> None:
     for j in range(out.shape[0]):
         out[j] += c * a[j]
 
 
 @compiled(fastmath=EXACT_FAST)
-def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
+def _dot(a: Array, b: Array) -> float:
     total = 0.0
     for j in range(a.shape[0]):
         total += a[j] * b[j]
@@ -77,7 +72,7 @@ def _dot(a: Array, b: Array) -> float:  # pragma: no cover - compiled
 def _block_factors(
     x: Array, Y: Array, start: int, stop: int, horner: Array, parent: Index, variable: Index, power: Index,
     ratios: Array, factors: Array,
-) -> None:  # pragma: no cover - compiled  # fmt: skip
+) -> None:  # fmt: skip
     """``factors[s, j] = prod_l r_{s_l}(max(x_l, Y[l, start + j]), b_l)`` for every sum s of z exponents."""
     size = stop - start
     for v in range(x.shape[0]):
@@ -95,7 +90,7 @@ def _block_factors(
 def shifted_gram(
     first: int, last: int, X: Array, Y: Array, horner: Array, parent: Index, variable: Index, power: Index,
     width: Index, offset: Index, coefficients: Array, psi: Array, out: Array,
-) -> None:  # pragma: no cover - compiled  # fmt: skip
+) -> None:  # fmt: skip
     """Add the terms with z in the monomials, all but the volume factor, to ``out``.
 
     ``out[i, j] += sum_{s >= 1} R_s(max(x_i, y_j)) sum_e coefficients[i, offset[s] + e] psi[e, j]``.
@@ -125,7 +120,7 @@ def shifted_gram(
 def shifted_adjoint(
     first: int, last: int, X: Array, Y: Array, b: Array, horner: Array, parent: Index, variable: Index, power: Index,
     width: Index, offset: Index, w: Array, psi: Array, out: Array,
-) -> None:  # pragma: no cover - compiled  # fmt: skip
+) -> None:  # fmt: skip
     """``out[i, offset[s] + e] = sum_j w_ij T(max(x_i, y_j), b, s + 1) psi[e, j]`` for s >= 1; one w may serve all."""
     k, n, n_sums, top = Y.shape[1], X.shape[0], parent.shape[0], horner.shape[1]
     ratios, factors, weight = np.empty((n, top, BLOCK)), np.empty((n_sums, BLOCK)), np.empty(BLOCK)

@@ -11,8 +11,6 @@ from typing import Any
 
 from convexkernels.exceptions import ClusterError, ConvexKernelsError
 
-__all__ = ["active_client", "cluster_errors", "computed", "is_distributed"]
-
 LOST = (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError)
 
 

@@ -13,8 +13,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import nearest_rows, squared_distances
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["Assignment", "Cover", "OverlappingCover", "RandomChunks", "TreeCover", "VoronoiCover"]
-
 
 @dataclass(frozen=True, eq=False)
 class Assignment:

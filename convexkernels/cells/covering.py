@@ -13,9 +13,6 @@ from convexkernels.cells.traversal import Traversal, farthest_first, split_large
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["cell_size_within", "tree_cover", "voronoi_cover"]
-
-
 # Branches of a tree at each node: few enough for a short search, enough to stay shallow.
 BRANCHES = 16
 

@@ -19,8 +19,6 @@ from convexkernels.cells.training import CellProgress, LearnedCell, conclude, le
 from convexkernels.clock import Clock
 from convexkernels.solution import Solution, Status
 
-__all__ = ["learn_distributed_cells"]
-
 
 def learn_distributed_cells(
     table: DistributedTable,

@@ -18,9 +18,6 @@ from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points
 
-__all__ = ["DistributedFunction", "values_of_parts"]
-
-
 REMEDY = "bring it first: model.function_ = model.function_.gather()."
 
 

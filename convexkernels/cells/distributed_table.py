@@ -14,9 +14,6 @@ from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.summary import TableSummary, checked_part
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["DistributedTable", "RowEncoding", "balanced_groups", "blocks_of", "rows_of"]
-
-
 # Summaries of parts that are merged at once.
 FAN_IN = 8
 

@@ -11,9 +11,6 @@ from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_c
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Cells"]
-
-
 DEFAULT_CELL_SIZE = 2000
 KINDS = ("overlapping", "voronoi", "tree", "random")
 

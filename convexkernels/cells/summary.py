@@ -13,8 +13,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_points
 
-__all__ = ["TableSummary", "checked_part"]
-
 
 @dataclass(frozen=True, eq=False)
 class TableSummary:

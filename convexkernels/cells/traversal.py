@@ -12,8 +12,6 @@ from convexkernels.compiled import MATRIX, compiled
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["Traversal", "farthest_first", "split_largest"]
-
 
 @dataclass(frozen=True, eq=False)
 class Traversal:
@@ -102,9 +100,7 @@ def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
 
 
 @compiled(f"({MATRIX},f8,i8,i8)")
-def _traverse(
-    X: Array, radius: float, limit: int, start: int
-) -> tuple[Index, Array, Index, Array]:  # pragma: no cover - compiled
+def _traverse(X: Array, radius: float, limit: int, start: int) -> tuple[Index, Array, Index, Array]:
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)
@@ -124,9 +120,7 @@ def _traverse(
 
 
 @compiled()
-def _add_center(
-    X: Array, chosen: int, count: int, centers: Index, between: Array, owner: Index, square: Array
-) -> None:  # pragma: no cover - compiled
+def _add_center(X: Array, chosen: int, count: int, centers: Index, between: Array, owner: Index, square: Array) -> None:
     m, n = X.shape
     # A quarter of the squared distance to every earlier center; rounding is kept on the safe side.
     for j in range(count):
@@ -147,7 +141,7 @@ def _add_center(
 
 
 @compiled(f"({MATRIX},i8,i8)")
-def _split(X: Array, size: int, start: int) -> tuple[Index, Array, Index, Array]:  # pragma: no cover - compiled
+def _split(X: Array, size: int, start: int) -> tuple[Index, Array, Index, Array]:
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)

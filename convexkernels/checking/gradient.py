@@ -12,8 +12,6 @@ from convexkernels.checking.matrices import EPS, is_function, matrix_of
 from convexkernels.checking.verdict import Verdict
 from convexkernels.validation import check_points, check_whole_number
 
-__all__ = ["check_gradient", "richardson_derivative"]
-
 # A kernel takes a difference, a product and a sum of every coordinate before anything else.
 ROUNDINGS = 3
 

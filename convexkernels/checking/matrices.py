@@ -11,8 +11,6 @@ from convexkernels.arrays import Array
 from convexkernels.checking.verdict import Verdict
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["EPS", "gram_and_error", "is_function", "matrix_of", "smallest_eigenvalue"]
-
 EPS = float(np.finfo(np.float64).eps)
 
 # Values of the same pair, asked for in another block, may differ by this share of the largest one: more is no rounding.

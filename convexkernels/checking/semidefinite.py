@@ -11,8 +11,6 @@ from convexkernels.checking.matrices import gram_and_error, is_function, smalles
 from convexkernels.checking.verdict import Verdict
 from convexkernels.validation import check_points
 
-__all__ = ["check_psd"]
-
 
 def check_psd(kernel: Callable[[Any, Any], Any], X: Any) -> Verdict:
     """Check that a kernel is symmetric and positive semidefinite on given points.

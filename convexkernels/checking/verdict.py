@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Outcome", "Verdict"]
-
 
 class Outcome(Enum):
     """What a numerical check can say; neither is a proof that something holds."""

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "ABOVE_ZERO",
-    "LOWEST",
-    "MODELS",
-    "PARAMETERS",
-    "RIVALS",
-    "SOLVERS",
-    "TASKS",
-    "Model",
-    "chosen_model",
-    "estimator_name",
-]
-
 TASKS = ("classification", "regression")
 # Rows up to which one kernel matrix of all of them is made.
 MOST_ROWS = 10_000

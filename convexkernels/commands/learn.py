@@ -19,8 +19,6 @@ from convexkernels.commands.request import Request, check_target, estimator_of, 
 from convexkernels.commands.scores import Score, Split, difference, learned_rival, score_of, split_table
 from convexkernels.solution import Status
 
-__all__ = ["Learned", "described", "learn", "saved"]
-
 SCORES = {"classification": "accuracy", "regression": "R^2"}
 # Share of the time limit that belongs to the learned kernel when it is compared with other models.
 SHARE = 0.6

@@ -13,8 +13,6 @@ from typing import Any
 from convexkernels import __version__
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["SavedModel", "load_model", "save_model"]
-
 
 @dataclass(eq=False)
 class SavedModel:

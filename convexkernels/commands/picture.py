@@ -21,8 +21,6 @@ from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
 if TYPE_CHECKING:
     from convexkernels.commands.scores import Split
 
-__all__ = ["draw_page"]
-
 POINTS_PER_SIDE = 121
 # Size beyond which names of monomials cannot be read on a quarter of a page.
 MOST_MONOMIALS = 24

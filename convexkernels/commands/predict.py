@@ -14,8 +14,6 @@ from convexkernels.commands.model_file import SavedModel
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.tables import load_features
 
-__all__ = ["predict", "show"]
-
 
 def predict(model: SavedModel, table: Path, out: Path | None, *, proba: bool, interval: float | None) -> int:
     """Predict the rows of a table, whose columns are found by their names.

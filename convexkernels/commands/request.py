@@ -23,8 +23,6 @@ from convexkernels.commands.catalog import (
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Request", "check_target", "estimator_of", "parameters_of", "task_of"]
-
 
 @dataclass(frozen=True)
 class Request:

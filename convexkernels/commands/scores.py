@@ -27,8 +27,6 @@ from convexkernels.arrays import Array, Labels
 from convexkernels.estimators.columns import Columns
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["Score", "Split", "difference", "learned_rival", "score_of", "split_table"]
-
 N_FOLDS = 5
 # From the middle of the plausible outwards, so that a search that is cut short has seen the best bets.
 COSTS = (1.0, 10.0, 0.1, 100.0, 1000.0, 0.01)

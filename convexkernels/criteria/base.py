@@ -11,8 +11,6 @@ from convexkernels.arrays import Array, Mask
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit
 
-__all__ = ["BoundCriterion", "Bounds", "Criterion", "CriterionValue", "clipped"]
-
 # Least and largest prediction of each output, shapes (n_outputs, 1); None where predictions are left as they are.
 Bounds = tuple[Array, Array] | None
 

@@ -8,18 +8,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_whole_number
 
-__all__ = [
-    "Rows",
-    "check_classes",
-    "held_out_blocks",
-    "held_out_share",
-    "random_folds",
-    "split_rows",
-    "spread_folds",
-    "spread_sample",
-    "three_parts",
-]
-
 Rows = Index
 
 # Shares of D1 and D2 in the published search of hierarchical kernels; D3 has the rest, a third [ST16 Algorithm 1].

@@ -25,9 +25,6 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["HeldOut"]
-
-
 # Added to the free block, relative to its diagonal, where it is singular to rounding.
 JITTER = 1e-10
 # Coefficients this close to a bound, relative to the width of their box, are at it.

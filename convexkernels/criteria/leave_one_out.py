@@ -22,8 +22,6 @@ from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Criteri
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 
-__all__ = ["LeaveOneOut"]
-
 Array = NDArray[Any]
 
 # What float32 leaves uncertain in a Gram matrix of unit diagonal: the least lam is a multiple of it.

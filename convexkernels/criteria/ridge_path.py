@@ -15,8 +15,6 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
 
-__all__ = ["coefficients_at", "path_residuals", "residuals_at"]
-
 Blocks = Sequence[Rows] | None
 
 

@@ -9,8 +9,6 @@ from convexkernels.criteria.base import BoundCriterion, Criterion, CriterionValu
 from convexkernels.losses.fit import Fit, fit
 from convexkernels.validation import check_number
 
-__all__ = ["TrainingValue"]
-
 
 class BoundTrainingValue(BoundCriterion):
     """The training value for given targets, passing each solution on as the next one's start."""

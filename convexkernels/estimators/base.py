@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array
 from convexkernels.backend import to_numpy
 from convexkernels.clock import Clock
 from convexkernels.estimators.callbacks import told
@@ -33,10 +34,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.notebook import page_about
 from convexkernels.validation import check_number
-
-__all__ = ["KernelClassifier", "KernelEstimator", "KernelRegressor", "seed_from"]
-
-Array = NDArray[np.float64]
 
 # Seconds of a fit when none are given, and the rows beyond which there are more of them, in proportion.
 SECONDS, QUICK_ROWS = 60.0, 2000

@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.exceptions import InvalidInputError
-
-__all__ = ["Columns"]
-
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
@@ -44,10 +41,10 @@ class Columns:
     names: list[str]
     categories: list[list[Any] | None]
     fill: Array
-    marked: NDArray[np.bool_]
+    marked: Mask
 
     @classmethod
-    def of(cls, X: Any, rows: NDArray[np.intp]) -> Columns | None:
+    def of(cls, X: Any, rows: Index) -> Columns | None:
         """What the columns of these rows hold; None when all of them are numbers and none is missing.
 
         Raises
@@ -160,7 +157,7 @@ def _columns(X: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"x{j}", X[:, j]) for j in range(X.shape[1]))
 
 
-def _read(name: str, column: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _read(name: str, column: Any) -> tuple[NDArray[Any], Mask]:
     """The values of a column, float64 or, where they are categories, object; and where they are missing."""
     kind = str(getattr(column, "dtype", ""))
     values = np.asarray(column)

@@ -33,8 +33,6 @@ from convexkernels.solvers.nonconvex.paths import select_weights
 from convexkernels.solvers.nonconvex.restarts import Restarts, extended, sampled_rows, seed_of
 from convexkernels.validation import check_whole_number
 
-__all__ = ["ConcatenatedKernelClassifier", "ConcatenatedKernelInterpolator", "ConcatenatedKernelRegressor"]
-
 # Rows that starts and weights of norms are searched on.
 SEARCH_SIZE = 400
 # Starts of the cross-validated paths.

@@ -14,8 +14,6 @@ from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solvers.nonconvex.paths import DEFAULT_GRID
 
-__all__ = ["candidates", "named", "with_weights"]
-
 LOSSES: dict[str, Loss] = {
     "hinge": Hinge(),
     "squared": LeastSquares(intercept=False),

@@ -27,8 +27,6 @@ from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_number
 
-__all__ = ["ConvexEstimator", "EpsilonEstimator", "HingeEstimator", "RidgeEstimator"]
-
 # Values of C to choose from, for kernels of unit scale and targets of unit spread, the most regular first.
 COSTS = np.geomspace(0.01, 1e6, 9)
 # The insensitive deviation against the error to be expected: a compromise between support vectors and noise.

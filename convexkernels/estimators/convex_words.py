@@ -1,7 +1,5 @@
 """The paragraphs that the docstrings of estimators of convex kernel learning share."""
 
-__all__ = ["CONVEX_WORDS"]
-
 CONVEX_WORDS = {
     "chosen_cost": """
 C_ : float

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from convexkernels.estimators.convex_words import CONVEX_WORDS
 
-__all__ = ["documented"]
-
 Estimator = TypeVar("Estimator", bound=type)
 
 # What ``{parameters}`` stands for: those parameters of the class that its docstring does not describe itself.

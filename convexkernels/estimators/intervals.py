@@ -7,8 +7,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 
-__all__ = ["margins"]
-
 
 def margins(residuals: Array, weights: Array, coverage: float) -> Array:
     """How far below and above a prediction targets lie, in all but a share ``1 - coverage`` of the cases.

@@ -21,17 +21,6 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares
 
-__all__ = [
-    "LeftOut",
-    "left_out_of_cells",
-    "left_out_of_features",
-    "left_out_of_kernel",
-    "left_out_of_pairs",
-    "left_out_of_problem",
-    "left_out_values",
-    "points_of_cells",
-]
-
 # Rows of a kernel matrix at most: in closed form, or trained on again in folds. Longer tables give a sample.
 EXACT_ROWS, FOLD_ROWS = 4000, 2000
 FOLDS = 5

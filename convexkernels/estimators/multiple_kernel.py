@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
 from convexkernels.estimators.convex import ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
 from convexkernels.estimators.documentation import documented
@@ -23,10 +23,6 @@ from convexkernels.families.library import data_library
 from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.polynomial import Polynomial
-
-__all__ = ["MultipleKernelRidge", "MultipleKernelSVC", "MultipleKernelSVR"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -12,8 +12,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from convexkernels.arrays import Array, Index
 
-__all__ = ["Link", "link_of"]
-
 # Rows from which on a monotone function of any form can be told from noise.
 ROWS_OF_ANY_FORM = 1000
 # Slope of values that say nothing: the order of the classes stays.

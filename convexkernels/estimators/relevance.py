@@ -8,8 +8,6 @@ import numpy as np
 
 from convexkernels.arrays import Array
 
-__all__ = ["effective_rank", "relevance", "spread_rows"]
-
 # Rows at which functions are looked at, and points in all: their number times that of the features is limited.
 ROWS, FEWEST_ROWS, POINTS = 500, 50, 20_000
 # How far a feature is moved, in its standard deviations.

@@ -5,15 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import Rescaled, rescale
-
-__all__ = ["Scaling"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +28,7 @@ class Scaling:
 
     offset: Array
     scale: Array
-    columns: NDArray[np.intp]
+    columns: Index
     factors: Array | None = None
 
     @classmethod

@@ -18,8 +18,6 @@ from convexkernels.losses.base import Loss
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solvers import make_solver
 
-__all__ = ["Selection", "follow_path", "spreads"]
-
 # The loss at a value of the regularization parameter and a guess of the root mean squared error.
 LossAt = Callable[[float, float], Loss]
 

@@ -17,8 +17,6 @@ from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.spectral.losses import ScoreLoss, score_loss
 
-__all__ = ["SpectralKernelClassifier", "SpectralKernelRegressor"]
-
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -28,8 +28,6 @@ from convexkernels.spectral.options import Hyperparameters, Training, setting_of
 from convexkernels.spectral.training import TrainingRun
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["SpectralEstimator"]
-
 # Fewer rows than this are all needed for training.
 FEWEST_TO_SPLIT = 20
 # Steps over rows that come later, against those of the first training.

@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_X_y, validate_data
 
+from convexkernels.arrays import Array, Index
 from convexkernels.estimators.columns import Columns, refuse_sparse
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points
-
-__all__ = ["TrainingTable", "checked_weights", "read_points", "read_table", "sorted_rows"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +33,9 @@ class TrainingTable:
     X: Array
     y: NDArray[Any]
     weights: Array
-    rows: NDArray[np.intp]
+    rows: Index
 
-    def points_of(self, rows: NDArray[np.intp]) -> Array:
+    def points_of(self, rows: Index) -> Array:
         """The points at these places of the table that was passed (`self.rows` being sorted)."""
         return self.X[np.searchsorted(self.rows, rows)]
 
@@ -62,7 +59,7 @@ class TrainingTable:
         first = order[is_new]
         return TrainingTable(self.X[first], self.y[first], weights, self.rows[first])
 
-    def places(self, other: TrainingTable) -> NDArray[np.intp]:
+    def places(self, other: TrainingTable) -> Index:
         """For every row of a table its place in this one, which is the table merged."""
         keys = np.hstack([other.X, other.y.reshape(len(other.y), -1).astype(np.float64)])
         return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
@@ -172,7 +169,7 @@ def checked_weights(sample_weight: Any, m: int) -> Array:
     return weights
 
 
-def sorted_rows(table: Array) -> NDArray[np.intp]:
+def sorted_rows(table: Array) -> Index:
     """The rows in lexicographic order: by the first column, and by the others only where it does not decide."""
     order = np.argsort(table[:, 0], kind="stable")
     first = table[order, 0]

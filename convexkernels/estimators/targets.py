@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from convexkernels.arrays import Array
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
-
-__all__ = ["ClassTargets", "NumberTargets", "Targets", "check_labels"]
-
-Array = NDArray[np.float64]
 
 
 class Targets(ABC):

@@ -16,9 +16,6 @@ from convexkernels.families.base import Family
 from convexkernels.families.box import Box, BoxRule, UnitBox
 from convexkernels.families.tessellated import Tessellated
 
-__all__ = ["TessellatedRidge", "TessellatedSVC", "TessellatedSVR"]
-
-
 # Features up to which the default degree is 1: P has 64 rows then.
 MANY_FEATURES = 31
 # Rows that the scale and the default box are measured on, spread over the table.

@@ -14,8 +14,6 @@ from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.linalg import leading_eigenpair, project_simplex
 from convexkernels.validation import check_memory, check_number, check_whole_number
 
-__all__ = ["AllKernelMatrices", "AllKernelMatricesGramSet", "optimal_kernel_matrix"]
-
 
 class AllKernelMatrices(Family):
     """``{K >= 0 : trace K = m}``; theta is K itself.

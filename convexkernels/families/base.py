@@ -12,8 +12,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.cones import Cone
 from convexkernels.kernels.base import Kernel
 
-__all__ = ["Columns", "Crossing", "Family", "FamilyStatement", "GramSet"]
-
 
 @dataclass(frozen=True, eq=False)
 class FamilyStatement:

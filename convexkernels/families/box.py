@@ -12,8 +12,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.tessellated import check_corners
 from convexkernels.validation import check_number
 
-__all__ = ["Box", "BoxRule", "UnitBox"]
-
 
 class BoxRule(ABC):
     """A rule that gives every feature an interval."""

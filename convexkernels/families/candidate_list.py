@@ -19,8 +19,6 @@ from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import smallest_eigenvalue
 from convexkernels.validation import check_points
 
-__all__ = ["CandidateList", "check_matrices", "combination", "transform_rows"]
-
 
 class CandidateList:
     """Candidate kernels as they were given, checked as far as they can be without points.

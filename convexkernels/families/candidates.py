@@ -21,9 +21,6 @@ from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import project_simplex
 from convexkernels.validation import check_range
 
-__all__ = ["CandidateGramSet", "Candidates"]
-
-
 NORMALIZATIONS = ("trace", "mean", "variance", "cosine", "none")
 # Share of a matrix that has to be left by centering: below, rounding of the matrix makes up its digits.
 LEAST_LEFT = 1e-8

@@ -15,9 +15,6 @@ from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectra
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel
 from convexkernels.validation import check_points, check_range, check_scale, check_whole_number
 
-__all__ = ["GeneralizedPolynomial", "GeneralizedPolynomialGramSet"]
-
-
 # Monomials whose size, or that of their parts, is this multiple of what they differ by are recombined.
 FAR = 1e3
 

@@ -20,8 +20,6 @@ from convexkernels.kernels.normalized import Centered
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import available_memory, check_memory, check_number
 
-__all__ = ["make_stack"]
-
 # Tessellated kernels that share a tessellation are computed together from this number on.
 SHARED_FROM = 4
 

@@ -11,9 +11,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.kernels.base import Kernel
 from convexkernels.threads import in_parts
 
-__all__ = ["GramStack", "PackedStack", "StreamedStack"]
-
-
 # Rows of a matrix that is made and forgotten at once.
 CHUNK = 512
 

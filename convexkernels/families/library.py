@@ -17,9 +17,6 @@ from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["data_library", "kernel_library", "random_tessellated_kernels"]
-
-
 # Features from which on a single one has one candidate only.
 MANY_FEATURES = 30
 

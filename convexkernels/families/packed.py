@@ -11,9 +11,6 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.compiled import EXACT_FAST, INTEGERS, MATRIX, MATRIX32, VECTOR, VECTOR32, compiled
 
-__all__ = ["apply_packed", "combine_packed", "mirror", "pack_symmetric", "weigh_packed"]
-
-
 BLOCK = 64
 _STACKS = (MATRIX, MATRIX32)
 
@@ -22,9 +19,7 @@ _STACKS = (MATRIX, MATRIX32)
     *(f"(i8,i8,{stack},{INTEGERS},{VECTOR},{stack})" for stack in _STACKS),
     fastmath=EXACT_FAST,
 )
-def combine_packed(
-    start: int, stop: int, values: Array, active: Index, weights: Array, out: Array
-) -> None:  # pragma: no cover - compiled
+def combine_packed(start: int, stop: int, values: Array, active: Index, weights: Array, out: Array) -> None:
     """The lower triangle of ``sum_a weights[a] values[active[a]]``; O(number of active matrices m^2 / 2)."""
     m = out.shape[0]
     for p in range(start, stop):
@@ -41,7 +36,7 @@ def combine_packed(
 
 
 @compiled(*(f"(i8,i8,{out})" for out in _STACKS))
-def mirror(start: int, stop: int, out: Array) -> None:  # pragma: no cover - compiled
+def mirror(start: int, stop: int, out: Array) -> None:
     """Write the lower triangle to the upper one, in ``ceil(m / BLOCK)`` blocks of rows."""
     m = out.shape[0]
     for block in range(start, stop):
@@ -54,9 +49,7 @@ def mirror(start: int, stop: int, out: Array) -> None:  # pragma: no cover - com
 
 
 @compiled(*(f"(i8,i8,{stack},{INTEGERS},{MATRIX},{VECTOR})" for stack in _STACKS), fastmath=EXACT_FAST)
-def weigh_packed(
-    start: int, stop: int, values: Array, rows: Index, pairs: Array, out: Array
-) -> None:  # pragma: no cover - compiled
+def weigh_packed(start: int, stop: int, values: Array, rows: Index, pairs: Array, out: Array) -> None:
     """``out[k] = sum_ij pairs[i, j] K_k[rows[i], rows[j]]`` for symmetric `pairs` and ascending `rows`."""
     n = rows.shape[0]
     for k in range(start, stop):
@@ -72,9 +65,7 @@ def weigh_packed(
 
 
 @compiled(*(f"(i8,i8,{stack},{INTEGERS},{VECTOR},{MATRIX})" for stack in _STACKS), fastmath=EXACT_FAST)
-def apply_packed(
-    start: int, stop: int, values: Array, rows: Index, w: Array, out: Array
-) -> None:  # pragma: no cover - compiled
+def apply_packed(start: int, stop: int, values: Array, rows: Index, w: Array, out: Array) -> None:
     """``out[k, i] = sum_j K_k[rows[i], rows[j]] w[j]`` for ascending `rows`."""
     n = rows.shape[0]
     for k in range(start, stop):
@@ -93,7 +84,7 @@ def apply_packed(
 
 
 @compiled(*(f"({MATRIX},f8,{out})" for out in (VECTOR, VECTOR32)))
-def pack_symmetric(K: Array, scale: float, out: Array) -> None:  # pragma: no cover - compiled
+def pack_symmetric(K: Array, scale: float, out: Array) -> None:
     """Write ``scale (K + K') / 2`` in packed form."""
     position = 0
     for i in range(K.shape[0]):

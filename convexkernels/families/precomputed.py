@@ -10,8 +10,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 
-__all__ = ["Precomputed", "row_numbers"]
-
 
 def row_numbers(m: int) -> Array:
     """The points on which a `Precomputed` kernel of m rows is defined: 0, ..., m - 1 as a column."""

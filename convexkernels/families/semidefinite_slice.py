@@ -14,9 +14,6 @@ from scipy.linalg import LinAlgError
 from convexkernels.arrays import Array
 from convexkernels.cones import SemidefiniteCone
 
-__all__ = ["SemidefiniteSlice"]
-
-
 # Combinations whose matrix is smaller than this, relative to their weights, are left out of the span: rounding.
 SMALLEST_DIRECTION = 3e-7
 # Eigenvalues may be as negative as this share of the trace: Gram matrices are singular to rounding.

@@ -11,8 +11,6 @@ from convexkernels.arrays import Array
 from convexkernels.cones import Cone, Scaling, SemidefiniteCone, is_definite
 from convexkernels.families.semidefinite_slice import SemidefiniteSlice
 
-__all__ = ["SliceCone"]
-
 
 class SliceCone(Cone):
     """The cone of the nu with ``M(nu) >= 0``; its dual cone are the ``S = B*(Z)`` with Z >= 0, of which Z is kept."""

@@ -17,8 +17,6 @@ from convexkernels.kernels.algebra import WeightedSum
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
-__all__ = ["SignedSum", "Span", "SpanGramSet"]
-
 
 class Span(Family):
     """``{sum_k mu_k k_k : K >= 0 on the given points, trace K = trace}``, mu of any sign; theta is mu.

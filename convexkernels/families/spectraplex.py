@@ -12,8 +12,6 @@ from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.linalg import leading_eigenpair, project_spectraplex
 from convexkernels.validation import check_memory
 
-__all__ = ["SpectraplexGramSet", "check_spectraplex_memory"]
-
 
 class SpectraplexGramSet(GramSet):
     """Gram matrices linear in a PSD matrix of bounded trace; ``sigma(D) = trace * lambda_max(D)``."""

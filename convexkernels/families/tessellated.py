@@ -17,9 +17,6 @@ from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectra
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import check_points, check_range, check_scale, check_whole_number
 
-__all__ = ["Tessellated", "TessellatedGramSet"]
-
-
 # Entries of the derivative of K w in P that are worth forming (about 160 MB).
 LARGEST_DERIVATIVE = 20_000_000
 

@@ -12,8 +12,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_vector
 
-__all__ = ["OnColumns", "WeightedSum"]
-
 
 class WeightedSum(Kernel):
     """k = sum_k weights_k * kernels_k with non-negative weights, the form kernel learning returns.

@@ -16,8 +16,6 @@ from convexkernels.kernels.gaussian_process import Covariance, CovarianceFunctio
 from convexkernels.notebook import html_table
 from convexkernels.validation import check_number, check_points
 
-__all__ = ["Constant", "Described", "Kernel", "Product", "Scaled", "Sum", "as_kernel"]
-
 
 class Described(BaseEstimator):
     """What is described by its constructor arguments."""

@@ -10,8 +10,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Described, Kernel
 from convexkernels.validation import check_points
 
-__all__ = ["Concatenated", "KernelMap"]
-
 
 class KernelMap(Described):
     """A vector-valued function spanned by kernel translates: ``f(x) = sum_i k(z_i, x) c_i``.

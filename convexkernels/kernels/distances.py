@@ -7,9 +7,6 @@ from scipy.spatial.distance import cdist
 
 from convexkernels.arrays import Array, Index, Mask
 
-__all__ = ["center_of", "has_lost_digits", "nearest_rows", "radial_pullback", "squared_distances"]
-
-
 # Entries of a block of distances; a few of these are alive at a time.
 BLOCK = 2**21
 # Entries that stay in the second-level cache while they are finished.

@@ -11,8 +11,6 @@ from convexkernels.backend import Backend
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_whole_number
 
-__all__ = ["FEATURE_MAPS", "Features", "SpectralMap"]
-
 # The exact map, one shared phase per pair of frequencies, and the printed map with two.
 FEATURE_MAPS = ("psi", "phi", "printed")
 

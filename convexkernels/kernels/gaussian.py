@@ -11,9 +11,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
-__all__ = ["NEGLIGIBLE", "Gaussian"]
-
-
 # exp(-40) is below the rounding of 1, the largest value.
 NEGLIGIBLE = 40.0
 

@@ -10,8 +10,6 @@ from sklearn.gaussian_process.kernels import Kernel as CovarianceFunction
 
 from convexkernels.arrays import Array
 
-__all__ = ["Covariance", "CovarianceFunction"]
-
 
 class Covariance(CovarianceFunction):  # type: ignore[misc]
     """``variance * kernel(x, y)``, whose one hyperparameter ``theta`` is the logarithm of the variance.

@@ -13,8 +13,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import nearest_rows
 from convexkernels.validation import check_points, check_vector
 
-__all__ = ["Localized"]
-
 
 class Localized(Kernel):
     """k(x, y) = sum_j kernel_j(x, y) / lam_j over the cells j that hold both x and y: 0 across cells.

@@ -14,9 +14,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
-__all__ = ["Matern", "MaternBase", "MaternProfile"]
-
-
 # Beyond this distance every Matern kernel is 0, and polynomials in the distance do not overflow below it.
 FARTHEST = 1e5
 # Beyond this many lengths, and ten more per order, values are below the rounding of 1.

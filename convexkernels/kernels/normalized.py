@@ -10,8 +10,6 @@ from convexkernels.arrays import Array
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_points
 
-__all__ = ["Centered", "Normalized"]
-
 
 class Normalized(Kernel):
     """k(x, y) = kernel(x, y) / sqrt(kernel(x, x) kernel(y, y)), the cosine in feature space.

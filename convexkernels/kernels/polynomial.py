@@ -9,9 +9,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Linear", "Polynomial"]
-
-
 # Sums of many values of e to this power, and their squares, are still far from the largest float.
 LARGEST_EXPONENT = 345.0
 

@@ -11,8 +11,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import LARGEST_MAGNITUDE, check_vector
 
-__all__ = ["Rescaled", "rescale"]
-
 
 def rescale(X: Array, offset: Array, scale: Array) -> Array:
     """``(x - offset) / scale`` column by column, 0 in columns of scale 0.

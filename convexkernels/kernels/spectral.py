@@ -13,8 +13,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["Spectral"]
-
 
 class Spectral(Kernel):
     """k(x, y) = <psi(x), psi(y)>, psi(x) = (4D)^(-1/2) [cos(Omega'x) + cos(Omega2'x); sin(Omega'x) + sin(Omega2'x)].

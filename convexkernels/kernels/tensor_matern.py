@@ -7,8 +7,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.kernels.matern import FARTHEST, MaternBase
 
-__all__ = ["TensorMatern"]
-
 
 class TensorMatern(MaternBase):
     r"""k(x, y) = prod_j M(\|x_j - y_j\| / length), one Matern kernel per feature, k(x, x) = 1.

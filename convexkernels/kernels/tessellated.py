@@ -14,8 +14,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import rescale
 from convexkernels.validation import check_whole_number
 
-__all__ = ["GeneralizedPolynomialKernel", "TessellatedKernel", "check_parameter_matrix"]
-
 
 def check_parameter_matrix(P: Any, size: int, what: str) -> Array:
     """Return `P` as a symmetric PSD float64 matrix of the given size, or refuse it by name."""

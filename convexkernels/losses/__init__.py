@@ -6,7 +6,7 @@ contract tests run over it, so a new loss is one file and one line here.
 
 from collections.abc import Callable
 
-from convexkernels.losses.base import Loss, LossStatement
+from convexkernels.losses.base import BoxDual, Loss, LossStatement
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.fit import Fit, fit
 from convexkernels.losses.hinge import Hinge
@@ -14,7 +14,7 @@ from convexkernels.losses.interpolation import Interpolation
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
 from convexkernels.losses.pinball import Pinball
-from convexkernels.losses.support_vector import BoxDual, SupportVectorLoss
+from convexkernels.losses.support_vector import SupportVectorLoss
 
 __all__ = [
     "LOSSES",

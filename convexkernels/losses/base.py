@@ -17,8 +17,6 @@ from convexkernels.validation import check_labels_finite, check_number
 # Regularization parameters between these, of data of ordinary size, give products that float64 can hold.
 SMALLEST_PARAMETER, LARGEST_PARAMETER = 1e-100, 1e100
 
-__all__ = ["BoxDual", "Loss", "LossStatement", "check_regularization", "product"]
-
 
 @dataclass(frozen=True, eq=False)
 class BoxDual:

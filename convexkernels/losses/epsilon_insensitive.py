@@ -11,8 +11,6 @@ from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
-__all__ = ["EpsilonInsensitive"]
-
 
 class EpsilonInsensitive(SupportVectorLoss):
     """``J(K) = max y'w - epsilon sum |w| - 1/2 w'Kw``, ``|w| <= C * weights``, ``[sum w = 0]``; alpha is w.

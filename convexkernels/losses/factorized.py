@@ -10,8 +10,6 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.losses.base import BoxDual, Loss
 
-__all__ = ["FactorizedLoss"]
-
 
 class FactorizedLoss(Loss):
     """``c(w) = y'w - ridge/2 sum_i w_i^2 / weights_i``, w being free where the weight is positive; alpha is w.

@@ -9,8 +9,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.losses.base import Loss, product
 
-__all__ = ["Fit", "fit", "measure", "measure_values"]
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:

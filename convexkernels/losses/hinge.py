@@ -10,9 +10,6 @@ from convexkernels.arrays import Array
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 
-__all__ = ["Hinge"]
-
-
 # A margin that is 1 whatever rounding has done to it.
 CLEARANCE = 1.0 + 1e-10
 

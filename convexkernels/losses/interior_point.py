@@ -18,9 +18,6 @@ from convexkernels.linalg import longest_step
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm, QuadraticTerm, pivoted_factor
 
-__all__ = ["LARGEST_INTERIOR", "interior_point", "solve_on_factor"]
-
-
 # Above this many points the factorizations cost more than coordinate steps gain.
 LARGEST_INTERIOR = 4000
 # The second run is worth its cost (a larger, indefinite matrix) where the first one leaves more than this.

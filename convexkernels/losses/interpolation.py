@@ -13,9 +13,6 @@ from convexkernels.losses.base import LossStatement
 from convexkernels.losses.factorized import FactorizedLoss
 from convexkernels.validation import check_number
 
-__all__ = ["Interpolation"]
-
-
 # A function interpolates when it misses no target by more than this share of the largest.
 EXACT = 1e-7
 REFINEMENTS = 3

@@ -11,8 +11,6 @@ from convexkernels.arrays import Array
 from convexkernels.losses.base import LossStatement, check_regularization
 from convexkernels.losses.factorized import FactorizedLoss
 
-__all__ = ["LeastSquares"]
-
 
 class LeastSquares(FactorizedLoss):
     """``J(K) = lam y'(K + lam I)^-1 y = min over f, b of  sum_i weights_i (y_i - f(x_i) - b)^2 + lam |f|^2``.

@@ -13,9 +13,6 @@ from convexkernels.linalg import shifted_cholesky, solve_bordered
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.weighted import WeightedLoss
 
-__all__ = ["Logistic"]
-
-
 # Dual variables keep this distance from their bounds, as a share of the box: beyond, float64 has no slope left.
 MARGIN = 1e-14
 LARGEST_INTERCEPT = 60.0

@@ -12,8 +12,6 @@ from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
-__all__ = ["Pinball"]
-
 
 class Pinball(SupportVectorLoss):
     """``J(K) = max y'w - 1/2 w'Kw``, ``-C (1 - quantile) weights <= w <= C quantile weights``, ``[sum w = 0]``.

@@ -11,8 +11,6 @@ from scipy.linalg.lapack import dpstrf, dsytrf, dsytrs
 
 from convexkernels.arrays import Array, Index
 
-__all__ = ["DenseTerm", "FactoredTerm", "QuadraticTerm", "pivoted_factor"]
-
 
 class QuadraticTerm(ABC):
     """Values ``K w``, and the Newton system ``(K + E^-1) dw + 1 db = rho``, ``[sum dw = -balance]``."""

@@ -16,9 +16,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.compiled import EXACT_FAST, MATRIX, MATRIX32, VECTOR, compiled
 
-__all__ = ["ascend_free", "ascend_pairs", "box_dual_gap"]
-
-
 FAST = {"contract", "reassoc", "nsz", "nnan", "arcp"}
 # Stands for "this coefficient cannot move that way"; finite, so that sums and squares with it stay ordered.
 BLOCKED = 1e150
@@ -28,9 +25,7 @@ _MACHINES = tuple(f"({K},{','.join([VECTOR] * 7)},f8,i8)" for K in (MATRIX, MATR
 
 
 @compiled(f"({','.join([VECTOR] * 6)},f8)", fastmath=EXACT_FAST)
-def box_dual_gap(
-    lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, b: float
-) -> tuple[float, float]:  # pragma: no cover - compiled
+def box_dual_gap(lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, b: float) -> tuple[float, float]:
     """Primal value at intercept b and dual value, both of the same w. O(m)."""
     dual = 0.0
     quadratic = 0.0
@@ -44,9 +39,7 @@ def box_dual_gap(
 
 
 @compiled()
-def _set_slopes(
-    k: int, w: Array, eps: Array, lo: Array, hi: Array, up: Array, down: Array
-) -> None:  # pragma: no cover - compiled
+def _set_slopes(k: int, w: Array, eps: Array, lo: Array, hi: Array, up: Array, down: Array) -> None:
     """``g + up`` and ``g + down`` are the slopes of the dual when coefficient k rises or falls."""
     up[k] = -BLOCKED if w[k] >= hi[k] else (-eps[k] if w[k] >= 0.0 else eps[k])
     down[k] = BLOCKED if w[k] <= lo[k] else (-eps[k] if w[k] > 0.0 else eps[k])
@@ -54,7 +47,7 @@ def _set_slopes(
 
 # The passes below have no branches, so that they become vector code; indices are found by a second scan.
 @compiled(fastmath=FAST)
-def _extremes(g: Array, up: Array, down: Array) -> tuple[float, float]:  # pragma: no cover - compiled
+def _extremes(g: Array, up: Array, down: Array) -> tuple[float, float]:
     top, bottom = -BLOCKED, BLOCKED
     for k in range(g.shape[0]):
         top = max(top, g[k] + up[k])
@@ -63,15 +56,13 @@ def _extremes(g: Array, up: Array, down: Array) -> tuple[float, float]:  # pragm
 
 
 @compiled(fastmath=FAST)
-def _subtract(g: Array, s: float, row: Array, t: float, other: Array) -> None:  # pragma: no cover - compiled
+def _subtract(g: Array, s: float, row: Array, t: float, other: Array) -> None:
     for k in range(g.shape[0]):
         g[k] -= s * row[k] + t * other[k]
 
 
 @compiled(fastmath=FAST)
-def _pair_gains(
-    top: float, own: float, g: Array, down: Array, diagonal: Array, row: Array, gains: Array
-) -> float:  # pragma: no cover - compiled
+def _pair_gains(top: float, own: float, g: Array, down: Array, diagonal: Array, row: Array, gains: Array) -> float:
     best = 0.0
     for k in range(g.shape[0]):
         slope = max(0.0, top - g[k] - down[k])
@@ -83,9 +74,7 @@ def _pair_gains(
 
 
 @compiled(fastmath=FAST)
-def _single_gains(
-    g: Array, up: Array, down: Array, diagonal: Array, gains: Array
-) -> float:  # pragma: no cover - compiled
+def _single_gains(g: Array, up: Array, down: Array, diagonal: Array, gains: Array) -> float:
     best = 0.0
     for k in range(g.shape[0]):
         slope = max(max(0.0, g[k] + up[k]), -min(0.0, g[k] + down[k]))
@@ -98,7 +87,7 @@ def _single_gains(
 @compiled(fastmath=FAST)
 def _joint_gains(
     slope_i: float, own: float, g: Array, up: Array, down: Array, diagonal: Array, row: Array, gains: Array
-) -> float:  # pragma: no cover - compiled
+) -> float:
     best = 0.0
     first = slope_i * slope_i / own
     for k in range(g.shape[0]):
@@ -112,7 +101,7 @@ def _joint_gains(
 
 
 @compiled()
-def _find(values: Array, value: float) -> int:  # pragma: no cover - compiled
+def _find(values: Array, value: float) -> int:
     for k in range(values.shape[0]):
         if values[k] == value:
             return k
@@ -120,7 +109,7 @@ def _find(values: Array, value: float) -> int:  # pragma: no cover - compiled
 
 
 @compiled()
-def _find_sum(g: Array, shift: Array, value: float) -> int:  # pragma: no cover - compiled
+def _find_sum(g: Array, shift: Array, value: float) -> int:
     best, at = -np.inf, -1
     for k in range(g.shape[0]):
         here = g[k] + shift[k]
@@ -135,7 +124,7 @@ def _find_sum(g: Array, shift: Array, value: float) -> int:  # pragma: no cover 
 def ascend_pairs(
     K: Array, diagonal: Array, lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, tol: float,
     max_iter: int,
-) -> tuple[int, float]:  # pragma: no cover - compiled  # fmt: skip
+) -> tuple[int, float]:  # fmt: skip
     """Ascend under ``sum w = 0`` by pairs of coordinates; second-order choice of the pair.
 
     Changes `w` and `g` in place. Stops at relative duality gap `tol`, at the iteration limit, or when no
@@ -189,7 +178,7 @@ def ascend_pairs(
 def ascend_free(
     K: Array, diagonal: Array, lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, tol: float,
     max_iter: int,
-) -> tuple[int, float]:  # pragma: no cover - compiled  # fmt: skip
+) -> tuple[int, float]:  # fmt: skip
     """Ascend without the equality constraint, by two coordinates at a time.
 
     The first coordinate promises most on its own, the second most together with it: where K has a large
@@ -237,9 +226,7 @@ def ascend_free(
 
 
 @compiled()
-def _room(
-    w: float, lo: float, hi: float, eps: float, direction: float
-) -> tuple[float, float]:  # pragma: no cover - compiled
+def _room(w: float, lo: float, hi: float, eps: float, direction: float) -> tuple[float, float]:
     """How far a coefficient may move down and up without crossing a bound, or 0 where the slope breaks."""
     low, high = lo - w, hi - w
     if eps > 0.0:
@@ -253,9 +240,7 @@ def _room(
 
 
 @compiled()
-def _move(
-    w: Array, i: int, step: float, low: float, high: float, lo: float, hi: float
-) -> None:  # pragma: no cover - compiled
+def _move(w: Array, i: int, step: float, low: float, high: float, lo: float, hi: float) -> None:
     start = w[i]
     w[i] = start + step
     if step <= low:

@@ -14,9 +14,6 @@ from convexkernels.losses.interior_point import LARGEST_INTERIOR, interior_point
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
 from convexkernels.losses.weighted import WeightedLoss
 
-__all__ = ["BoxDual", "SupportVectorLoss", "best_intercept"]
-
-
 # Above this many free coefficients a Newton step (a Cholesky factorization of their block) is left out.
 LARGEST_NEWTON = 3000
 

@@ -7,8 +7,6 @@ from typing import Self
 
 from convexkernels.losses.base import Loss, check_regularization
 
-__all__ = ["WeightedLoss"]
-
 
 class WeightedLoss(Loss):
     """A loss with C, the weight of the sum of losses in ``1/2 |f|^2 + C sum_i weights_i loss_i``."""

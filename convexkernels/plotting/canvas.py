@@ -10,22 +10,6 @@ from convexkernels.arrays import Array
 from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
 from convexkernels.validation import check_points, check_whole_number
 
-__all__ = [
-    "CLASS_COLORS",
-    "SEQUENTIAL",
-    "SIGNED",
-    "Display",
-    "MissingPlotExtraError",
-    "color",
-    "draw_bars",
-    "legend",
-    "new_axes",
-    "new_panels",
-    "plain_ticks",
-    "plane_around",
-    "signed_scale",
-]
-
 # Okabe and Ito's palette: told apart by color-blind readers and in gray.
 CLASS_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#000000")
 # Color maps of values from low to high, and of values on both sides of 0.

@@ -12,8 +12,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS, Display, legend
 from convexkernels.solution import Record
 
-__all__ = ["CertificateDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class CertificateDisplay(Display):

@@ -13,8 +13,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import SEQUENTIAL, Display
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["ErrorMapDisplay", "GridTransformationDisplay", "SurfaceDisplay", "plane_grid"]
-
 Function = Callable[[Array], Array]
 
 

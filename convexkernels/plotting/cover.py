@@ -13,8 +13,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS, Display, plane_around
 from convexkernels.validation import check_number, check_points
 
-__all__ = ["CoverDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class CoverDisplay(Display):

@@ -12,8 +12,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import SIGNED, Display, color, legend, plane_around
 from convexkernels.validation import check_points
 
-__all__ = ["DecisionSurfaceDisplay"]
-
 # More lines than this would hide the surface they divide.
 MOST_LINES = 150
 

@@ -15,8 +15,6 @@ from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.plotting.canvas import Display, color, draw_bars, legend, plain_ticks
 from convexkernels.validation import check_whole_number
 
-__all__ = ["FeatureRelevanceDisplay", "KernelTreeDisplay", "RiskHistoryDisplay"]
-
 # Thinnest and thickest lines of a tree, in points.
 WIDTHS = (0.15, 4.0)
 

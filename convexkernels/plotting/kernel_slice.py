@@ -14,8 +14,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend
 from convexkernels.validation import check_points, check_whole_number
 
-__all__ = ["KernelSliceDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class KernelSliceDisplay(Display):

@@ -11,8 +11,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, draw_bars, legend, signed_scale
 
-__all__ = ["KernelMatricesDisplay", "KernelWeightsDisplay", "RegularizationPathDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class KernelWeightsDisplay(Display):

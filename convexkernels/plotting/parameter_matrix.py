@@ -14,9 +14,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 from convexkernels.plotting.canvas import Display, signed_scale
 
-__all__ = ["ParameterMatrixDisplay"]
-
-
 # Rows with a label of their own; with more, labels are thinned out.
 MOST_LABELS = 40
 

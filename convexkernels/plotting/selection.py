@@ -10,8 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS, Display, legend
 
-__all__ = ["SelectionDisplay"]
-
 
 @dataclass(eq=False, repr=False)
 class SelectionDisplay(Display):

@@ -15,8 +15,6 @@ from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, pl
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
-__all__ = ["LearningCurvesDisplay", "NonStationarityDisplay", "SpectralDensityDisplay"]
-
 # Share of the largest root of a density below which nothing is drawn.
 NEXT_TO_NONE = 0.02
 

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.families.base import Crossing
 from convexkernels.kernels.base import Kernel
-
-__all__ = ["DecisionFunction", "OnPoints"]
-
-Array = NDArray[np.float64]
 
 # Rows evaluated at once: the matrix between them and the support vectors stays small.
 CHUNK = 2048
@@ -58,7 +54,7 @@ class DecisionFunction:
     theta: Array
     W: Array
     b: Array
-    support: NDArray[np.intp]
+    support: Index
     single: bool
     bounds: tuple[Array, Array] | None = None
 

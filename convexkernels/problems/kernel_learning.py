@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.losses.base import Loss
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from convexkernels.problems.program import Program
     from convexkernels.progress import Silent
     from convexkernels.solution import Solution
-
-__all__ = ["KernelLearning"]
-
-Array = NDArray[np.float64]
 
 
 class KernelLearning(Certified):
@@ -177,7 +173,7 @@ class KernelLearning(Certified):
         other.__dict__.pop("_known", None)
         return other
 
-    def on_rows(self, rows: NDArray[np.intp], family: Family | None = None) -> KernelLearning:
+    def on_rows(self, rows: Index, family: Family | None = None) -> KernelLearning:
         """The problem on some of the rows of a table, to which the family, or another one, is restricted anew."""
         y = (self.Y + self.center[:, None])[:, rows].T
         return KernelLearning(

@@ -7,16 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.base import Family
 from convexkernels.kernels.base import Kernel
-
-__all__ = ["KernelMatching", "Match"]
-
-Array = NDArray[np.float64]
 
 NORMS = ("one", "infinity")
 

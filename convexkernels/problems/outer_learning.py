@@ -6,8 +6,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.certificate import Stationarity
 from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
 from convexkernels.exceptions import InvalidInputError
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from convexkernels.progress import Silent
     from convexkernels.solution import Solution
 
-__all__ = ["OuterEvaluation", "OuterLearning"]
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+Rows = Index
 
 # Rows that certificates look at, where the family means the same kernel on any rows.
 CERTIFICATE_ROWS = 1500

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from convexkernels.arrays import Array
 
 if TYPE_CHECKING:
     from convexkernels.families.base import FamilyStatement
     from convexkernels.losses.base import LossStatement
 
-__all__ = ["Program", "state"]
-
-Reader = Callable[[], NDArray[np.float64] | None]
+Reader = Callable[[], Array | None]
 
 
 @dataclass(eq=False)
@@ -57,7 +56,7 @@ class Program:
             self._stated = known = (self.objective, parts, cp.Problem(self.objective, list(self.constraints)))
         return known[2]
 
-    def coefficients(self) -> list[NDArray[np.float64]] | None:
+    def coefficients(self) -> list[Array] | None:
         """Coefficients w of every output, read from the multipliers after solving; None where a solver gave none."""
         found = [read() for read in self.multipliers]
         return None if any(w is None for w in found) else found  # type: ignore[return-value]
@@ -112,7 +111,7 @@ def _matrix_inequality(family: FamilyStatement, loss: LossStatement, t: Any) -> 
     corner = cp.reshape(t - 2.0 * loss.cost, (1, 1), order="F")
     inequality = cp.bmat([[cp.multiply(np.outer(signs, signs), family.gram), v], [v.T, corner]]) >> 0
 
-    def read() -> NDArray[np.float64] | None:
+    def read() -> Array | None:
         # The multiplier is [[., z], [z', 1/2]], up to the scale of the loss, with alpha = -2 z.
         Z = inequality.dual_value
         if Z is None or not np.isfinite(Z).all() or not Z[-1, -1] > 0.0:
@@ -134,7 +133,7 @@ def _cones(
     image = sum(L @ part for L, part in zip(factors, parts, strict=True)) == loss.u
     bound = norms + 2.0 * loss.cost <= t
 
-    def read() -> NDArray[np.float64] | None:
+    def read() -> Array | None:
         # Stationarity in a_k = mu_k L_k' w: 2 (multiplier of the bound) w = -(multiplier of the image).
         force, weight = image.dual_value, bound.dual_value
         if force is None or weight is None or not np.isfinite(force).all() or not np.all(weight > 0.0):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.solution import Status
 from convexkernels.spectral.inner import Moments, solve_inner
@@ -17,8 +18,6 @@ from convexkernels.spectral.options import Training
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.spectral.selection import matched_trace_weight
 from convexkernels.spectral.training import TrainingRun, Validation
-
-__all__ = ["Candidate", "Choice", "FinalWeights", "Fold", "choose_candidate", "exact_points"]
 
 # Of so many candidates one is trained further, for so many times as many epochs (successive halving, with thirds: at
 # the first looks, when steps are large, weights can hardly be told apart).
@@ -91,7 +90,7 @@ class Choice:
     best: Candidate
     last: float | None
     candidates: tuple[Candidate, ...]
-    scores: NDArray[np.float64]
+    scores: Array
     n_epochs: NDArray[np.int64]
 
 
@@ -215,7 +214,7 @@ class _Race:
         moments, last = Moments.of(run.point.map, run.problem), self.last[sigma].times(fold.share)
         return [fold.validate(point) for _, point in exact_points(run.problem, moments, last, self.clock)]
 
-    def _means(self) -> NDArray[np.float64]:
+    def _means(self) -> Array:
         """Scores over the folds that all have been through; after an early interrupt what the first one knows."""
         return np.asarray(self.scores[: max(1, min(self.n_scored, self.n_complete))].mean(axis=0))
 

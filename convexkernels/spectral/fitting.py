@@ -22,8 +22,6 @@ from convexkernels.spectral.preparation import Preparation
 from convexkernels.spectral.selection import Width
 from convexkernels.spectral.training import Epoch, TrainingRun, Validation, validation_of
 
-__all__ = ["SpectralFit", "continue_training", "learn_spectral"]
-
 # Relative duality gap at which the answer to a convex setting is called optimal.
 OPTIMAL = 1e-4
 

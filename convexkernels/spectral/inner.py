@@ -14,8 +14,6 @@ from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint, blocks
 from convexkernels.spectral.penalties import FrobeniusNorm, Penalty
 
-__all__ = ["Moments", "solve_inner"]
-
 # A ridge below this multiple of the largest eigenvalue is lost to the rounding of float32 features.
 SMALLEST_RIDGE = 1e-9
 

@@ -19,8 +19,6 @@ from convexkernels.spectral.options import Setting
 from convexkernels.spectral.penalties import FrobeniusNorm, Penalty, TraceNorm
 from convexkernels.validation import check_number
 
-__all__ = ["SpectralLearning", "SpectralPoint", "blocks"]
-
 # Rows whose features are held at once: never those of a whole long table.
 BLOCK_ROWS = 2048
 

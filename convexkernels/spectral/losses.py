@@ -11,8 +11,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 
-__all__ = ["SCORE_LOSSES", "LogisticLoss", "MarginLoss", "ScoreLoss", "SquaredLoss", "score_loss"]
-
 # Sums of slopes up to this are rounding.
 BALANCED = 1e-11
 NEWTON_STEPS = 30

@@ -10,8 +10,6 @@ from convexkernels.backend import DTYPES
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["SETTINGS", "Hyperparameters", "Setting", "Training", "setting_of"]
-
 SCHEDULES = ("cosine", "constant")
 DEFAULT_BATCH = 64
 

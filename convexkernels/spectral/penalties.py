@@ -11,8 +11,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 
-__all__ = ["FrobeniusNorm", "Penalty", "TraceNorm", "shrink_singular_values"]
-
 
 @dataclass(frozen=True)
 class Penalty(ABC):

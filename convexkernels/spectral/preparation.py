@@ -21,8 +21,6 @@ from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.spectral.selection import Width, choose_width, matched_trace_weight
 from convexkernels.spectral.training import validation_of
 
-__all__ = ["Preparation"]
-
 # The warm start reads at most so many rows: it need not be the last word on W.
 WARM_ROWS = 20_000
 # What a loss of margins or probabilities asks of scores that were fitted to 0 and 1.

@@ -16,8 +16,6 @@ from convexkernels.criteria.ridge_path import path_residuals
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.threads import threads_for
 
-__all__ = ["Width", "choose_width", "matched_trace_weight", "typical_distance"]
-
 # sigma times the median distance between points: from periods much longer than that to five within it.
 REACHES = tuple(2.0 ** np.arange(-1.0, 6.0))
 RIDGES = tuple(10.0 ** np.arange(-7.0, 1.0, 0.5))

@@ -19,8 +19,6 @@ from convexkernels.spectral.options import Training
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.threads import threads_for
 
-__all__ = ["Epoch", "TrainingRun", "validation_of"]
-
 Validation = Callable[[SpectralPoint], float]
 
 # Batches from which on a second thread helps (MNIST, one thread and two: 6.5 and 4.4 s an epoch with batches of 512,

@@ -11,8 +11,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 
-__all__ = ["Chart", "CurvedFamily", "CurvedGram", "CurvedGramSet"]
-
 
 class CurvedFamily(ABC):
     """A set of kernels ``{k_z}``; learning in it is not convex."""

@@ -18,9 +18,6 @@ from convexkernels.kernels.concatenated import Concatenated
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
-__all__ = ["Concatenations", "ConcatenationsGramSet"]
-
-
 # With three or more layers the whitening depends on the images: this often it is renewed, at most.
 N_WHITENINGS = 8
 # Images beyond this overflow when they are squared.

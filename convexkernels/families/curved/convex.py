@@ -13,8 +13,6 @@ from convexkernels.families.base import Family, GramSet
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.kernels.base import Kernel
 
-__all__ = ["Convex"]
-
 
 class Convex(CurvedFamily):
     """A family that is linear in theta, for criteria that are not convex in it: the derivative is its adjoint.

@@ -21,9 +21,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel, KernelMap
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["Coordinates", "LayerStack", "Pass"]
-
-
 # Eigenvalues below this fraction of the largest are round-off of the kernel matrix.
 RANK_TOLERANCE = 1e-12
 # The Gram matrix of an intermediate layer moves with the images inside it, and whitening multiplies its

@@ -11,9 +11,6 @@ from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedG
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["SpectralMaps"]
-
-
 # Standard deviation of the frequencies of start 0, over the inverse root mean square distance; drawn for the others.
 REACH = 1.5
 

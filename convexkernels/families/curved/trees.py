@@ -14,9 +14,6 @@ from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian, chec
 from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.validation import check_whole_number
 
-__all__ = ["PAPER_ARCHITECTURES", "Trees", "TreesGramSet", "make_tree"]
-
-
 # Section 5: inhomogeneous Gaussian kernels, and depth 2 with 4 to 16 nodes on the first layer.
 PAPER_ARCHITECTURES: tuple[int, ...] = (1, 4, 6, 8, 10, 12, 16)
 # Mean exponents of the leaves at the start are spread over this range, so that the nodes see different scales.

@@ -13,9 +13,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.rescaled import Rescaled
 
-__all__ = ["Widths"]
-
-
 # Features times exp of more than this overflow when they are squared and added up.
 LARGEST_LOG = 300.0
 

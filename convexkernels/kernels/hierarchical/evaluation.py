@@ -23,8 +23,6 @@ from convexkernels.kernels.distances import center_of, has_lost_digits
 from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.threads import in_threads
 
-__all__ = ["TreeEvaluation"]
-
 Array = NDArray[Any]
 Rows = slice
 

@@ -14,9 +14,6 @@ from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.validation import check_number, check_points
 
-__all__ = ["HierarchicalGaussian"]
-
-
 # Squares of larger weights, times squares of features, come close to the largest float.
 LARGEST_WEIGHT = 1e100
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["KernelTree", "Place"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -6,14 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.cones import Cone
-
-__all__ = ["Program", "adjoint", "at_point", "collect", "derivative", "values"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +23,7 @@ class Program:
 
     output: Index
     row: Index
-    free: NDArray[np.bool_]
+    free: Mask
     lin: Array
     diagonal: Array
     point: Index

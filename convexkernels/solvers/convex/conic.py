@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver, run
 from convexkernels.exceptions import InvalidInputError, SolverUnavailableError, tell
 from convexkernels.families.base import FamilyStatement, GramSet
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from convexkernels.problems.program import Program
     from convexkernels.progress import Silent
     from convexkernels.solution import Solution
-
-__all__ = ["Conic", "RestrictedGramSet", "available_solvers", "solve_program"]
-
-Array = NDArray[np.float64]
 
 # Tried in this order. Interior-point methods reach the certificate; SCS, a first-order method, often does not.
 PREFERENCE = ("MOSEK", "CLARABEL", "SCS")

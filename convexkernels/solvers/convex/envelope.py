@@ -6,15 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.interior_point import solve_on_factor
-
-__all__ = ["Envelope"]
-
-Array = NDArray[np.float64]
 
 
 class Envelope(OuterSolver):

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.solvers.convex.witness import DualPoint, DualPoints
-
-__all__ = ["FrankWolfe"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)

@@ -6,18 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.cones import Cone, Scaling
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.families.base import GramSet
 from convexkernels.linalg import longest_step
 from convexkernels.solvers.convex.box_program import Program, adjoint, at_point, collect, derivative
 from convexkernels.solvers.convex.newton_system import Direction, State, System
-
-__all__ = ["LARGEST_SYSTEM", "InteriorPoint"]
-
-Array = NDArray[np.float64]
 
 # Rows of all outputs together: one factorization of a matrix of this size takes seconds.
 LARGEST_SYSTEM = 4000

@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from convexkernels.arrays import Array
 from convexkernels.cones import Cone, Scaling
 from convexkernels.linalg import shifted_cholesky
 from convexkernels.solvers.convex.box_program import Program, values
-
-__all__ = ["Direction", "State", "System"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
-
-__all__ = ["ReducedGradient", "reduced_direction"]
-
-Array = NDArray[np.float64]
 
 # A component of the weights below this counts as 0.
 ZERO = 1e-12

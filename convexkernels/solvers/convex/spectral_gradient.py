@@ -7,15 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.solvers.convex.interior_point import InteriorPoint
 from convexkernels.solvers.convex.witness import DualPoint, DualPoints
-
-__all__ = ["QuasiNewtonModel", "SpectralGradient"]
-
-Array = NDArray[np.float64]
 
 # Inner solutions cannot be solved more exactly than this relative gap in float64.
 SMALLEST_TOL = 1e-13

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["DualPoint", "DualPoints"]
+from convexkernels.arrays import Array
 
-Array = NDArray[np.float64]
 Support = Callable[[Array], tuple[float, Array]]
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from convexkernels.compiled import EXACT_FAST, VECTOR, VECTOR32, compiled
 from convexkernels.threads import in_parts
 
-__all__ = ["Adam"]
-
 # Entries that are worth a part of their own.
 BLOCK = 8192
 
@@ -80,7 +78,7 @@ def _fused(
     square: NDArray[Any],
     gradient: NDArray[Any],
     numbers: NDArray[Any],
-) -> None:  # pragma: no cover - compiled
+) -> None:
     rate, correction, decay, decay_of_squares, tiny, one = numbers
     new, new_of_squares = one - decay, one - decay_of_squares
     for i in range(first, last):

@@ -18,8 +18,6 @@ from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.losses.fit import fit
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
 
-__all__ = ["Annealing", "Schedule"]
-
 
 @dataclass(frozen=True)
 class Schedule:

@@ -19,8 +19,6 @@ from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.threads import in_threads
 
-__all__ = ["FixedFunction", "anneal"]
-
 Array = NDArray[Any]
 
 # Rows are worked on in blocks of so many bytes: a few of them fit the second-level cache.

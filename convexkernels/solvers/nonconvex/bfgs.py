@@ -13,9 +13,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.solution import Status
 
-__all__ = ["Descent", "Evaluation", "Limits", "descend"]
-
-
 # Up to this many unknowns the whole inverse Hessian is stored; beyond, the last MEMORY steps.
 LARGEST_DENSE = 300
 MEMORY = 20

@@ -28,9 +28,6 @@ from convexkernels.solvers.nonconvex.restarts import (
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["DEFAULT_GRID", "PAPER_GRID", "Selection", "select_weights"]
-
-
 # lam and mu of [BGR19 Section 4.1.2]: 2^(-2t + 1), t = 1, ..., 10.
 PAPER_GRID = tuple(2.0 ** (1 - 2 * t) for t in range(1, 11))
 # Its range at every other exponent, and two larger values: noisy tables need stronger weights than the

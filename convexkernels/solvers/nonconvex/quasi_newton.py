@@ -12,9 +12,6 @@ from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Descent, Limits, descend
 
-__all__ = ["QuasiNewton"]
-
-
 # Points that a line search may try; fewer where the criterion says little about small differences.
 MANY_TRIALS, FEW_TRIALS = 25, 10
 # Ends of a descent after which it may go on in another chart.

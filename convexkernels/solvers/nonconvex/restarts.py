@@ -18,21 +18,6 @@ from convexkernels.solvers.nonconvex.bfgs import Limits
 from convexkernels.solvers.nonconvex.quasi_newton import descents
 from convexkernels.validation import check_whole_number
 
-__all__ = [
-    "COARSE_STALL",
-    "Found",
-    "Restarts",
-    "Start",
-    "descended",
-    "extended",
-    "objective",
-    "rounds",
-    "sampled_rows",
-    "seed_of",
-    "starts_of",
-]
-
-
 # Starts are first searched until ten steps gain less than this fraction; the best few go on.
 COARSE_STALL = 1e-3
 N_FINALISTS = 4

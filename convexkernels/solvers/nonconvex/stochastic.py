@@ -19,9 +19,6 @@ from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.validation import check_whole_number
 
-__all__ = ["Stochastic"]
-
-
 # Rows of a step: a third of all, within these bounds.
 SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
 # Memory of squared gradients, and the size below which an entry counts as small: of the logarithm of the objective.
