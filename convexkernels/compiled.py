@@ -4,8 +4,6 @@ Loops run without the interpreter's lock and know nothing of threads: `threads.i
 threading layers of the compiler do not survive a fork, or do not bear two threads that use them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path

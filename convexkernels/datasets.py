@@ -4,8 +4,6 @@ Generators return ``(X, y)`` of shapes (n_samples, n_features) and (n_samples,).
 `random_state`, an int, a ``numpy.random.Generator`` or None: one seed, one table. `noise` is a standard deviation.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from convexkernels.validation import check_number, check_points, check_whole_num
 __all__ = [
     "inverse_distance",
     "load_table",
-    "load_worst_cells",
     "make_circle",
     "make_friedman1",
     "make_inverse_distance",
@@ -170,20 +167,3 @@ def _noisy_values(function: Any, n_samples: int, noise: float, random_state: Any
 def _shuffled(X: Array, y: Labels, rng: np.random.Generator) -> tuple[Array, Labels]:
     order = rng.permutation(len(y))
     return X[order], y[order]
-
-
-def load_worst_cells() -> tuple[Array, Labels, list[str]]:
-    """Breast cancer of scikit-learn, the ten columns that describe the worst cells of a sample.
-
-    Returns
-    -------
-    X : ndarray of shape (569, 10)
-    y : ndarray of shape (569,), "benign" or "malignant"
-    feature_names : list of str
-    """
-    from sklearn.datasets import load_breast_cancer
-
-    table = load_breast_cancer()
-    names = [str(name) for name in table.feature_names]
-    columns = [j for j, name in enumerate(names) if name.startswith("worst ")]
-    return table.data[:, columns], table.target_names[table.target], [names[j] for j in columns]

@@ -36,16 +36,12 @@ class Iterate:
     upper, lower : float
         The problem's bounds there (`lower` from `alpha`, or from `witness`); of a problem that is not convex its value
         and -inf.
-    stalled : bool
-        Whether the solver cannot move any more.
-    failed : bool
-        Whether its arithmetic broke down.
     memory : object
         The solver's own state.
     witness : ndarray, optional
         Dual variables behind `lower` where they are not `alpha`.
     status : Status, optional
-        Another reason of the solver's own to stop.
+        A reason of the solver's own to stop: STALLED where it cannot move, NUMERICAL_ERROR where arithmetic broke down.
     share : float
         How much of its work is done, where the solver knows.
     """
@@ -54,12 +50,15 @@ class Iterate:
     alpha: Array | None
     upper: float
     lower: float = -np.inf
-    stalled: bool = False
-    failed: bool = False
     memory: Any = field(default=None, repr=False)
     witness: Array | None = None
     status: Status | None = None
     share: float = 0.0
+
+    @property
+    def relative_gap(self) -> float:
+        """Relative gap between the bounds."""
+        return DualityGap(self.upper, self.lower).relative_gap
 
 
 class OuterSolver(ABC):
@@ -265,10 +264,6 @@ def _stop(
         return Status.OPTIMAL
     if iterate.status is not None:
         return iterate.status
-    if iterate.failed:
-        return Status.NUMERICAL_ERROR
-    if iterate.stalled:
-        return Status.STALLED
     if deadline is not None and time.monotonic() > deadline:
         return Status.TIME_LIMIT
     return Status.ITERATION_LIMIT if iteration >= max_iter else None

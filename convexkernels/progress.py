@@ -1,7 +1,5 @@
 """The only place that prints while work is going on."""
 
-from __future__ import annotations
-
 import sys
 import time
 from math import log

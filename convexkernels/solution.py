@@ -1,7 +1,5 @@
 """The answer to a problem: a point, its certificate, and how it was found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -101,11 +99,6 @@ class Solution:
     def value(self) -> float:
         """Objective at `theta`."""
         return self.certificate.value
-
-    @property
-    def n_dropped(self) -> int:
-        """Number of starts that diverged and were left out."""
-        return int(np.count_nonzero(~np.isfinite(self.restarts)))
 
     @property
     def kernel(self) -> Any:

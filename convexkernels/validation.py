@@ -1,7 +1,5 @@
 """Argument checks shared by every public entry point: each refusal names argument, value and remedy."""
 
-from __future__ import annotations
-
 from numbers import Integral, Real
 from typing import Any
 
@@ -144,6 +142,31 @@ def check_labels_finite(y: Any, m: int, *, name: str = "y") -> Array:
     if largest > LARGEST_TARGET:
         raise InvalidInputError(f"{name} has an entry of magnitude {largest:.3g}; rescale it to at most 1e100.")
     return values
+
+
+def check_weights(sample_weight: Any, m: int, *, open_low: bool = False) -> Array:
+    """Return weights of m rows, >= 0 and not all 0 (or > 0), or refuse them by name; None stands for ones."""
+    if sample_weight is None:
+        return np.ones(m)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
+    if weights.ndim == 0:
+        weights = np.full(m, float(weights))
+    if weights.shape != (m,):
+        raise InvalidInputError(
+            f"sample_weight has shape {weights.shape}, but X has {m} rows; pass one weight per row."
+        )
+    bad = ~(np.isfinite(weights) & (weights > 0.0 if open_low else weights >= 0.0))
+    if bad.any():
+        row, bound = int(np.flatnonzero(bad)[0]), "> 0; leave out rows of weight 0" if open_low else ">= 0"
+        raise InvalidInputError(f"sample_weight must be finite and {bound}, got {weights[row]} at row {row}.")
+    if not weights.any():
+        raise InvalidInputError(
+            "sample_weight is zero everywhere (all weights are 0); rows to learn from need a weight > 0."
+        )
+    return weights
 
 
 def check_memory(needed: float, limit: float | None, *, what: str, remedy: str) -> None:

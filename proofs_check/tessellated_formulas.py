@@ -12,7 +12,7 @@ import sympy
 from convexkernels import Box, GeneralizedPolynomialKernel, InvalidInputError, Tessellated, TessellatedKernel
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.bases import count_monomials, monomial_basis
-from convexkernels.bases.integrals import symbolic_blocks
+from convexkernels.bases.integrals import symbolic_entry
 from convexkernels.bases.monomials import MonomialBasis, expansion
 from convexkernels.bases.tessellation import Blocks
 from convexkernels.checking import Verdict, check_psd
@@ -106,11 +106,11 @@ def library_symbols(case: Case, x: Array, y: Array) -> Value:
 @lru_cache(maxsize=16)
 def _compiled(n: int, degree: int) -> Callable[..., tuple[Array, ...]]:
     """A numerical function of x, y, a, b and max(x, y) that returns the four symbolic matrices."""
-    found = symbolic_blocks(monomial_basis(n, degree))
-    symbols = [found[letter] for letter in "xyabp"]
-    compiled: Callable[..., tuple[Array, ...]] = sympy.lambdify(
-        symbols, [found[name] for name in ("g", "t", "t_mirror", "h")], "numpy"
-    )
+    basis = monomial_basis(n, degree)
+    entries = [[symbolic_entry(basis, i, j) for j in range(basis.q)] for i in range(basis.q)]
+    symbols = [entries[0][0][letter] for letter in "xyabp"]
+    blocks = [[[entry[name] for entry in row] for row in entries] for name in ("g", "t", "t_mirror", "h")]
+    compiled: Callable[..., tuple[Array, ...]] = sympy.lambdify(symbols, blocks, "numpy")
     return compiled
 
 

@@ -15,7 +15,6 @@ from convexkernels.bases import (
     interval_ratios,
     monomial_basis,
     monomials,
-    symbolic_blocks,
     symbolic_entry,
 )
 from convexkernels.bases.tessellation import Tessellation
@@ -130,20 +129,19 @@ def test_compiled_kernel_agrees_with_the_symbolic_corollary(n, degree):
     np.testing.assert_allclose(K, expected, rtol=1e-9)
 
 
-def test_symbolic_blocks_hold_the_example_of_the_appendix():
+def test_symbolic_entries_hold_the_example_of_the_appendix():
     """n = 2, degree 1, box [0, 3] x [0, 4]: g_11, g_24 and the corrected t~_24 = t_42(y, x)."""
     import sympy
 
-    blocks = symbolic_blocks(monomial_basis(2, 1))
-    x, y, a, b, p = (blocks[letter] for letter in "xyabp")
+    basis = monomial_basis(2, 1)
+    x, y, a, b, p = (symbolic_entry(basis, 0, 0)[letter] for letter in "xyabp")
     box = {a[0]: 0, a[1]: 0, b[0]: 3, b[1]: 4}
-    at = lambda name, i, j: blocks[name][i, j].subs(box)  # noqa: E731
+    at = lambda name, i, j: symbolic_entry(basis, i, j)[name].subs(box)  # noqa: E731
     assert sympy.expand(at("g", 0, 0) - (3 - p[0]) * (4 - p[1])) == 0
     assert sympy.expand(at("g", 1, 3) - x[0] * (9 - p[0] ** 2) / 2 * (4 - p[1])) == 0
-    swapped = blocks["t"][3, 1].subs(
-        {**dict(zip(x, y, strict=True)), **dict(zip(y, x, strict=True))}, simultaneous=True
-    )
-    assert sympy.expand(blocks["t_mirror"][1, 3] - swapped) == 0
+    exchange = {**dict(zip(x, y, strict=True)), **dict(zip(y, x, strict=True))}
+    swapped = symbolic_entry(basis, 3, 1)["t"].subs(exchange, simultaneous=True)
+    assert sympy.expand(symbolic_entry(basis, 1, 3)["t_mirror"] - swapped) == 0
 
 
 @pytest.mark.parametrize(("n", "degree"), SIZES)

@@ -232,11 +232,3 @@ def test_a_file_that_is_not_there_is_refused_by_name(tmp_path):
 def test_a_dropped_column_may_hold_anything(write):
     X, _, _ = datasets.load_table(write(",a,note,label\nr1,1,,0\nr2,2,inf,1\n"), "label", drop=["column 1", "note"])
     assert X.tolist() == [[1.0], [2.0]]
-
-
-def test_worst_cells_are_ten_columns_of_the_table_of_scikit_learn():
-    X, y, names = datasets.load_worst_cells()
-    assert X.shape == (569, 10)
-    assert len(names) == 10
-    assert all(name.startswith("worst ") for name in names)
-    assert {label: int((y == label).sum()) for label in ("benign", "malignant")} == {"benign": 357, "malignant": 212}

@@ -349,7 +349,7 @@ def test_another_method_takes_over_where_the_first_stops_short(monkeypatch):
     from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
     def stuck(self, problem, iterate, tol, deadline):
-        iterate.stalled = True
+        iterate.status = ck.Status.STALLED
         return iterate
 
     assert issubclass(SpectralGradient, OuterSolver)

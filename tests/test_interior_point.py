@@ -97,7 +97,7 @@ def test_descent_hands_over_where_it_is_slow_and_takes_back_where_the_other_stal
 
     class Stalling(InteriorPoint):
         def step(self, problem, iterate, tol, deadline):
-            iterate.stalled = True
+            iterate.status = ck.Status.STALLED
             return iterate
 
     solver.other = Stalling()

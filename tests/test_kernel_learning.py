@@ -325,8 +325,8 @@ def test_quasi_newton_memory_is_optional():
         ({"y": [1, 1, 1, 1]}, "one class only"),
         ({"y": [0, 1, 2, 1]}, r"labels -1 and \+1"),
         ({"y": [1, -1, 1]}, "y has 3 entries, but X has 4 rows"),
-        ({"sample_weight": [1, 1, -1, 1]}, "smallest entry -1"),
-        ({"sample_weight": [1, 1, 1]}, r"4 finite numbers >= 0, not all 0, got shape \(3,\)"),
+        ({"sample_weight": [1, 1, -1, 1]}, "got -1.0 at row 2"),
+        ({"sample_weight": [1, 1, 1]}, r"has shape \(3,\), but X has 4 rows"),
         ({"dtype": "int8"}, "dtype must be"),
     ],
 )

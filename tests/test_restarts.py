@@ -161,9 +161,8 @@ def dropping(monkeypatch, fails):
 def test_diverging_starts_are_dropped_and_counted(monkeypatch):
     dropping(monkeypatch, lambda u: np.linalg.norm(u) < 0.7)  # where some of the random starts lie
     solution = problem().solve(restarts=12, random_state=0)
-    assert 0 < solution.n_dropped < 12
+    assert 0 < np.isinf(solution.restarts).sum() < 12
     assert np.isfinite(solution.value)
-    assert np.isinf(solution.restarts).sum() == solution.n_dropped
 
 
 def test_no_finite_start_is_an_error_with_a_remedy():

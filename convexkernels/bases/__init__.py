@@ -4,7 +4,6 @@ from convexkernels.bases.integrals import (
     box_integrals,
     interval_ratios,
     ratio_coefficients,
-    symbolic_blocks,
     symbolic_entry,
 )
 from convexkernels.bases.monomials import (
@@ -26,6 +25,5 @@ __all__ = [
     "monomial_basis",
     "monomials",
     "ratio_coefficients",
-    "symbolic_blocks",
     "symbolic_entry",
 ]

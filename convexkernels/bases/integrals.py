@@ -96,16 +96,3 @@ def symbolic_entry(basis: MonomialBasis, i: int, j: int) -> dict[str, Any]:
     g = over["p"]
     t, t_mirror = over["x"] - g, over["y"] - g
     return {**names, "g": g, "t": t, "t_mirror": t_mirror, "h": over["a"] - g - t - t_mirror}
-
-
-def symbolic_blocks(basis: MonomialBasis) -> dict[str, Any]:
-    """All entries of :func:`symbolic_entry` as (q, q) sympy matrices, for bases of a readable size."""
-    import sympy
-
-    q = basis.q
-    entries = [[symbolic_entry(basis, i, j) for j in range(q)] for i in range(q)]
-    blocks = {name: sympy.Matrix(q, q, lambda i, j, name=name: entries[i][j][name]) for name in _BLOCKS}
-    return {**{letter: entries[0][0][letter] for letter in "xyabp"}, **blocks}
-
-
-_BLOCKS = ("g", "t", "t_mirror", "h")

@@ -1,7 +1,5 @@
 """Indexing of the monomials Z(z, x) = all z^gamma x^delta of bounded degree."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations_with_replacement, product

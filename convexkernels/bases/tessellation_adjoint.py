@@ -5,8 +5,6 @@ The parts are those of :mod:`convexkernels.bases.tessellation`, each the transpo
 pairs of points where they are known.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array, Index

@@ -4,8 +4,6 @@ K(P) is linear in P, so many of them are one matrix product of coefficients with
 points, which are computed once instead of once per P.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Every loop runs over blocks of consecutive points, so that the inner statements 
 operations and the working set stays in cache. Rows ``first`` to ``last`` are worked on by one call.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array, Index

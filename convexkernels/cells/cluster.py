@@ -1,7 +1,5 @@
 """The Dask cluster that is connected, if one is, and what it means when it fails."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import sys

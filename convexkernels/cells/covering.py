@@ -1,7 +1,5 @@
 """Making covers: by radius, by the size of the largest cell, or by what time and memory allow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Learning in the cells of a table on a Dask cluster."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The function of all cells while it stays on a Dask cluster, and lazy predictions for Dask tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """What a user may say about the division of a table into cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Farthest-first traversal: centers, each the point farthest from those before it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Is the gradient of a kernel that of its values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

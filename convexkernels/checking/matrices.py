@@ -1,7 +1,5 @@
 """Kernel matrices and how far they can be trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Is a kernel positive semidefinite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

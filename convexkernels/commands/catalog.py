@@ -1,7 +1,5 @@
 """The models the command line offers, as plain data: adding one is one entry of `MODELS`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 TASKS = ("classification", "regression")

@@ -1,7 +1,5 @@
 """``convexkernels learn``: from a table to a model that was learned, certified, compared and kept."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

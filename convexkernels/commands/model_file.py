@@ -1,7 +1,5 @@
 """Fitted models as files that say what they expect, and that execute nothing when they are loaded."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``convexkernels predict`` and ``convexkernels show``: a model that was kept, on another table or in words."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How well models predict rows they have not seen, with standard errors that mean one thing."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rows to learn from and rows to validate on: the only place that splits rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array, Index

@@ -4,8 +4,6 @@ With weights S, ``H = K (K + lam S^-1)^-1`` and fitted values f, the residual of
 seen B is ``(I - H_BB)^-1 (y_B - f_B)``, for the same lam, the weight of ``|f|^2`` beside the sum of the losses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

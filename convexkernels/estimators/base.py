@@ -1,7 +1,5 @@
 """The rooms that every estimator walks through, from a table to a learned function and back."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

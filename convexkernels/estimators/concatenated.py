@@ -3,8 +3,6 @@
 Bohn, Griebel and Rieger, "A representer theorem for deep kernel learning". All layers are learned together.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What parameters of concatenated estimators stand for: losses by name, lists of weights of norms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the estimators of convex kernel learning share: a family, a loss, and a certified optimum."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
@@ -39,6 +37,7 @@ SHARE = 0.5
 class ConvexEstimator(KernelEstimator):
     """Estimators that name a convex family of kernels and a loss, and solve to a duality gap."""
 
+    max_time: float | None = MAX_TIME
     intercept: bool = True
     tol: float = 1e-4
     solver: Any = "auto"

@@ -56,6 +56,17 @@ all of them share one kernel, and the sum of their objectives is minimized, whic
 
 {choice}
 """,
+    "candidate_weights": """
+weights_ : ndarray of shape (l,)
+    Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
+kernel_names_ : list of str
+""",
+    "candidates": """
+Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
+
+{one_kernel}
+The optimum is certified by its duality gap, whatever the solver.
+""",
     "tessellated": """
 {one_kernel}
 

@@ -1,7 +1,5 @@
 """The words that the docstrings of several estimators share, written once."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import TypeVar

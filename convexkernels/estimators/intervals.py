@@ -1,7 +1,5 @@
 """Intervals that hold a share of the targets, from residuals at rows that the functions have not seen."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array

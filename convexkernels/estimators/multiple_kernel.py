@@ -1,7 +1,5 @@
 """Estimators that learn the weights of candidate kernels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +150,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
+class MultipleKernelSVC(HingeEstimator, _CandidateEstimator, KernelClassifier):
     """Support vector classifier that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
@@ -161,19 +159,14 @@ class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (l,)
-        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-    kernel_names_ : list of str
+    {candidate_weights}
     classes_ : ndarray of shape (n_classes,)
     {chosen_cost}
     {learned}
 
     Notes
     -----
-    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
-
-    {one_kernel}
-    The optimum is certified by its duality gap, whatever the solver.
+    {candidates}
 
     Examples
     --------
@@ -189,7 +182,7 @@ class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
+class MultipleKernelSVR(EpsilonEstimator, _CandidateEstimator, KernelRegressor):
     """Support vector regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
@@ -198,18 +191,13 @@ class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (l,)
-        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-    kernel_names_ : list of str
+    {candidate_weights}
     {chosen_tube}
     {learned}
 
     Notes
     -----
-    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
-
-    {one_kernel}
-    The optimum is certified by its duality gap, whatever the solver.
+    {candidates}
 
     Examples
     --------
@@ -223,7 +211,7 @@ class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
+class MultipleKernelRidge(RidgeEstimator, _CandidateEstimator, KernelRegressor):
     """Kernel ridge regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
@@ -232,18 +220,13 @@ class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (l,)
-        Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
-    kernel_names_ : list of str
+    {candidate_weights}
     {chosen_lam}
     {learned}
 
     Notes
     -----
-    Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
-
-    {one_kernel}
-    The optimum is certified by its duality gap, whatever the solver.
+    {candidates}
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """How much learned functions answer to each feature, and how many dimensions a learned kernel has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Estimators whose spectral kernel is learned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """What the spectral estimators share: parameters, tables in, features and kernels out."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.left_out import LeftOut, left_out_of_features
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from convexkernels.estimators.table import TrainingTable, checked_weights, read_points
+from convexkernels.estimators.table import TrainingTable, read_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.spectral.fitting import SpectralFit, continue_training, learn_spectral
@@ -26,7 +24,7 @@ from convexkernels.spectral.learning import SpectralLearning
 from convexkernels.spectral.losses import ScoreLoss
 from convexkernels.spectral.options import Hyperparameters, Training, setting_of
 from convexkernels.spectral.training import TrainingRun
-from convexkernels.validation import check_number, check_whole_number
+from convexkernels.validation import check_number, check_weights, check_whole_number
 
 # Fewer rows than this are all needed for training.
 FEWEST_TO_SPLIT = 20
@@ -90,7 +88,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         points, target = read_points(self, _in_memory(X)), np.asarray(_in_memory(y))
         if target.shape[:1] != points.shape[:1]:
             raise InvalidInputError(f"y has shape {target.shape}, but X has {len(points)} rows; pass one target a row.")
-        weights = checked_weights(_in_memory(sample_weight), len(points))
+        weights = check_weights(_in_memory(sample_weight), len(points))
         rows = np.flatnonzero(weights)
         return TrainingTable(points[rows], target[rows], weights[rows], rows)
 

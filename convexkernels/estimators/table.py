@@ -14,7 +14,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.estimators.columns import Columns, refuse_sparse
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_points
+from convexkernels.validation import check_points, check_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     refuse_sparse(X)
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
-        weights = checked_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
+        weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
         estimator.columns_ = Columns.of(X, np.flatnonzero(weights))
         points, target = check_X_y(
             X if estimator.columns_ is None else estimator.columns_.encoded(X),
@@ -142,31 +142,6 @@ def _first_text_column(X: Any) -> str:
         except (TypeError, ValueError):
             return f"column {X.columns[column]!r}" if hasattr(X, "columns") else f"column {column}"
     return "it"
-
-
-def checked_weights(sample_weight: Any, m: int) -> Array:
-    """Weights of m rows, or a refusal."""
-    if sample_weight is None:
-        return np.ones(m)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
-    if weights.ndim == 0:
-        weights = np.full(m, float(weights))
-    if weights.shape != (m,):
-        raise InvalidInputError(
-            f"sample_weight has shape {weights.shape}, but X has {m} rows; pass one weight per row."
-        )
-    bad = ~(np.isfinite(weights) & (weights >= 0.0))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InvalidInputError(f"sample_weight must be finite and >= 0, got {weights[row]} at row {row}.")
-    if not weights.any():
-        raise InvalidInputError(
-            "sample_weight is zero everywhere (all weights are 0); rows to learn from need a weight > 0."
-        )
-    return weights
 
 
 def sorted_rows(table: Array) -> Index:

@@ -1,7 +1,5 @@
 """Estimators that learn a tessellated kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +59,7 @@ def _far_box(X: Array) -> Box:
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
+class TessellatedSVC(HingeEstimator, _TessellatedEstimator, KernelClassifier):
     """Support vector classifier that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
@@ -95,7 +93,7 @@ class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
+class TessellatedSVR(EpsilonEstimator, _TessellatedEstimator, KernelRegressor):
     """Support vector regression that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
@@ -125,7 +123,7 @@ class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedRidge(KernelRegressor, RidgeEstimator, _TessellatedEstimator):
+class TessellatedRidge(RidgeEstimator, _TessellatedEstimator, KernelRegressor):
     """Kernel ridge regression that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters

@@ -1,7 +1,5 @@
 """What a user may call a candidate: a kernel, a kernel on some columns, a ready-made matrix."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

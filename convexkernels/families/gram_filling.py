@@ -1,7 +1,5 @@
 """Filling a stack with the Gram matrices of kernels, where kernels share work together."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stores of many Gram matrices on the same points: packed in memory, or made again when they are needed."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Ready-made lists of candidate kernels: the libraries of the published comparisons."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

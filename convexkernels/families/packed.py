@@ -4,8 +4,6 @@ Entry (i, j), j <= i, of a packed matrix is at ``i (i + 1) / 2 + j``. Sums are f
 stored type.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array, Index

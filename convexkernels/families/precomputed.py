@@ -1,7 +1,5 @@
 """Matrices that came ready-made, as kernels on row numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

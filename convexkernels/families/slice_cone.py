@@ -1,7 +1,5 @@
 """The cone of a semidefinite slice, for methods that work with a self-scaled cone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

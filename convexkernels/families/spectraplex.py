@@ -1,7 +1,5 @@
 """What the families with a matrix parameter share: Theta = {P >= 0, trace P <= tau}."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

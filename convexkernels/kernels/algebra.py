@@ -1,7 +1,5 @@
 """Weighted sums of many kernels, and kernels on some of the columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

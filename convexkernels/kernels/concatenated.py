@@ -1,7 +1,5 @@
 """The deep kernel of a concatenation of functions from reproducing kernel Hilbert spaces."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Squared Euclidean distances, shared by every radial kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.spatial.distance import cdist
 

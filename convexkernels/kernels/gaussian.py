@@ -1,7 +1,5 @@
 """The Gaussian kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

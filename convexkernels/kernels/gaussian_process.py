@@ -1,7 +1,5 @@
 """Kernels of this library as covariance functions of scikit-learn's Gaussian processes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The direct sum of kernels on the cells of a Voronoi partition."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

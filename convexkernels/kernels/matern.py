@@ -1,7 +1,5 @@
 """The Matern kernel, the reproducing kernel of a Sobolev space."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels with points of unit length, and kernels whose points have mean 0, in feature space."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The polynomial and the linear kernel."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array

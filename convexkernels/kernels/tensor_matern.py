@@ -1,7 +1,5 @@
 """The tensor-product Matern kernel, of the Sobolev space of dominating mixed smoothness."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array

@@ -1,7 +1,5 @@
 """Tessellated kernels, and the generalized polynomial kernels they contain."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The contract of a loss: a convex dual program in alpha for a fixed Gram matrix."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What losses share whose optimum solves linear equations: one factorization serves all outputs."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

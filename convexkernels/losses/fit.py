@@ -1,7 +1,5 @@
 """The one inner solve: a loss and a Gram matrix in; dual variables, coefficients, intercepts and bounds out."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The hinge loss: the soft-margin SVM."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ the data. Where K is so large that ``K w`` has no digits left (w itself is limit
 ``u = V'w``, ``K = V V'``, as a variable of its own.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Interpolation: the limit of least squares in which no error is allowed."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The squared loss: kernel ridge regression."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 import numpy as np

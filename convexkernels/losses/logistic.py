@@ -1,7 +1,5 @@
 """The logistic loss: kernel logistic regression."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pinball loss: quantile regression."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The term ``w'Kw`` of a box dual inside an interior-point method: from a matrix, or from a factor of it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

@@ -9,8 +9,6 @@ pinball. `g` always is the residual ``lin - K w``. A step never crosses 0 where 
 changes there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from convexkernels.arrays import Array

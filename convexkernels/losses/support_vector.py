@@ -1,7 +1,5 @@
 """What the support vector losses share: a box-constrained dual in the signed coefficients w."""
 
-from __future__ import annotations
-
 import time
 from abc import abstractmethod
 

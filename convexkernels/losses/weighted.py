@@ -1,7 +1,5 @@
 """What losses with C share."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Where displays draw, and what all figures have in common: colors, scales, legends beside the data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How the bounds on the optimum met."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

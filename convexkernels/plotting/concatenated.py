@@ -1,7 +1,5 @@
 """Pictures of concatenations of functions on the plane."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self

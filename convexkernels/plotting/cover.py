@@ -1,7 +1,5 @@
 """Covers of the plane and their Voronoi cells."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Decision surfaces in the plane."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Pictures of hierarchical Gaussian kernels: the tree, what it listens to, and how its weights were found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

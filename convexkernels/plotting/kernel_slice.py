@@ -1,7 +1,5 @@
 """Slices k(x0, .) of kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self

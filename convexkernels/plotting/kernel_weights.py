@@ -1,7 +1,5 @@
 """Weights of candidate kernels: by kernel, by feature, and along the regularization parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The matrix that parameterises a learned kernel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

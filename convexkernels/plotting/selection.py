@@ -1,7 +1,5 @@
 """What a regularization parameter was chosen by."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

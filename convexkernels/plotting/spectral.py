@@ -1,7 +1,5 @@
 """Pictures of spectral kernels: where their density is, how training went, and that they are not stationary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -13,6 +13,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.losses.base import Loss
 from convexkernels.problems.certified import Certified
+from convexkernels.validation import check_weights
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
@@ -93,7 +94,7 @@ class KernelLearning(Certified):
         self.X = X
         self.single = np.ndim(y) != 2
         m = _count_rows(X, y)
-        self.weights = _check_weights(sample_weight, m)
+        self.weights = check_weights(sample_weight, m)
         self.Y = loss.targets(y, m)
         # What the intercept makes free is taken out of the targets: far from zero it would leave them few digits.
         self.center = np.zeros(len(self.Y))
@@ -216,15 +217,3 @@ def _far_centers(Y: Array, weights: Array) -> Array:
     means = Y @ weights / weights.sum()
     spread = np.abs(Y - means[:, None]).max(axis=1)
     return np.where(np.abs(means) > 10.0 * spread, means, 0.0)
-
-
-def _check_weights(sample_weight: Any, m: int) -> Array:
-    if sample_weight is None:
-        return np.ones(m)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (m,) or not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise InvalidInputError(
-            f"sample_weight must be {m} finite numbers >= 0, not all 0, got shape {weights.shape}"
-            + (f" with smallest entry {weights.min():g}." if weights.size else ".")
-        )
-    return weights

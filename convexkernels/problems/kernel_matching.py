@@ -1,7 +1,5 @@
 """How closely a family can imitate a given kernel matrix [CP20 (20), (21)]."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from typing import Any

@@ -18,7 +18,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.validation import check_labels_finite, check_points
+from convexkernels.validation import check_points, check_weights
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
@@ -83,7 +83,7 @@ class OuterLearning:
         Y = loss.targets(y, len(points))
         rows = loss.distinct_rows(points, Y)
         self.single = np.ndim(y) == 1
-        self.X, weights = points[rows], _checked_weights(sample_weight, len(points))[rows]
+        self.X, weights = points[rows], check_weights(sample_weight, len(points), open_low=True)[rows]
         self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)
         self.Y, self.weights = np.ascontiguousarray(Y[:, rows] - self.offset[:, None]), weights
         self.bounds: Bounds = None
@@ -300,12 +300,3 @@ def _check_parts(family: Any, loss: Any, criterion: Any) -> None:
     reason = criterion.accepts(loss)
     if reason is not None:
         raise InvalidInputError(f"criterion {type(criterion).__name__} does not fit {loss!r}: {reason}.")
-
-
-def _checked_weights(sample_weight: Any, m: int) -> Array:
-    if sample_weight is None:
-        return np.ones(m)
-    weights = check_labels_finite(sample_weight, m, name="sample_weight")
-    if weights.ndim != 1 or not (weights > 0.0).all():
-        raise InvalidInputError("sample_weight must be one number > 0 per row; leave out rows of weight 0.")
-    return weights

@@ -90,26 +90,20 @@ def solve(
 
 def _joined(first: Solution, second: Solution, tol: float) -> Solution:
     """The better upper bound of two runs with the better lower one."""
-    upper, lower = sorted((first, second), key=_upper)[0], sorted((first, second), key=_lower)[1]
-    gap = upper.problem.certificate(upper.theta, upper.alpha, lower.alpha if lower.witness is None else lower.witness)
+    both: list[Any] = [first, second]
+    upper, lower = min(both, key=lambda s: s.certificate.upper), max(both, key=lambda s: s.certificate.lower)
+    witness = lower.alpha if lower.witness is None else lower.witness
+    gap = upper.problem.certificate(upper.theta, upper.alpha, witness)
     ending = second.status if second.status in (Status.INTERRUPTED, Status.TIME_LIMIT) else first.status
     return replace(
         upper,
         certificate=gap,
-        witness=lower.alpha if lower.witness is None else lower.witness,
+        witness=witness,
         status=Status.OPTIMAL if gap.holds(tol) else ending,
         n_iter=first.n_iter + second.n_iter,
         seconds=second.seconds,
         history=first.history + second.history,
     )
-
-
-def _upper(solution: Any) -> float:
-    return float(solution.certificate.upper)
-
-
-def _lower(solution: Any) -> float:
-    return float(solution.certificate.lower)
 
 
 def search(

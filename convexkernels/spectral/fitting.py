@@ -1,7 +1,5 @@
 """Automated spectral kernel learning from a table to an answer: choices, start, training, final solve, certificate."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Any

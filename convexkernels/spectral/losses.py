@@ -1,7 +1,5 @@
 """Losses of scores, averaged over points, with a (sub)gradient; on any backend. Bounds come from float64."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any
 

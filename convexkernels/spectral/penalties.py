@@ -1,7 +1,5 @@
 """Penalties of the weights W, each with its proximal step; on any backend."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Choosing sigma and a ridge in closed form, while frequencies are as they were drawn."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Training of frequencies and weights together: mini-batches, Adam, proximal steps, early stopping."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

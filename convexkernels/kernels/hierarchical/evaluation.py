@@ -9,8 +9,6 @@ passes ``e_i = 2 q_i k_i = exp(log(2 q_i) - S_i)`` on, and its parent is ``exp(s
 exponential and one addition for each leaf.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -69,6 +69,8 @@ class HierarchicalGaussian(Kernel):
     def from_tree(cls, tree: KernelTree, weights: Any) -> HierarchicalGaussian:
         """The kernel of a tree with a flat vector of weights (gamma = 1 everywhere)."""
         weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (tree.n_weights,):
+            raise InvalidInputError(f"weights has shape {weights.shape}, but the tree has {tree.n_weights} in all.")
         made: list[HierarchicalGaussian] = []
         for place in tree.places:
             own = weights[place.weights].copy()
@@ -87,23 +89,6 @@ class HierarchicalGaussian(Kernel):
     def flat_weights(self) -> Array:
         """All weights divided by the gamma of their node, children before parents: the parameters of the kernel."""
         return np.concatenate([child.flat_weights for child in self.children or ()] + [self._own_weights()])
-
-    def with_flat_weights(self, weights: Any) -> HierarchicalGaussian:
-        """The same tree with other weights, in the order of `flat_weights`; every gamma is 1."""
-        flat = np.asarray(weights, dtype=np.float64)
-        count = len(self.flat_weights)
-        if flat.shape != (count,):
-            raise InvalidInputError(f"weights has shape {flat.shape}, but the tree has {count} weights in all.")
-
-        def rebuilt(node: HierarchicalGaussian, start: int) -> tuple[HierarchicalGaussian, int]:
-            children = []
-            for child in node.children or ():
-                made, start = rebuilt(child, start)
-                children.append(made)
-            end = start + len(node._own_weights())
-            return HierarchicalGaussian(flat[start:end].copy(), children or None, node.features), end
-
-        return rebuilt(self, 0)[0]
 
     def tree(self, n_features: int) -> KernelTree:
         """The architecture, for tables of `n_features` columns; refuses what does not fit them."""

@@ -14,6 +14,7 @@ from convexkernels.driver import Iterate, OuterSolver, run
 from convexkernels.exceptions import InvalidInputError, SolverUnavailableError, tell
 from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.kernels.base import Kernel
+from convexkernels.solution import Status
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
@@ -111,10 +112,10 @@ class Conic(OuterSolver):
         """What is known where all conic solvers broke down: a kernel in the middle."""
         evaluation = problem.evaluate(problem.gram_set.initial(), tol=tol, deadline=deadline)
         lower, _, _ = problem.lower_bound(evaluation)
-        return Iterate(evaluation.theta, evaluation.alpha, evaluation.upper, lower, failed=True)
+        return Iterate(evaluation.theta, evaluation.alpha, evaluation.upper, lower, status=Status.NUMERICAL_ERROR)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
-        iterate.stalled = True
+        iterate.status = Status.STALLED
         return iterate
 
 

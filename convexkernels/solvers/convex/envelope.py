@@ -1,7 +1,5 @@
 """One inner problem in place of a search, for families whose support function is itself a squared norm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +9,7 @@ from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.interior_point import solve_on_factor
+from convexkernels.solution import Status
 
 
 class Envelope(OuterSolver):
@@ -40,7 +39,7 @@ class Envelope(OuterSolver):
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         inner_tol = iterate.memory * 1e-2
         if inner_tol < 1e-13:
-            iterate.failed = True  # without rounding, one inner problem would have been enough
+            iterate.status = Status.NUMERICAL_ERROR  # without rounding, one inner problem would have been enough
             return iterate
         return self._at(problem, iterate.witness, inner_tol, deadline)
 
@@ -67,7 +66,7 @@ class Envelope(OuterSolver):
         # K(theta) w is V u times w'V u / |u|^2, which rounding of w can have moved away from 1.
         ratio = float(w @ (V @ u)) / max(float(u @ u), 1e-300)
         if ratio > 1.0:
-            found = min(found, problem.measure(theta, alpha / ratio, K), key=_upper)
+            found = min(found, problem.measure(theta, alpha / ratio, K), key=lambda point: point.upper)
         return Iterate(theta, found.alpha, found.upper, lower, memory=1e-2 * tol, witness=alpha)
 
 
@@ -76,15 +75,7 @@ def _better(first: Iterate, second: Iterate) -> Iterate:
 
     With no memory: what neither of them proves, a more exact inner problem on the same matrix does not prove either.
     """
-    upper, lower = min(first, second, key=_upper), max(first, second, key=_lower)
+    upper, lower = min(first, second, key=lambda it: it.upper), max(first, second, key=lambda it: it.lower)
     if upper.upper < lower.lower:
         upper = lower = second
     return replace(upper, lower=lower.lower, witness=lower.witness, memory=0.0)
-
-
-def _upper(point: Any) -> float:
-    return float(point.upper)
-
-
-def _lower(iterate: Iterate) -> float:
-    return iterate.lower

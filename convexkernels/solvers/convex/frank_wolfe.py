@@ -1,7 +1,5 @@
 """Frank-Wolfe on the parameter of the kernel, with an exact line search."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solution import Status
 from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 
 
@@ -62,13 +61,12 @@ class FrankWolfe(OuterSolver):
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
         here = memory.evaluation
-        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
-        inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
+        inner_tol = float(np.clip(self.inner_fraction * iterate.relative_gap, 1e-12, 1e-3))
         direction = memory.vertex - here.theta
         change = problem.gram_set.gram(direction)
         found = self._line_search(problem, here, direction, memory.K, change, inner_tol, deadline)
         if found is None:
-            iterate.stalled = True
+            iterate.status = Status.STALLED
             return iterate
         # `memory.K` was moved along the segment by the search; rounding is dropped by forming it anew.
         K = problem.gram_set.gram(found.theta, out=memory.K)

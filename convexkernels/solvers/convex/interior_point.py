@@ -1,7 +1,5 @@
 """A primal-dual interior-point method for kernel and coefficients together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ from convexkernels.cones import Cone, Scaling
 from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.families.base import GramSet
 from convexkernels.linalg import longest_step
+from convexkernels.solution import Status
 from convexkernels.solvers.convex.box_program import Program, adjoint, at_point, collect, derivative
 from convexkernels.solvers.convex.newton_system import Direction, State, System
 
@@ -63,9 +62,9 @@ class InteriorPoint(OuterSolver):
                 moved = _step(problem, program, cone, state)
                 if moved and np.isfinite(state.w).all() and np.isfinite(state.P).all():
                     return self._iterate(problem, program, cone, state)
-                iterate.stalled, iterate.failed = not moved, moved
+                iterate.status = Status.NUMERICAL_ERROR if moved else Status.STALLED
         except (LinAlgError, ValueError):  # numpy's for singular matrices, scipy's for infinities
-            iterate.failed = True
+            iterate.status = Status.NUMERICAL_ERROR
         return iterate
 
     def _iterate(self, problem: Any, program: Program, cone: Cone, state: State) -> Iterate:

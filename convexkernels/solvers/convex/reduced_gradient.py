@@ -1,7 +1,5 @@
 """SimpleMKL: reduced gradient on the simplex of kernel weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +7,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solution import Status
 
 # A component of the weights below this counts as 0.
 ZERO = 1e-12
@@ -68,8 +67,7 @@ class ReducedGradient(OuterSolver):
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
-        gap = (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)
-        inner_tol = float(np.clip(self.inner_fraction * gap, 1e-12, 1e-3))
+        inner_tol = float(np.clip(self.inner_fraction * iterate.relative_gap, 1e-12, 1e-3))
         direction, u = reduced_direction(memory.evaluation.theta, memory.gradient)
         line = _Line(problem, memory.evaluation, memory.K, direction, inner_tol, deadline)
         moved = False
@@ -99,8 +97,8 @@ class ReducedGradient(OuterSolver):
         K = problem.gram_set.gram(here.theta, out=memory.K)
         finer = problem.evaluate(here.theta, K=K, start=here.alpha, tol=max(1e-2 * tol, 1e-13), deadline=deadline)
         lower, gradient, _ = problem.lower_bound(finer)
-        stalled = lower <= iterate.lower and finer.upper >= iterate.upper
-        return Iterate(here.theta, finer.alpha, finer.upper, lower, stalled=stalled, memory=_Memory(finer, gradient, K))
+        status = Status.STALLED if lower <= iterate.lower and finer.upper >= iterate.upper else None
+        return Iterate(here.theta, finer.alpha, finer.upper, lower, _Memory(finer, gradient, K), status=status)
 
 
 class _Line:

@@ -1,7 +1,5 @@
 """Spectral projected gradient on the parameter of the kernel, with a quasi-Newton model of J."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +8,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.solution import Status
 from convexkernels.solvers.convex.interior_point import InteriorPoint
 from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 
@@ -199,7 +198,7 @@ class SpectralGradient(OuterSolver):
         """A step of the other method, or back to this one where that stalls."""
         taken: _HandedOver = iterate.memory
         found = self.other.step(problem, taken.current, tol, deadline)
-        if found.stalled or found.failed:
+        if found.status is not None:
             return self._move_inside(problem, taken.before, tol, deadline)
         return replace(found, memory=_HandedOver(found, taken.before))
 
@@ -209,7 +208,7 @@ class SpectralGradient(OuterSolver):
         memory.age += 1
         if memory.age % self.patience:
             return False
-        gap = _relative_gap(iterate)
+        gap = iterate.relative_gap
         slow = gap > 0.5 * memory.checkpoint
         memory.checkpoint = gap
         return slow
@@ -220,7 +219,7 @@ class SpectralGradient(OuterSolver):
         project = problem.gram_set.project
         if not memory.interior:
             return project
-        memory.interior = e = min(memory.interior, 0.3 * _relative_gap(iterate))
+        memory.interior = e = min(memory.interior, 0.3 * iterate.relative_gap)
         center = problem.gram_set.initial()
         return lambda theta: (1.0 - e) * project((theta - e * center) / (1.0 - e)) + e * center
 
@@ -232,7 +231,7 @@ class SpectralGradient(OuterSolver):
         gap.
         """
         memory: _Memory = iterate.memory
-        e = float(np.clip(0.3 * _relative_gap(iterate), 1e-12, 0.1))
+        e = float(np.clip(0.3 * iterate.relative_gap, 1e-12, 0.1))
         theta = (1.0 - e) * memory.evaluation.theta + e * problem.gram_set.initial()
         memory = replace(memory, interior=e)
         return self._evaluate_afresh(problem, replace(iterate, memory=memory), theta, tol, deadline)
@@ -240,7 +239,7 @@ class SpectralGradient(OuterSolver):
     def _product(self, problem: Any, iterate: Iterate) -> Callable[[Array], Array]:
         """The matrix of the quadratic model: exact second derivatives near the optimum, where there are any."""
         memory: _Memory = iterate.memory
-        if not self.memory or (_relative_gap(iterate) > self.newton_below and not memory.interior):
+        if not self.memory or (iterate.relative_gap > self.newton_below and not memory.interior):
             return memory.model.product()
         R = problem.curvature(memory.evaluation, memory.K)
         if R is None:
@@ -251,13 +250,13 @@ class SpectralGradient(OuterSolver):
 
     def _inner_tol(self, iterate: Iterate) -> float:
         fraction = self.inner_fraction * iterate.memory.tightening
-        return float(np.clip(fraction * _relative_gap(iterate), SMALLEST_TOL, 1e-3))
+        return float(np.clip(fraction * iterate.relative_gap, SMALLEST_TOL, 1e-3))
 
     def _tighten(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """Solve the SVMs at the same theta more exactly: what is left of the gap may be theirs."""
         memory: _Memory = iterate.memory
         if memory.tightening < 1e-6 or self._inner_tol(iterate) <= SMALLEST_TOL:
-            iterate.stalled = True
+            iterate.status = Status.STALLED
             return iterate
         memory.tightening *= 1e-2
         return self._evaluate_afresh(problem, iterate, memory.evaluation.theta, tol, deadline)
@@ -292,7 +291,3 @@ class SpectralGradient(OuterSolver):
             eta = float(np.clip(-slope / curvature if curvature > 0 else 0.5 * eta, 0.1 * eta, 0.5 * eta))
             start = trial.alpha
         return None
-
-
-def _relative_gap(iterate: Iterate) -> float:
-    return (iterate.upper - iterate.lower) / max(abs(iterate.upper), abs(iterate.lower), 1e-300)

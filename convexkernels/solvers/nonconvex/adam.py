@@ -1,7 +1,5 @@
 """Adam on blocks of parameters; for numpy's arrays in one pass over memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Algorithm 1 of Steinwart, Thomann and Schmid: annealing and gradient descent around functions that are held fixed."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

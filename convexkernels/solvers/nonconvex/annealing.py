@@ -6,8 +6,6 @@ and a move evaluates one leaf (or scales a child), adds the difference to the ex
 exponential of the root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Quasi-Newton descent for smooth non-convex functions that may be infinite at some points."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Choice of lam and of the weight of a family's penalty by cross-validation along warm-started paths."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

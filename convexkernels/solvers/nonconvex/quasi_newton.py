@@ -1,7 +1,5 @@
 """Quasi-Newton descent on all rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Quasi-Newton descents from many starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -6,8 +6,6 @@ time. With 900 rows (mean of two splits, 8 nodes) 60 quasi-Newton steps on all e
 `updrs` and 0.047 on `cadata`, 100 steps on 300 rows at a time at 0.414, 0.0049 and 0.038, in a sixth of the time.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any
