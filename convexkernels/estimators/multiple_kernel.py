@@ -15,7 +15,7 @@ from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixi
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
-from convexkernels.families.candidate_list import check_matrices, transform_rows
+from convexkernels.families.candidate_list import check_matrices
 from convexkernels.families.candidates import Candidates
 from convexkernels.families.library import data_library
 from convexkernels.families.precomputed import Precomputed, row_numbers
@@ -110,17 +110,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         if not (isinstance(X, np.ndarray) and X.ndim == 3):
             return super()._values(X)
         check_is_fitted(self)
-        rows, function = np.asarray(X, dtype=np.float64), self.solution_.function
-        gram_set = self.solution_.problem.gram_set
-        if len(rows) != len(self.weights_) or not np.isfinite(rows).all():
-            raise InvalidInputError(
-                f"a stack of new rows must be finite, of shape ({len(self.weights_)}, n_new, m), got {rows.shape}."
-            )
-        weights = self.weights_ * gram_set.scales
-        used = np.flatnonzero(weights).tolist()
-        cross = sum(weights[k] * transform_rows(gram_set.kernels[k], rows[k])[:, self.support_] for k in used)
-        values = cross @ function.W.T + function.b
-        return values[:, 0] if function.single else values
+        return self._evaluate(X)
 
     @property
     def feature_relevance_(self) -> Array:

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Crossing
 from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Kernel
@@ -26,47 +25,51 @@ class CandidateList:
     kernels : sequence of Kernel or (name, Kernel, columns), or array of shape (l, m, m)
     definite : bool
         Whether ready-made matrices must be positive semidefinite.
+
+    Attributes
+    ----------
+    entries : list of (name, Kernel, columns)
+        Ready-made matrices as :class:`Precomputed` kernels.
+    n_rows : int or None
+        Of ready-made matrices: the points are their row numbers.
     """
 
     def __init__(self, kernels: Any, definite: bool = True) -> None:
         self.definite = definite
-        self.matrices: Array | None = None
-        self.entries: list[tuple[str, Kernel, Any]] = []
+        self.n_rows: int | None = None
         if isinstance(kernels, np.ndarray) and kernels.dtype != object:
-            self.matrices = check_matrices(kernels, definite=definite)
-            return
-        if isinstance(kernels, Kernel | str) or not isinstance(kernels, Sequence | np.ndarray) or len(kernels) == 0:
+            self._take_matrices(kernels)
+        elif isinstance(kernels, Kernel | str) or not isinstance(kernels, Sequence | np.ndarray) or len(kernels) == 0:
             raise InvalidInputError(
                 f"kernels must be a non-empty list of kernels or an array of shape (l, m, m), got {kernels!r}."
             )
-        if all(isinstance(entry, np.ndarray) and entry.ndim == 2 for entry in kernels):
+        elif all(isinstance(entry, np.ndarray) and entry.ndim == 2 for entry in kernels):
             shapes = sorted({entry.shape for entry in kernels})
             if len(shapes) > 1:
                 raise InvalidInputError(f"the Gram matrices in kernels have different shapes: {shapes}.")
-            self.matrices = check_matrices(np.stack(list(kernels)), definite=definite)
-            return
-        entries = [_entry(k, entry) for k, entry in enumerate(kernels)]
-        known = Counter(name for name, _, _ in entries)
-        # Printed forms of kernels leave out what is long.
-        self.entries = [
-            (f"{name} [{k}]" if known[name] > 1 else name, kernel, columns)
-            for k, (name, kernel, columns) in enumerate(entries)
-        ]
+            self._take_matrices(np.stack(list(kernels)))
+        else:
+            self.entries = _with_distinct_names([_entry(k, entry) for k, entry in enumerate(kernels)])
+
+    def _take_matrices(self, stack: Any) -> None:
+        matrices = check_matrices(stack, definite=self.definite)
+        self.n_rows = matrices.shape[1]
+        self.entries: list[tuple[str, Kernel, Any]] = [(str(k), Precomputed(K), None) for k, K in enumerate(matrices)]
 
     def __len__(self) -> int:
-        return len(self.entries) if self.matrices is None else len(self.matrices)
+        return len(self.entries)
 
     def on(self, X: Any) -> tuple[Array, list[Kernel], list[str]]:
         """Points, one kernel per candidate, and their names; row numbers are the points of ready-made matrices."""
-        if self.matrices is not None:
-            m = self.matrices.shape[1]
-            if X is not None and (np.ndim(X) != 2 or np.shape(X) != (m, 1) or (np.asarray(X) != row_numbers(m)).any()):
+        if self.n_rows is not None:
+            numbers = row_numbers(self.n_rows)
+            if X is not None and not np.array_equal(X, numbers):
                 raise InvalidInputError(
-                    f"with ready-made Gram matrices X must be None, or the row numbers 0..{m - 1} as a column, got an "
-                    f"array of shape {np.shape(X)}."
+                    f"with ready-made Gram matrices X must be None, or the row numbers 0..{self.n_rows - 1} as a "
+                    f"column, got an array of shape {np.shape(X)}."
                 )
-            return row_numbers(m), [Precomputed(K) for K in self.matrices], [str(k) for k in range(len(self))]
-        if X is None:
+            X = numbers
+        elif X is None:
             raise InvalidInputError("X is None, but the candidates are kernels that need points; pass the table.")
         points = check_points(X)
         kernels = [_on_columns(name, kernel, columns, points.shape[1]) for name, kernel, columns in self.entries]
@@ -74,11 +77,6 @@ class CandidateList:
             if self.definite and not type(kernel).__module__.startswith("convexkernels."):
                 _check_definite(kernel(points), name)
         return points, kernels, [name for name, _, _ in self.entries]
-
-    def crossing(self, kernels: Sequence[Kernel], scales: Array, X: Array, index: Index) -> Crossing:
-        """Evaluation of combinations of the kernels against the points at `index`."""
-        stacked = self.matrices is not None
-        return Combination(kernels, scales, np.ascontiguousarray(X[index]), index if stacked else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,41 +88,37 @@ class Combination:
     kernels : sequence of Kernel
     scales : ndarray of shape (l,)
     points : ndarray of shape (n_points, n)
-    index : ndarray of int or None
-        For ready-made matrices: which of their columns the points are, so that a stack of new rows can be used.
     """
 
     kernels: Sequence[Kernel]
     scales: Array
     points: Array
-    index: Index | None
 
     def cross(self, theta: Array, Z: Any) -> Array:
         """Matrix between new points and the fixed ones, shape (n_new, n_points).
 
         `Z` is a table, or for ready-made matrices a stack of shape (l, n_new, m): the values of every candidate
-        between new points and all training points.
+        between new points and all m rows.
         """
         weights = theta * self.scales
-        if self.index is not None and np.ndim(Z) == 3:
+        if np.ndim(Z) == 3 and isinstance(_innermost(self.kernels[0]), Precomputed):
             return self._combine_stack(weights, np.asarray(Z, dtype=np.float64))
-        if len(self.points) == 0:
-            return np.zeros((len(Z), 0))
         total = np.zeros((len(Z), len(self.points)))
-        for k in np.flatnonzero(weights).tolist():
+        for k in np.flatnonzero(weights).tolist() if len(self.points) else ():
             total += weights[k] * self.kernels[k](Z, self.points)
         return total
 
     def _combine_stack(self, weights: Array, Z: Array) -> Array:
-        assert self.index is not None
-        m = len(_matrix_of(self.kernels[0]))
-        if Z.shape[0] != len(self.kernels) or Z.shape[2] != m:
+        stored: Any = _innermost(self.kernels[0])
+        shape = (len(self.kernels), Z.shape[1], len(stored.matrix))
+        if Z.shape != shape or not np.isfinite(Z).all():
             raise InvalidInputError(
-                f"a stack of new rows must have shape ({len(self.kernels)}, n_new, {m}), got {Z.shape}."
+                f"a stack of new rows must be finite, of shape ({shape[0]}, n_new, {shape[2]}), got {Z.shape}."
             )
-        total = np.zeros((Z.shape[1], self.index.size))
+        columns = stored.rows(self.points)
+        total = np.zeros((Z.shape[1], columns.size))
         for k in np.flatnonzero(weights).tolist():
-            total += weights[k] * transform_rows(self.kernels[k], Z[k])[:, self.index]
+            total += weights[k] * _transformed(self.kernels[k], Z[k])[:, columns]
         return total
 
 
@@ -134,24 +128,31 @@ def combination(kernels: Sequence[Kernel], weights: Array) -> Kernel:
     return WeightedSum([kernels[k] for k in used], weights[used].tolist())
 
 
-def _matrix_of(kernel: Kernel) -> Any:
+def _innermost(kernel: Kernel) -> Kernel:
     while isinstance(kernel, Centered | Normalized):
         kernel = kernel.kernel
-    assert isinstance(kernel, Precomputed)
-    return kernel.matrix
+    return kernel
 
 
-def transform_rows(kernel: Kernel, rows: Array) -> Array:
-    """Apply what was done to a ready-made matrix to rows of new points."""
+def _transformed(kernel: Kernel, rows: Array) -> Array:
+    """What was done to a ready-made matrix, done to rows of new points."""
     if isinstance(kernel, Normalized):
         raise InvalidInputError(
             "rows of new points cannot be divided by the lengths of their images, which the matrices do not tell; "
             "normalize the matrices yourself and pass normalize='none'."
         )
     if isinstance(kernel, Centered):
-        means = np.asarray(_matrix_of(kernel), dtype=np.float64).mean(axis=0)
-        return rows - rows.mean(axis=1, keepdims=True) - means + means.mean()
+        stored: Any = kernel.kernel
+        at = stored.rows(kernel.points)
+        means = np.asarray(stored.matrix, dtype=np.float64)[at].mean(axis=0)
+        return rows - rows[:, at].mean(axis=1, keepdims=True) - means + means[at].mean()
     return rows
+
+
+def _with_distinct_names(entries: list[tuple[str, Kernel, Any]]) -> list[tuple[str, Kernel, Any]]:
+    """Printed forms of kernels leave out what is long: numbers tell equal ones apart."""
+    known = Counter(name for name, _, _ in entries)
+    return [(f"{name} [{k}]" if known[name] > 1 else name, *rest) for k, (name, *rest) in enumerate(entries)]
 
 
 def _entry(k: int, entry: Any) -> tuple[str, Kernel, Any]:

@@ -12,8 +12,8 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
-from convexkernels.families.candidate_list import CandidateList, combination
+from convexkernels.families.base import Family, FamilyStatement, GramSet
+from convexkernels.families.candidate_list import CandidateList, Combination, combination
 from convexkernels.families.gram_filling import make_stack
 from convexkernels.families.gram_stack import GramStack, StreamedStack
 from convexkernels.kernels.base import Kernel
@@ -223,10 +223,10 @@ class CandidateGramSet(GramSet):
         return combination(self.kernels, theta * self.scales)
 
     def cross(self, theta: Array, Z: Any) -> Array:
-        return self.restrict(np.arange(self.m)).cross(theta, Z)
+        return Combination(self.kernels, self.scales, self.X).cross(theta, Z)
 
-    def restrict(self, index: Index) -> Crossing:
-        return self.family.candidates.crossing(self.kernels, self.scales, self.X, index)
+    def restrict(self, index: Index) -> Combination:
+        return Combination(self.kernels, self.scales, np.ascontiguousarray(self.X[index]))
 
     def statement(self) -> FamilyStatement:
         import cvxpy as cp

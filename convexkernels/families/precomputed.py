@@ -32,7 +32,8 @@ class Precomputed(Kernel):
         self.matrix = matrix
         self.column = column
 
-    def _rows(self, X: Array) -> Index:
+    def rows(self, X: Array) -> Index:
+        """The rows of the matrix that points are, or a refusal."""
         numbers = X[:, self.column]
         rows = numbers.astype(np.intp)
         bad = (rows != numbers) | (rows < 0) | (rows >= len(self.matrix))
@@ -44,10 +45,10 @@ class Precomputed(Kernel):
         return rows
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        return np.asarray(self.matrix)[np.ix_(self._rows(X), self._rows(Y))].astype(np.float64)
+        return np.asarray(self.matrix)[np.ix_(self.rows(X), self.rows(Y))].astype(np.float64)
 
     def _diag(self, X: Array) -> Array:
-        rows = self._rows(X)
+        rows = self.rows(X)
         return np.asarray(self.matrix)[rows, rows].astype(np.float64)
 
     def __repr__(self) -> str:

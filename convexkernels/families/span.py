@@ -9,8 +9,8 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
-from convexkernels.families.candidate_list import CandidateList
+from convexkernels.families.base import Family, FamilyStatement, GramSet
+from convexkernels.families.candidate_list import CandidateList, Combination
 from convexkernels.families.semidefinite_slice import SemidefiniteSlice
 from convexkernels.families.slice_cone import SliceCone
 from convexkernels.kernels.algebra import WeightedSum
@@ -73,8 +73,8 @@ class Span(Family):
 
     def _all_points(self, X: Any) -> tuple[Any, int]:
         """Training and test points together (None for ready-made matrices), and how many of them train."""
-        if self.candidates.matrices is not None:
-            total = self.candidates.matrices.shape[1]
+        total = self.candidates.n_rows
+        if total is not None:
             t = 0 if self.test is None else check_whole_number("test", self.test, low=0)
             if t >= total:
                 raise InvalidInputError(f"test = {t}, but the matrices have {total} rows; some must be left to train.")
@@ -153,8 +153,8 @@ class SpanGramSet(GramSet):
     def cross(self, theta: Array, Z: Any) -> Array:
         return self.restrict(np.arange(self.m)).cross(theta, Z)
 
-    def restrict(self, index: Index) -> Crossing:
-        return self.family.candidates.crossing(self.kernels, np.ones(len(self.kernels)), self.X, index)
+    def restrict(self, index: Index) -> Combination:
+        return Combination(self.kernels, np.ones(len(self.kernels)), np.ascontiguousarray(self.X[index]))
 
     def statement(self) -> FamilyStatement:
         import cvxpy as cp

@@ -67,12 +67,15 @@ class DecisionFunction:
         points = OnPoints(kernel, X[support])
         return cls(points, np.zeros(0), np.ascontiguousarray(W[:, support]), b, support, single, bounds)
 
-    def values(self, X: Array) -> Array:
+    def values(self, X: Any) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
+        X = np.asarray(X)
+        size = X.shape[-2] if X.ndim > 1 else len(X)
         if not self.support.size:
-            F = np.tile(self.b, (len(X), 1))
-        else:
-            parts = [X[start : start + CHUNK] for start in range(0, max(len(X), 1), CHUNK)]
+            F = np.tile(self.b, (size, 1))
+        else:  # rows of a table, or of a stack with a table for each kernel; anything else is refused by the kernel
+            starts = range(0, max(size, 1), CHUNK)
+            parts = [X[..., start : start + CHUNK, :] for start in starts] if X.ndim > 1 else [X]
             F = np.concatenate([self.gram_set.cross(self.theta, part) @ self.W.T + self.b for part in parts])
         return F if self.bounds is None else np.clip(F, self.bounds[0].T, self.bounds[1].T)
 

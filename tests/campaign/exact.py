@@ -44,7 +44,7 @@ class ExactStack:
     def __init__(self, family, X, m):
         if X is None:
             X = np.arange(m, dtype=float)[:, None]
-            kernels = [ck.Precomputed(K) for K in family.candidates.matrices]
+            kernels = [kernel for _, kernel, _ in family.candidates.entries]
         else:
             X, kernels, _ = family.candidates.on(X)
         self.matrices = np.array([kernel_matrix(kernel, X) for kernel in kernels])

@@ -34,9 +34,12 @@ class CurvedGramSet(ABC):
     n_unknowns: int
     draws_rows: bool = True
 
-    @abstractmethod
+    def __init__(self, family: Any, X: Array) -> None:
+        self.family, self.X = family, X
+
     def restrict(self, rows: Index) -> CurvedGramSet:
         """The same family on some of the rows."""
+        return type(self)(self.family, self.X[rows])
 
     def with_family(self, family: CurvedFamily) -> CurvedGramSet:
         """The same points for a family that differs in what its penalty weighs; matrices may be shared."""
@@ -87,6 +90,12 @@ class CurvedGram(ABC):
         M : ndarray of shape (m, m)
             Symmetric; with `lower` its upper triangle is not read.
         """
+
+
+def whole(M: Array, lower: bool) -> Array:
+    """All of a symmetric matrix, in float64, of which with `lower` only the lower triangle is given."""
+    M = np.asarray(M, dtype=np.float64)
+    return np.tril(M) + np.tril(M, -1).T if lower else M
 
 
 class Chart:

@@ -11,7 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.families.curved.layers import Coordinates, LayerStack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated
@@ -88,7 +88,8 @@ class ConcatenationsGramSet(CurvedGramSet):
     draws_rows = False
 
     def __init__(self, family: Concatenations, stack: LayerStack) -> None:
-        self.family, self.stack = family, stack
+        super().__init__(family, stack.X)
+        self.stack = stack
         self.n_unknowns = len(stack.X) * sum(stack.widths)
 
     def restrict(self, rows: Index) -> ConcatenationsGramSet:
@@ -194,9 +195,7 @@ class DeepGram(CurvedGram):
         return self.family.layers[0].linearized(self.images)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        if lower:
-            M = np.tril(M) + np.tril(M, -1).T
-        sensitivity = self._outer[1](M)
+        sensitivity = self._outer[1](whole(M, lower))
         if self.family.repulsion > 0.0:
             Z = self.images
             sensitivity += self.family.repulsion * radial_pullback(Z, Z, _repulsion_slope(self._distances))

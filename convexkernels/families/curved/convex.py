@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array
 from convexkernels.cones import Orthant, SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Family, GramSet
-from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.base import Family
+from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.kernels.base import Kernel
 
 
@@ -36,7 +36,7 @@ class Convex(CurvedFamily):
         return repr(self.family)
 
     def on(self, X: Array) -> ConvexGramSet:
-        return ConvexGramSet(self, self.family.on(X, modulo_constants=self.modulo_constants), X)
+        return ConvexGramSet(self, X)
 
 
 class ConvexGramSet(CurvedGramSet):
@@ -44,10 +44,10 @@ class ConvexGramSet(CurvedGramSet):
 
     draws_rows = False  # normalizations and boxes belong to the rows they were made for
 
-    def __init__(self, family: Convex, gram_set: GramSet, X: Array) -> None:
-        self.family, self.X = family, X
-        self.gram_set, cone = gram_set, gram_set.cone()
-        initial = gram_set.initial()
+    def __init__(self, family: Convex, X: Array) -> None:
+        super().__init__(family, X)
+        self.gram_set = gram_set = family.family.on(X, modulo_constants=family.modulo_constants)
+        cone, initial = gram_set.cone(), gram_set.initial()
         if isinstance(cone, Orthant) and gram_set.is_simplex:
             self.shape: tuple[int, ...] = initial.shape
         elif isinstance(cone, SemidefiniteCone) and initial.ndim == 2:
@@ -58,9 +58,6 @@ class ConvexGramSet(CurvedGramSet):
             )
         self.size = float(initial.sum() if initial.ndim == 1 else np.trace(initial))
         self.n_unknowns = int(np.prod(self.shape))
-
-    def restrict(self, rows: Index) -> ConvexGramSet:
-        return self.family.on(self.X[rows])
 
     def theta(self, z: Array) -> Array:
         """The parameter of the family."""
@@ -91,9 +88,7 @@ class ConvexAt(CurvedGram):
         return self.gram_set.gram_set.gram(self.gram_set.theta(self.z))
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        if lower:
-            M = np.tril(M) + np.tril(M, -1).T
-        D = self.gram_set.gram_set.pullback(np.asarray(M, dtype=np.float64))
+        D = self.gram_set.gram_set.pullback(whole(M, lower))
         Z = self.z.reshape(self.gram_set.shape)
         squared, along = float(np.vdot(Z, Z)), float(np.vdot(D, self.gram_set.theta(self.z)))
         slope = self.gram_set.size * (D * Z if Z.ndim == 1 else D @ Z) - along * Z

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
-from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.arrays import Array
+from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.validation import check_number, check_whole_number
 
@@ -47,11 +47,8 @@ class SpectralMapsGramSet(CurvedGramSet):
     """Gram matrices of spectral kernels on given points."""
 
     def __init__(self, family: SpectralMaps, X: Array) -> None:
-        self.family, self.X = family, X
+        super().__init__(family, X)
         self.n_unknowns = X.shape[1] * family.n_components * (1 if family.stationary else 2)
-
-    def restrict(self, rows: Index) -> SpectralMapsGramSet:
-        return SpectralMapsGramSet(self.family, self.X[rows])
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         """Frequencies from N(0, sigma^2); where sigma is not given, for `k` > 0 half to four times as large ones."""
@@ -82,6 +79,4 @@ class SpectralMapsAt(CurvedGram):
         return (self.features @ self.features.T).astype(self.dtype, copy=False)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        if lower:
-            M = np.tril(M) + np.tril(M, -1).T
-        return self.kernel.frequency_gradient(self.X, 2.0 * (M.astype(np.float64) @ self.features)).ravel()
+        return self.kernel.frequency_gradient(self.X, 2.0 * (whole(M, lower) @ self.features)).ravel()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -55,11 +55,8 @@ class TreesGramSet(CurvedGramSet):
     """Gram matrices of the kernels of one tree."""
 
     def __init__(self, tree: KernelTree, X: Array) -> None:
-        self.tree, self.X = tree, X
-        self.n_unknowns = tree.n_weights
-
-    def restrict(self, rows: Index) -> TreesGramSet:
-        return TreesGramSet(self.tree, self.X[rows])
+        super().__init__(tree, X)
+        self.tree, self.n_unknowns = tree, tree.n_weights
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         return start_weights(self.tree, self.X, rng)

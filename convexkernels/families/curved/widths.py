@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.rescaled import Rescaled
@@ -46,11 +46,8 @@ class WidthsGramSet(CurvedGramSet):
     """Gram matrices of one kernel on stretched points."""
 
     def __init__(self, family: Widths, X: Array) -> None:
-        self.family, self.X = family, X
+        super().__init__(family, X)
         self.n_unknowns = X.shape[1] if family.per_feature else 1
-
-    def restrict(self, rows: Index) -> WidthsGramSet:
-        return WidthsGramSet(self.family, self.X[rows])
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         """Weights with which two rows are about sqrt(2) apart; for `k` > 0 each times ``exp N(0, 1/4)``."""
@@ -79,7 +76,5 @@ class WidthsAt(CurvedGram):
         return self.K.astype(self.dtype)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        if lower:
-            M = np.tril(M) + np.tril(M, -1).T
-        per_feature = np.einsum("ij,ij->j", self.slope(M.astype(np.float64)), self.points)
+        per_feature = np.einsum("ij,ij->j", self.slope(whole(M, lower)), self.points)
         return per_feature if self.family.per_feature else per_feature.sum(keepdims=True)
