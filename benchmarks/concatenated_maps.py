@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 from convexkernels import Concatenations, DecisionFunction, Interpolation, OuterLearning, Polynomial, TrainingValue
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 from models.concatenated import MATERN, draw, error, test_grid
 
 SCALES = np.geomspace(0.02, 100.0, 60)

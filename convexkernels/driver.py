@@ -60,6 +60,10 @@ class Iterate:
         """Relative gap between the bounds."""
         return DualityGap(self.upper, self.lower).relative_gap
 
+    def inner_tol(self, least: float = 1e-12, share: float = 0.02) -> float:
+        """How exactly inner problems are worth solving: to a fiftieth of the gap that is still open."""
+        return float(np.clip(share * self.relative_gap, least, 1e-3))
+
 
 class OuterSolver(ABC):
     """A method for the outer problem: settings, and two verbs. The loop is the driver's.

@@ -15,7 +15,7 @@ def stub() -> str:
     names: dict[str, list[str]] = {}
     for name, home in convexkernels._HOME.items():
         names.setdefault(home, []).append(name)
-    lines = ["# ruff: noqa: I001", "# Written by docs/public_names.py.", "__version__: str", ""]
+    lines = ["# Written by docs/public_names.py.", "__version__: str", ""]
     for home in sorted(names):
         lines += [f"from convexkernels.{home} import {name} as {name}" for name in sorted(names[home])]
     return "\n".join(lines) + "\n"

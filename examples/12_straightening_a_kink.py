@@ -17,7 +17,7 @@ import numpy as np
 from convexkernels import ConcatenatedKernelInterpolator, DecisionFunction, Interpolation, Polynomial, TensorMatern
 from convexkernels.datasets import inverse_distance
 from convexkernels.kernels import Concatenated, KernelMap
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 from convexkernels.plotting.concatenated import (
     ErrorMapDisplay,
     GridTransformationDisplay,

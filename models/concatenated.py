@@ -47,7 +47,7 @@ from convexkernels import (
 )
 from convexkernels.datasets import inverse_distance, step
 from convexkernels.kernels import Kernel
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 from convexkernels.solvers.nonconvex.paths import PAPER_GRID, select_weights
 
 SMOOTHING = 0.01

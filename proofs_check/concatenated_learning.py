@@ -12,7 +12,7 @@ import numpy as np
 from convexkernels import Concatenations, Interpolation, LeastSquares, Matern, OuterLearning, TrainingValue
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, richardson_derivative
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 from proofs_check.concatenated_formulas import (
     Layer,
     chain,

@@ -23,9 +23,9 @@ from convexkernels import (
     WeightedSum,
 )
 from convexkernels.arrays import Array
-from convexkernels.bases import monomial_basis, monomials
+from convexkernels.bases.monomials import monomial_basis, monomials
 from convexkernels.checking import Verdict, check_psd
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 from proofs_check import direct_tessellated as direct
 from proofs_check.optimal_kernel import bracket_for_matrix, feasible_dual, labels
 from proofs_check.tessellated_formulas import inside

@@ -19,7 +19,7 @@ from convexkernels import (
 )
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.checking import Verdict, check_psd
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 
 Cells = Index
 Generator = np.random.Generator

@@ -15,7 +15,8 @@ from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.criteria.ridge_path import path_residuals, residuals_at
 from convexkernels.kernels.frequencies import SpectralMap
-from convexkernels.losses import LOSSES, fit
+from convexkernels.losses import LOSSES
+from convexkernels.losses.fit import fit
 from convexkernels.spectral.selection import choose_width
 
 Generator = np.random.Generator

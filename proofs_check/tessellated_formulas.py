@@ -11,9 +11,8 @@ import sympy
 
 from convexkernels import Box, GeneralizedPolynomialKernel, InvalidInputError, Tessellated, TessellatedKernel
 from convexkernels.arrays import Array, Index, Mask
-from convexkernels.bases import count_monomials, monomial_basis
 from convexkernels.bases.integrals import symbolic_entry
-from convexkernels.bases.monomials import MonomialBasis, expansion
+from convexkernels.bases.monomials import MonomialBasis, count_monomials, expansion, monomial_basis
 from convexkernels.bases.tessellation import Blocks
 from convexkernels.checking import Verdict, check_psd
 from proofs_check import direct_tessellated as direct

@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convexkernels.bases import (
-    box_integrals,
-    count_monomials,
-    exponents,
-    interval_ratios,
-    monomial_basis,
-    monomials,
-    symbolic_entry,
-)
+from convexkernels.bases.integrals import box_integrals, interval_ratios, symbolic_entry
+from convexkernels.bases.monomials import count_monomials, exponents, monomial_basis, monomials
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError

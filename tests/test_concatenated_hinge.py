@@ -5,7 +5,8 @@ import pytest
 from sklearn.svm import SVC
 
 from convexkernels import Concatenations, Gaussian, InvalidInputError, OuterLearning, Polynomial, TrainingValue
-from convexkernels.losses import Hinge, fit
+from convexkernels.losses import Hinge
+from convexkernels.losses.fit import fit
 
 
 def rings(m=60, seed=0):

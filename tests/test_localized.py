@@ -15,7 +15,7 @@ from convexkernels import (
     VoronoiRidge,
     VoronoiSVC,
 )
-from convexkernels.cells import voronoi_cover
+from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.learner import CellSelection, GaussianLearner
 from convexkernels.cells.options import Cells
 from convexkernels.cells.selection import Grid, GridSearch

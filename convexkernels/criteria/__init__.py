@@ -6,12 +6,10 @@ one file and one line here.
 
 from collections.abc import Callable
 
-from convexkernels.criteria.base import BoundCriterion, Criterion, CriterionValue
+from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.criteria.training_value import TrainingValue
-
-__all__ = ["CRITERIA", "BoundCriterion", "Criterion", "CriterionValue", "HeldOut", "LeaveOneOut", "TrainingValue"]
 
 CRITERIA: dict[str, Callable[[], Criterion]] = {
     "training_value": lambda: TrainingValue(tol=1e-11),

@@ -14,36 +14,13 @@ from convexkernels.estimators.concatenated import (
     ConcatenatedKernelRegressor,
 )
 from convexkernels.estimators.hierarchical import HierarchicalGaussianClassifier, HierarchicalGaussianRegressor
-from convexkernels.estimators.hierarchical_settings import TreeSearch, TreeSelection
+from convexkernels.estimators.hierarchical_settings import TreeSearch
 from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
 from convexkernels.estimators.spectral import SpectralKernelClassifier, SpectralKernelRegressor
 from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
 from convexkernels.estimators.voronoi import VoronoiQuantile, VoronoiRidge, VoronoiSVC, VoronoiSVR
 from convexkernels.losses.pinball import Pinball
 from convexkernels.spectral.options import Training
-
-__all__ = [
-    "ESTIMATORS",
-    "ConcatenatedKernelClassifier",
-    "ConcatenatedKernelInterpolator",
-    "ConcatenatedKernelRegressor",
-    "HierarchicalGaussianClassifier",
-    "HierarchicalGaussianRegressor",
-    "MultipleKernelRidge",
-    "MultipleKernelSVC",
-    "MultipleKernelSVR",
-    "SpectralKernelClassifier",
-    "SpectralKernelRegressor",
-    "TessellatedRidge",
-    "TessellatedSVC",
-    "TessellatedSVR",
-    "TreeSearch",
-    "TreeSelection",
-    "VoronoiQuantile",
-    "VoronoiRidge",
-    "VoronoiSVC",
-    "VoronoiSVR",
-]
 
 
 def _cells(validation: Any = None) -> dict[str, Any]:

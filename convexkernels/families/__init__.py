@@ -7,36 +7,14 @@ new family is one file and one line here.
 from collections.abc import Callable
 from typing import Any
 
-from convexkernels.families.all_kernel_matrices import AllKernelMatrices, optimal_kernel_matrix
-from convexkernels.families.base import Family, FamilyStatement, GramSet
-from convexkernels.families.box import Box, BoxRule, UnitBox
+from convexkernels.families.all_kernel_matrices import AllKernelMatrices
+from convexkernels.families.base import Family
+from convexkernels.families.box import UnitBox
 from convexkernels.families.candidates import Candidates
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomial
-from convexkernels.families.library import data_library, kernel_library, random_tessellated_kernels
-from convexkernels.families.precomputed import Precomputed
 from convexkernels.families.span import Span
 from convexkernels.families.tessellated import Tessellated
 from convexkernels.kernels import Gaussian, Polynomial
-
-__all__ = [
-    "FAMILIES",
-    "AllKernelMatrices",
-    "Box",
-    "BoxRule",
-    "Candidates",
-    "Family",
-    "FamilyStatement",
-    "GeneralizedPolynomial",
-    "GramSet",
-    "Precomputed",
-    "Span",
-    "Tessellated",
-    "UnitBox",
-    "data_library",
-    "kernel_library",
-    "optimal_kernel_matrix",
-    "random_tessellated_kernels",
-]
 
 # name -> a function that returns an example for points in [0, 1]^n.
 FAMILIES: dict[str, Callable[[], Family]] = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.bases import expansion, monomial_basis, monomials
+from convexkernels.bases.monomials import expansion, monomial_basis, monomials
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory

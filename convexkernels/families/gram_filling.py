@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.bases import monomial_basis
+from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.bases.tessellation_stack import tessellated_stack
 from convexkernels.families.gram_stack import GramStack, PackedStack, StreamedStack

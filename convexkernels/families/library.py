@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from convexkernels.arrays import Array
-from convexkernels.bases import monomial_basis
+from convexkernels.bases.monomials import monomial_basis
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian

@@ -24,17 +24,14 @@ class Precomputed(Kernel):
     ----------
     matrix : array-like of shape (m, m)
         Symmetric positive semidefinite.
-    column : int
-        Column of the table of points that holds the row number.
     """
 
-    def __init__(self, matrix: Any, column: int = 0) -> None:
+    def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
-        self.column = column
 
     def rows(self, X: Array) -> Index:
         """The rows of the matrix that points are, or a refusal."""
-        numbers = X[:, self.column]
+        numbers = X[:, 0]
         rows = numbers.astype(np.intp)
         bad = (rows != numbers) | (rows < 0) | (rows >= len(self.matrix))
         if bad.any():

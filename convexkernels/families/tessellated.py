@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.bases import monomial_basis
+from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint, derivative, pullback
 from convexkernels.families.base import Family

@@ -11,7 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
-from convexkernels.kernels.base import Constant, Kernel, Product, Scaled, Sum
+from convexkernels.kernels.base import Constant, Kernel, Scaled
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
@@ -19,37 +19,10 @@ from convexkernels.kernels.localized import Localized
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
-from convexkernels.kernels.rescaled import Rescaled, rescale
+from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
-
-__all__ = [
-    "KERNELS",
-    "Centered",
-    "Concatenated",
-    "Constant",
-    "Gaussian",
-    "GeneralizedPolynomialKernel",
-    "HierarchicalGaussian",
-    "Kernel",
-    "KernelMap",
-    "Linear",
-    "Localized",
-    "Matern",
-    "Normalized",
-    "OnColumns",
-    "Polynomial",
-    "Product",
-    "Rescaled",
-    "Scaled",
-    "Spectral",
-    "Sum",
-    "TensorMatern",
-    "TessellatedKernel",
-    "WeightedSum",
-    "rescale",
-]
 
 
 def _example_matrix(size: int) -> Array:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.bases import count_monomials, monomial_basis, monomials
+from convexkernels.bases.monomials import count_monomials, monomial_basis, monomials
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel

@@ -6,31 +6,13 @@ contract tests run over it, so a new loss is one file and one line here.
 
 from collections.abc import Callable
 
-from convexkernels.losses.base import BoxDual, Loss, LossStatement
+from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
-from convexkernels.losses.fit import Fit, fit
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.interpolation import Interpolation
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
 from convexkernels.losses.pinball import Pinball
-from convexkernels.losses.support_vector import SupportVectorLoss
-
-__all__ = [
-    "LOSSES",
-    "BoxDual",
-    "EpsilonInsensitive",
-    "Fit",
-    "Hinge",
-    "Interpolation",
-    "LeastSquares",
-    "Logistic",
-    "Loss",
-    "LossStatement",
-    "Pinball",
-    "SupportVectorLoss",
-    "fit",
-]
 
 # name -> (kind of target: "labels" or "numbers", a function that returns an example).
 LOSSES: dict[str, tuple[str, Callable[[], Loss]]] = {

@@ -155,7 +155,7 @@ class Loss(ABC):
         weights : ndarray of shape (m,)
             Sample weights, >= 0.
         start : ndarray of shape (n_outputs, m), optional
-            Any alphas to start from, for example the optima of a nearby matrix.
+            Any alphas to start from, for example the optima of a nearby matrix or regularization parameter.
         deadline : float, optional
             Value of ``time.monotonic()`` after which the best alphas so far are returned.
         """

@@ -49,22 +49,7 @@ def fit(
     tol: float = 1e-6,
     deadline: float | None = None,
 ) -> Fit:
-    """Solve for all outputs up to the relative duality gap `tol`.
-
-    Parameters
-    ----------
-    loss : Loss
-    K : ndarray of shape (m, m)
-        Symmetric PSD, float64 or float32; not modified.
-    Y : ndarray of shape (n_outputs, m)
-        As from ``loss.targets``.
-    weights : ndarray of shape (m,)
-        Sample weights, >= 0.
-    start : ndarray of shape (n_outputs, m), optional
-        Dual variables to start from, for example those of a nearby matrix or another regularization parameter.
-    deadline : float, optional
-        ``time.monotonic()`` after which the best dual variables so far are returned.
-    """
+    """Solve for all outputs up to the relative duality gap `tol`; arguments as for :meth:`Loss.maximize_all`."""
     alpha = loss.maximize_all(K, Y, weights, start=start, tol=tol, deadline=deadline)
     return measure(loss, K, Y, weights, alpha)
 

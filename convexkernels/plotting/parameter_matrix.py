@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.bases import MonomialBasis, count_monomials, monomial_basis
+from convexkernels.bases.monomials import MonomialBasis, count_monomials, monomial_basis
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel

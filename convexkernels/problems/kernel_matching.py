@@ -104,9 +104,7 @@ class KernelMatching:
 
     def _largest_on_cone(self, Z: Array) -> float:
         """Smallest shift s for which ``<Z - s I, K> <= 0`` on the whole cone (inf when no shift is enough)."""
-        values, vectors = np.linalg.eigh(Z)
-        weighted = vectors.T * np.sqrt(np.abs(values))[:, None]
-        image = self.gram_set.adjoint(weighted[values > 0]) - self.gram_set.adjoint(weighted[values <= 0])
+        image = self.gram_set.pullback(Z)
         if image.ndim == 1:
             return float((image / self.unit).max())
         return float(np.linalg.eigvalsh(self.half.T @ image @ self.half)[-1])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from convexkernels.bases import monomial_basis, monomials
+from convexkernels.bases.monomials import monomial_basis, monomials
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.precomputed import Precomputed
 from convexkernels.kernels.base import Constant

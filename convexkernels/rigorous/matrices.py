@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.bases import monomials
+from convexkernels.bases.monomials import monomials
 from convexkernels.families.all_kernel_matrices import AllKernelMatricesGramSet
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomialGramSet
 from convexkernels.families.tessellated import TessellatedGramSet

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from convexkernels.bases import monomial_basis
+from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint
 from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma

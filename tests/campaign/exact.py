@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 import convexkernels as ck
-from convexkernels.bases import monomial_basis
+from convexkernels.bases.monomials import monomial_basis
 
 LONG = np.longdouble
 

@@ -6,7 +6,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from convexkernels import Gaussian, InvalidInputError
-from convexkernels.losses import LOSSES, fit
+from convexkernels.losses import LOSSES
+from convexkernels.losses.fit import fit
 
 M = 25
 

@@ -7,7 +7,7 @@ tests run over it, so a new family is one file and one line here.
 from collections.abc import Callable
 
 from convexkernels.families.candidates import Candidates
-from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.curved.base import CurvedFamily
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.families.curved.convex import Convex
 from convexkernels.families.curved.spectral_maps import SpectralMaps
@@ -17,19 +17,6 @@ from convexkernels.families.tessellated import Tessellated
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
-
-__all__ = [
-    "CURVED",
-    "Chart",
-    "Concatenations",
-    "Convex",
-    "CurvedFamily",
-    "CurvedGram",
-    "CurvedGramSet",
-    "SpectralMaps",
-    "Trees",
-    "Widths",
-]
 
 CURVED: dict[str, Callable[[], CurvedFamily]] = {
     "trees": lambda: Trees([[0, 1], [[0], [1]]]),

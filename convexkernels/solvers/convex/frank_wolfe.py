@@ -27,17 +27,9 @@ class FrankWolfe(OuterSolver):
     whose sign change is bracketed. The tail of the method is slow (sublinear where the optimum is no vertex):
     it serves as a cross-check of the default solver. Where Gram matrices of the family are singular, J has kinks
     and the method can stall at one.
-
-    Parameters
-    ----------
-    inner_fraction : float
-        Tolerance of the inner solutions as a fraction of the current relative gap.
     """
 
     name = "frank-wolfe"
-
-    def __init__(self, inner_fraction: float = 0.02) -> None:
-        self.inner_fraction = inner_fraction
 
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_support else "its family has no cheap support function; use 'conic'"
@@ -61,7 +53,7 @@ class FrankWolfe(OuterSolver):
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
         here = memory.evaluation
-        inner_tol = float(np.clip(self.inner_fraction * iterate.relative_gap, 1e-12, 1e-3))
+        inner_tol = iterate.inner_tol()
         direction = memory.vertex - here.theta
         change = problem.gram_set.gram(direction)
         found = self._line_search(problem, here, direction, memory.K, change, inner_tol, deadline)

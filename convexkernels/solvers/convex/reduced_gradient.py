@@ -41,17 +41,9 @@ class ReducedGradient(OuterSolver):
     at the point where the first weight reaches 0, that weight is fixed at 0 and the direction updated; then
     follows a line search up to the next such point. The published stopping rule, the duality gap, is the problem's
     certificate.
-
-    Parameters
-    ----------
-    inner_fraction : float
-        Tolerance of the inner solutions as a fraction of the current relative gap.
     """
 
     name = "reduced-gradient"
-
-    def __init__(self, inner_fraction: float = 0.02) -> None:
-        self.inner_fraction = inner_fraction
 
     def accepts(self, problem: Any) -> str | None:
         if problem.gram_set.is_simplex:
@@ -67,7 +59,7 @@ class ReducedGradient(OuterSolver):
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         memory: _Memory = iterate.memory
-        inner_tol = float(np.clip(self.inner_fraction * iterate.relative_gap, 1e-12, 1e-3))
+        inner_tol = iterate.inner_tol()
         direction, u = reduced_direction(memory.evaluation.theta, memory.gradient)
         line = _Line(problem, memory.evaluation, memory.K, direction, inner_tol, deadline)
         moved = False

@@ -115,8 +115,6 @@ class SpectralGradient(OuterSolver):
         Number of steps the quasi-Newton matrix remembers.
     history : int, >= 1
         Number of past values the non-monotone line search compares with.
-    inner_fraction : float
-        Tolerance of the inner solutions as a fraction of the current relative gap.
     newton_below : float
         Relative gap below which the model uses second derivatives of J, where problem and family offer them.
     patience : int
@@ -133,14 +131,12 @@ class SpectralGradient(OuterSolver):
         self,
         memory: int = 20,
         history: int = 1,
-        inner_fraction: float = 0.02,
         newton_below: float = 0.1,
         patience: int = 5,
         initial: tuple[Array, Array] | None = None,
     ) -> None:
         self.memory = memory
         self.history = history
-        self.inner_fraction = inner_fraction
         self.newton_below = newton_below
         self.patience = patience
         self.initial = initial
@@ -249,8 +245,7 @@ class SpectralGradient(OuterSolver):
         return lambda d: (R.T @ (R @ d.ravel()) + floor * d.ravel()).reshape(d.shape)
 
     def _inner_tol(self, iterate: Iterate) -> float:
-        fraction = self.inner_fraction * iterate.memory.tightening
-        return float(np.clip(fraction * iterate.relative_gap, SMALLEST_TOL, 1e-3))
+        return iterate.inner_tol(SMALLEST_TOL, 0.02 * iterate.memory.tightening)
 
     def _tighten(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """Solve the SVMs at the same theta more exactly: what is left of the gap may be theirs."""

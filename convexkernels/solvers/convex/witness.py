@@ -12,6 +12,10 @@ from convexkernels.arrays import Array
 Support = Callable[[Array], tuple[float, Array]]
 
 
+# Points kept besides the best combination, points mixed in at a time, and evaluations of a line search.
+KEPT, MIXED, EVALUATIONS = 12, 3, 12
+
+
 @dataclass(frozen=True, eq=False)
 class DualPoint:
     """Dual variables, their concave part ``scale * c(alpha)`` and half their adjoint ``scale / 2 * A*(w w')``.
@@ -44,16 +48,10 @@ class DualPoints:
     ----------
     support : callable
         ``GramSet.support``.
-    size : int
-        Number of points kept besides the best combination.
-    rounds : int
-        Number of points mixed in at a time.
     """
 
-    def __init__(self, support: Support, size: int = 12, rounds: int = 3) -> None:
+    def __init__(self, support: Support) -> None:
         self.support = support
-        self.size = size
-        self.rounds = rounds
         self.points: list[DualPoint] = []
         self.best: DualPoint | None = None
         self.lower = -np.inf
@@ -70,8 +68,8 @@ class DualPoints:
                 self.points.append(previous)
         else:
             self.points.append(point)
-        self.points = self.points[-self.size :]
-        for _ in range(self.rounds):
+        self.points = self.points[-KEPT:]
+        for _ in range(MIXED):
             if not self._mix():
                 break
 
@@ -92,13 +90,13 @@ class DualPoints:
         return True
 
 
-def _golden_maximum(function: Callable[[float], float], evaluations: int = 12) -> float:
+def _golden_maximum(function: Callable[[float], float]) -> float:
     """Where a concave function on [0, 1] is (nearly) largest."""
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
     low, high = 0.0, 1.0
     left, right = high - ratio, low + ratio
     at_left, at_right = function(left), function(right)
-    for _ in range(evaluations - 2):
+    for _ in range(EVALUATIONS - 2):
         if at_left >= at_right:
             high, right, at_right = right, left, at_left
             left = high - ratio * (high - low)
