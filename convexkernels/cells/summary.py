@@ -25,8 +25,8 @@ class TableSummary:
         Range of every feature, for classes in each of them.
     targets : ndarray of shape (k,) or (2, n_outputs)
         The classes, ascending; or the least and the largest target.
-    totals : ndarray of shape (k,)
-        Sum of the weights of every class.
+    totals : ndarray of shape (k,) or (1,)
+        Sum of the weights of every class, or of all rows.
     keys : ndarray of shape (s,)
         Random numbers of the sampled rows, ascending: they are the smallest of all rows, so that samples of parts
         merge into a sample of the whole.
@@ -61,16 +61,11 @@ class TableSummary:
             Rows to sample.
         seed : int, SeedSequence or None
         """
-        if labels:
-            targets, codes = np.unique(y, return_inverse=True)
-            totals = np.bincount(codes, weights=weights, minlength=len(targets)).astype(np.float64)
-        else:
-            targets, codes = np.array([y.min(axis=0), y.max(axis=0)]), np.zeros(len(y), dtype=np.intp)
-            totals = np.full(2, float(weights.sum()))
         keys = np.random.default_rng(seed).random(len(X)) if size else np.empty(0)
-        taken = np.argsort(keys, kind="stable")[:size]
-        low, high = _ranges(X, X, codes)
-        return cls(len(X), low, high, targets, totals, keys[taken], X[taken], y[taken], weights[taken])
+        # Every row is a part of its own.
+        found = cls.merged([cls(len(X), X, X, y, weights, keys, X, y, weights)], labels=labels, size=size)
+        assert found is not None
+        return found
 
     @classmethod
     def merged(cls, parts: Sequence[TableSummary | None], *, labels: bool, size: int) -> TableSummary | None:
@@ -84,10 +79,9 @@ class TableSummary:
             targets, codes = np.unique(listed, return_inverse=True)
             totals = np.bincount(codes, weights=totals, minlength=len(targets)).astype(np.float64)
         else:
-            targets, totals = np.array([listed.min(axis=0), listed.max(axis=0)]), np.full(2, float(totals[::2].sum()))
-            codes = np.zeros(len(found), dtype=np.intp)
+            targets, totals = np.array([listed.min(axis=0), listed.max(axis=0)]), np.array([totals.sum()])
         lows, highs = np.concatenate([part.low for part in found]), np.concatenate([part.high for part in found])
-        low, high = _ranges(lows, highs, codes)
+        low, high = _ranges(lows, highs, codes if labels else np.zeros(len(lows), dtype=np.intp))
         keys = np.concatenate([part.keys for part in found])
         taken = np.argsort(keys, kind="stable")[:size]
         return cls(

@@ -74,22 +74,17 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
         codes = (Y[:, 0] > 0.0).astype(np.intp) if Y.shape[1] == 1 else Y.argmax(axis=1)
         return codes if len(np.unique(codes)) == max(2, Y.shape[1]) else None
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over some rows, on top of what has been learned.
-
-        The first call chooses sigma and the start from its rows, so it should see a few hundred of them.
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """As for a regressor, with the classes as scikit-learn asks for them.
 
         Parameters
         ----------
-        X : array-like or tensor of shape (n_samples, n_features)
-        y : array-like or tensor of shape (n_samples,)
+        X, y, sample_weight
+            Rows to pass over.
         classes : array-like of shape (n_classes,), optional
             All labels that will ever come; needed in the first call where its rows do not have all of them.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -109,7 +104,7 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
             )
         self._announced = known
         try:
-            return self._learn_more(X, y, sample_weight)
+            return super().partial_fit(X, y, sample_weight)
         finally:
             del self._announced
 
@@ -177,24 +172,6 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
                 f"y has shape {table.y.shape}, but the first call had rows of shape {targets.center.shape}."
             )
         return table
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Make one pass over some rows, on top of what has been learned.
-
-        The first call chooses sigma, the start and the scale of targets from its rows, so it should see a few hundred
-        of them.
-
-        Parameters
-        ----------
-        X : array-like or tensor of shape (n_samples, n_features)
-        y : array-like or tensor of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self
-        """
-        return self._learn_more(X, y, sample_weight)
 
     def predict(self, X: Any) -> Any:
         """Predicted numbers, shape (n_samples,) or (n_samples, n_outputs); tensors where tensors come in."""

@@ -167,8 +167,22 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """A stream of random numbers from `random_state`, which scikit-learn lets be several things."""
         return np.random.default_rng(seed_from(self.random_state))
 
-    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """The first fit, or one pass over new rows."""
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Make one pass over some rows, on top of what has been learned.
+
+        The first call chooses sigma, the start and the scale of targets from its rows, so it should see a few hundred
+        of them.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_samples, n_features)
+        y : array-like or tensor of shape (n_samples,) or, for a regressor, (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
         if not hasattr(self, "solution_"):
             return self.fit(X, y, sample_weight)
         table = self.targets_.encoded(self._rows(X, y, sample_weight))

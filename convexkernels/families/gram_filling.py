@@ -10,6 +10,7 @@ from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.bases.tessellation_stack import tessellated_stack
 from convexkernels.families.gram_stack import GramStack, PackedStack, StreamedStack
+from convexkernels.families.packed import pack_symmetric
 from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
@@ -55,8 +56,6 @@ def make_stack(kernels: Sequence[Kernel], X: Array, *, memory_limit: float | Non
 
 def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
     """Write the packed matrices of the kernels; those centered on X as their inner kernels, centered afterwards."""
-    from convexkernels.families.packed import pack_symmetric
-
     centered = [k for k, kernel in enumerate(kernels) if isinstance(kernel, Centered) and kernel.points is X]
     if centered and values.dtype == np.float64:  # float32 keeps too few digits of what centering takes away
         _fill(values, [kernel.kernel if k in set(centered) else kernel for k, kernel in enumerate(kernels)], X)
@@ -91,8 +90,6 @@ def _fill_tessellated(values: Array, kernels: Sequence[Kernel], X: Array) -> set
 
 def _fill_gaussian(values: Array, kernels: Sequence[Kernel], X: Array) -> set[int]:
     """Write what Gaussians that see the same columns can share, their distances; returns their positions."""
-    from convexkernels.families.packed import pack_symmetric
-
     groups: dict[tuple[int, ...] | None, list[tuple[int, float]]] = {}
     for k, kernel in enumerate(kernels):
         columns, inner = (tuple(kernel.columns), kernel.kernel) if isinstance(kernel, OnColumns) else (None, kernel)
@@ -112,8 +109,6 @@ def _fill_gaussian(values: Array, kernels: Sequence[Kernel], X: Array) -> set[in
 
 def _center_packed(packed: Array, m: int) -> float:
     """Subtract row and column means from a packed matrix in place; returns the mean it had."""
-    from convexkernels.families.packed import pack_symmetric
-
     K = np.zeros((m, m))
     low = np.tril_indices(m)
     K[low] = packed

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.families.packed import BLOCK, apply_packed, combine_packed, mirror, weigh_packed
 from convexkernels.kernels.base import Kernel
 from convexkernels.threads import in_parts
 
@@ -67,8 +68,6 @@ class PackedStack(GramStack):
         self.scales = np.ones(self.l)
 
     def combine(self, weights: Array, out: Array) -> Array:
-        from convexkernels.families.packed import BLOCK, combine_packed, mirror
-
         active = np.flatnonzero(weights)
         in_parts(combine_packed, self.m, self.values, active, weights[active] * self.scales[active], out)
         in_parts(mirror, -(-self.m // BLOCK), out)
@@ -83,15 +82,11 @@ class PackedStack(GramStack):
         return self._weighed(np.arange(self.m), M)
 
     def _weighed(self, rows: Index, pairs: Array) -> Array:
-        from convexkernels.families.packed import weigh_packed
-
         result = np.empty(self.l)
         in_parts(weigh_packed, self.l, self.values, rows, pairs, result)
         return self.scales * result
 
     def apply(self, w: Array, rows: Index) -> Array:
-        from convexkernels.families.packed import apply_packed
-
         used = np.union1d(np.flatnonzero(w), rows)
         images = np.empty((self.l, used.size))
         in_parts(apply_packed, self.l, self.values, used, w[used], images)
