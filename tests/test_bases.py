@@ -12,6 +12,7 @@ from convexkernels.bases.integrals import box_integrals, interval_ratios, symbol
 from convexkernels.bases.monomials import count_monomials, exponents, monomial_basis, monomials
 from convexkernels.bases.tessellation import Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint
+from convexkernels.bases.tessellation_box import margin_slope
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 
 SIZES = [(n, d) for n in (1, 2, 3, 4) for d in (0, 1, 2, 3)]
@@ -135,6 +136,29 @@ def test_symbolic_entries_hold_the_example_of_the_appendix():
     exchange = {**dict(zip(x, y, strict=True)), **dict(zip(y, x, strict=True))}
     swapped = symbolic_entry(basis, 3, 1)["t"].subs(exchange, simultaneous=True)
     assert sympy.expand(symbolic_entry(basis, 1, 3)["t_mirror"] - swapped) == 0
+
+
+@pytest.mark.parametrize(("n", "degree"), [(1, 2), (2, 0), (2, 2), (3, 1)])
+@pytest.mark.parametrize("z_degree", [None, 0, 1])
+@pytest.mark.parametrize("modulo_constants", [False, True])
+def test_slope_in_the_margin_is_that_of_the_matrix(n, degree, z_degree, modulo_constants):
+    basis, rng = monomial_basis(n, degree, z_degree), np.random.default_rng(n + 5 * degree)
+    P, X, M = random_psd(rng, 2 * basis.q), rng.random((9, n)), random_psd(rng, 9)
+    if modulo_constants:
+        M = M - M.mean(axis=0)
+        M -= M.mean(axis=1, keepdims=True)
+
+    def at(margin):
+        t = Tessellation(basis, np.full(n, -margin), np.full(n, 1.0 + margin))
+        return t, t.points(X)
+
+    def value(margin):
+        t, x = at(margin)
+        return np.vdot(M, t.gram(P, x, x, modulo_constants=modulo_constants))
+
+    t, x = at(0.4)
+    found = margin_slope(t, P, M, x, modulo_constants=modulo_constants)
+    assert found == pytest.approx((value(0.4 + 1e-5) - value(0.4 - 1e-5)) / 2e-5, rel=1e-8)
 
 
 @pytest.mark.parametrize(("n", "degree"), SIZES)

@@ -136,7 +136,7 @@ class Tessellation:
             Where to write; may be float32.
         """
         blocks = Blocks.of(P)
-        coefficients = self._pair_coefficients(blocks.g, x)
+        coefficients = self.pair_coefficients(blocks.g, x)
         n_delta = self.basis.width[0]
         if out is None:
             out = np.empty((x.columns.shape[1], y.columns.shape[1]))
@@ -151,7 +151,7 @@ class Tessellation:
         self._add_separable(blocks, x, y, modulo_constants, out)
         return out
 
-    def _pair_coefficients(self, Q: Array, x: BoxPoints) -> Array:
+    def pair_coefficients(self, Q: Array, x: BoxPoints) -> Array:
         """Coefficients c_i[s, e] with ``g-part(x_i, y) = T0 sum_s R_s sum_e c_i[s, e] y^delta_e``, (m, sum width)."""
         basis, offset = self.basis, self.tables[-1]
         result = np.zeros((x.psi.shape[1], int(basis.width.sum())))
@@ -165,7 +165,7 @@ class Tessellation:
                     result[:, start + basis.x_index[columns]] += psi.T @ block
         return result
 
-    def _separable(self, blocks: Blocks, x: BoxPoints, modulo_constants: bool = False) -> Array:
+    def separable(self, blocks: Blocks, x: BoxPoints, modulo_constants: bool = False) -> Array:
         """E with ``x-part + half the constant part = E(x)' psi(y)``, shape (n_delta, m)."""
         basis = self.basis
         E = np.zeros((basis.width[0], x.psi.shape[1]))
@@ -187,11 +187,11 @@ class Tessellation:
         basis = self.basis
         whole = 0.5 * (blocks.a * self.whole[basis.sum_index])[basis.x_index == 0]
         whole[:, basis.x_index == 0] = 0.0  # these are in E_0 already
-        return self._separable(blocks, x)[0] + whole.sum(axis=0) @ x.psi[basis.x_index]
+        return self.separable(blocks, x)[0] + whole.sum(axis=0) @ x.psi[basis.x_index]
 
     def _add_separable(self, blocks: Blocks, x: BoxPoints, y: BoxPoints, modulo_constants: bool, out: Array) -> None:
-        Ex = self._separable(blocks, x, modulo_constants)
-        Ey = Ex if y is x else self._separable(blocks, y, modulo_constants)
+        Ex = self.separable(blocks, x, modulo_constants)
+        Ey = Ex if y is x else self.separable(blocks, y, modulo_constants)
         first = 1 if modulo_constants else 0
         left = np.ascontiguousarray(np.vstack([Ex[first:], x.psi[first:]]).T).astype(out.dtype, copy=False)
         right = np.vstack([y.psi[first:], Ey[first:]]).astype(out.dtype, copy=False)

@@ -11,6 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint, derivative, pullback
+from convexkernels.bases.tessellation_box import margin_slope
 from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory
@@ -50,6 +51,10 @@ class Tessellated(Family):
         self.z_degree = None if z_degree is None else check_whole_number("z_degree", z_degree, low=0)
         self.box = UnitBox() if box is None else box
         self.trace = check_scale("trace", trace, remedy="Scaling it by s is scaling C by s.")
+
+    def with_margin(self, margin: float) -> Tessellated:
+        """The same family on another box ``[-margin, 1 + margin]^n``."""
+        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace)
 
     def __repr__(self) -> str:
         return f"Tessellated(degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g})"
@@ -127,6 +132,10 @@ class TessellatedGramSet(SpectraplexGramSet):
         if rows.size * self.size**2 > LARGEST_DERIVATIVE:
             return None
         return derivative(self.tessellation, w, self.points, rows, modulo_constants=self.modulo_constants)
+
+    def margin_slope(self, theta: Array, M: Array) -> float:
+        """Derivative of ``<M, K(theta)>`` as all sides of the box move outwards."""
+        return margin_slope(self.tessellation, theta, M, self.points, modulo_constants=self.modulo_constants)
 
     def kernel(self, theta: Array) -> TessellatedKernel:
         t = self.tessellation

@@ -7,8 +7,9 @@ import pytest
 
 from convexkernels import ConvexKernelsWarning, Gaussian, InvalidInputError, KernelLearning, OuterLearning, Stationarity
 from convexkernels.criteria import CRITERIA, HeldOut, LeaveOneOut, TrainingValue
-from convexkernels.families import Candidates
-from convexkernels.families.curved import CURVED, Widths
+from convexkernels.families import Candidates, Tessellated, UnitBox
+from convexkernels.families.box import Box
+from convexkernels.families.curved import CURVED, Convex, Widths
 from convexkernels.losses import LOSSES, Hinge, Interpolation, LeastSquares
 
 M = 36
@@ -97,6 +98,22 @@ def test_training_value_on_a_convex_family_is_the_convex_problem(rng):
     convex = KernelLearning(family, loss, X, y).solve(tol=1e-9)
     curved = OuterLearning(family, loss, TrainingValue(), X, y).solve("quasi-newton", tol=1e-6, max_iter=200)
     assert curved.value == pytest.approx(convex.value, rel=1e-6)
+
+
+def test_a_margin_that_is_learned_errs_less_than_the_one_it_began_with(rng):
+    X, y = table("numbers", rng)
+    family, loss = Tessellated(degree=0, box=UnitBox(0.01)), LeastSquares(0.1)
+    given, learned = (
+        OuterLearning(Convex(family, learns_margin=learns), loss, LeaveOneOut(), X, y).solve(
+            "quasi-newton", max_iter=60, random_state=0
+        )
+        for learns in (False, True)
+    )
+    assert learned.value < 0.98 * given.value
+    assert -learned.kernel.lower[0] == pytest.approx(np.exp(learned.theta[-2]))
+    for other in (Candidates([Gaussian()]), Tessellated(box=Box.around(X))):
+        with pytest.raises(InvalidInputError, match="on a UnitBox only"):
+            Convex(other, learns_margin=True)
 
 
 def test_weight_two_is_a_row_given_twice(rng):

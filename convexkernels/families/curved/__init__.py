@@ -27,6 +27,7 @@ CURVED: dict[str, Callable[[], CurvedFamily]] = {
     "candidates": lambda: Convex(Candidates([Gaussian(1.0), Gaussian(20.0), ("first", Gaussian(5.0), [0])], "mean")),
     "tessellated": lambda: Convex(Tessellated(degree=1, z_degree=0)),
     "tessellated_with_z": lambda: Convex(Tessellated(degree=1)),
+    "tessellated_margin": lambda: Convex(Tessellated(degree=1), learns_margin=True),
     "two_layers": lambda: Concatenations([Matern(order=2), Polynomial(1)], mu=0.1),
     "three_layers": lambda: Concatenations([Gaussian(2.0), Matern(order=2), Polynomial(2)], widths=(2, 3), mu=0.1),
 }

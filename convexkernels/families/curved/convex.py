@@ -9,16 +9,22 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.cones import Orthant, SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Family
+from convexkernels.families.base import Family, GramSet
+from convexkernels.families.box import UnitBox
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet, whole
+from convexkernels.families.tessellated import Tessellated
 from convexkernels.kernels.base import Kernel
+
+# Margins beyond exp of this, or below its reciprocal, are boxes that are all alike, or have no room.
+LARGEST_LOG = 5.0
 
 
 class Convex(CurvedFamily):
     """A family that is linear in theta, for criteria that are not convex in it: the derivative is its adjoint.
 
     Weights of a simplex are ``theta = z^2 / |z|^2``; a matrix of bounded trace is ``theta = trace Z Z' / |Z|^2`` with
-    as many columns in Z as `rank` (optimal matrices have rank 1 to 3).
+    as many columns in Z as `rank` (optimal matrices have rank 1 to 3). Where the margin of a tessellated family is
+    learned, its logarithm is one unknown more.
 
     Parameters
     ----------
@@ -27,10 +33,17 @@ class Convex(CurvedFamily):
     modulo_constants : bool
         As in :meth:`Family.on`: for losses with an intercept.
     rank : int
+    learns_margin : bool
+        Whether the margin of the box of ``Tessellated(box=UnitBox(margin))`` is an unknown; it starts as it is given.
     """
 
-    def __init__(self, family: Family, modulo_constants: bool = False, rank: int = 8) -> None:
+    def __init__(
+        self, family: Family, modulo_constants: bool = False, rank: int = 8, learns_margin: bool = False
+    ) -> None:
         self.family, self.modulo_constants, self.rank = family, modulo_constants, rank
+        self.learns_margin = bool(learns_margin)
+        if learns_margin and not (isinstance(family, Tessellated) and isinstance(family.box, UnitBox)):
+            raise InvalidInputError(f"a margin is learned for Tessellated on a UnitBox only, got {family!r}.")
 
     def __repr__(self) -> str:
         return repr(self.family)
@@ -57,11 +70,20 @@ class ConvexGramSet(CurvedGramSet):
                 f"{family.family!r} has neither weights nor a matrix as its parameter; learn it with KernelLearning."
             )
         self.size = float(initial.sum() if initial.ndim == 1 else np.trace(initial))
-        self.n_unknowns = int(np.prod(self.shape))
+        self.size_of_theta = int(np.prod(self.shape))
+        self.n_unknowns = self.size_of_theta + family.learns_margin
+
+    def matrices(self, z: Array) -> GramSet:
+        """The Gram matrices of the family, with the margin of `z` where it is learned."""
+        family: Any = self.family.family
+        if not self.family.learns_margin:
+            return self.gram_set
+        moved = family.with_margin(float(np.exp(z[-1])))
+        return moved.on(self.X, modulo_constants=self.family.modulo_constants)
 
     def theta(self, z: Array) -> Array:
         """The parameter of the family."""
-        Z = z.reshape(self.shape)
+        Z = z[: self.size_of_theta].reshape(self.shape)
         product = Z**2 if Z.ndim == 1 else Z @ Z.T
         return self.size * product / float(np.vdot(Z, Z))
 
@@ -69,13 +91,16 @@ class ConvexGramSet(CurvedGramSet):
         if len(self.shape) == 1:
             return np.ones(self.shape) if k == 0 else np.abs(rng.standard_normal(self.shape))
         # A random matrix of full column rank is as central as can be without favoring rows.
-        return rng.standard_normal(self.shape).ravel()
+        z = rng.standard_normal(self.shape).ravel()
+        return np.append(z, np.log(self.family.family.box.margin)) if self.family.learns_margin else z
 
     def at(self, z: Array, dtype: Any = np.float64) -> ConvexAt | None:
-        return ConvexAt(self, z) if np.isfinite(z).all() and z.any() else None
+        if not np.isfinite(z).all() or not z[: self.size_of_theta].any():
+            return None
+        return ConvexAt(self, z) if not self.family.learns_margin or abs(z[-1]) <= LARGEST_LOG else None
 
     def kernel(self, z: Array) -> Kernel:
-        return self.gram_set.kernel(self.theta(z))
+        return self.matrices(z).kernel(self.theta(z))
 
 
 class ConvexAt(CurvedGram):
@@ -83,13 +108,18 @@ class ConvexAt(CurvedGram):
 
     def __init__(self, gram_set: ConvexGramSet, z: Array) -> None:
         self.gram_set, self.z = gram_set, z
+        self.matrices: Any = gram_set.matrices(z)
+        self.theta = gram_set.theta(z)
 
     def gram(self, *, lower: bool = False) -> Array:
-        return self.gram_set.gram_set.gram(self.gram_set.theta(self.z))
+        return self.matrices.gram(self.theta)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        D = self.gram_set.gram_set.pullback(whole(M, lower))
-        Z = self.z.reshape(self.gram_set.shape)
-        squared, along = float(np.vdot(Z, Z)), float(np.vdot(D, self.gram_set.theta(self.z)))
-        slope = self.gram_set.size * (D * Z if Z.ndim == 1 else D @ Z) - along * Z
-        return (2.0 / squared * slope).ravel()
+        M = whole(M, lower)
+        D = self.matrices.pullback(M)
+        Z = self.z[: self.gram_set.size_of_theta].reshape(self.gram_set.shape)
+        squared, along = float(np.vdot(Z, Z)), float(np.vdot(D, self.theta))
+        slope = (2.0 / squared * (self.gram_set.size * (D * Z if Z.ndim == 1 else D @ Z) - along * Z)).ravel()
+        if not self.gram_set.family.learns_margin:
+            return slope
+        return np.append(slope, np.exp(self.z[-1]) * self.matrices.margin_slope(self.theta, M))
