@@ -127,12 +127,17 @@ def _refuse_entries(points: Array, name: str, largest: float) -> None:
     )
 
 
-def check_labels_finite(y: Any, m: int, *, name: str = "y") -> Array:
-    """Return `y` as float64 with `m` rows, shape (m,) or (m, outputs), or refuse it by name."""
+def floats(name: str, value: Any) -> Array:
+    """Return `value` as a float64 array of any shape, or refuse it by name."""
     try:
-        values = np.ascontiguousarray(y, dtype=np.float64)
+        return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must hold numbers ({error}).") from error
+
+
+def check_labels_finite(y: Any, m: int, *, name: str = "y") -> Array:
+    """Return `y` as float64 with `m` rows, shape (m,) or (m, outputs), or refuse it by name."""
+    values = np.ascontiguousarray(floats(name, y))
     if values.ndim not in (1, 2) or values.shape[0] != m:
         raise InvalidInputError(f"{name} has shape {values.shape}, but X has {m} rows; one entry per row is needed.")
     if not np.isfinite(values).all():
@@ -148,10 +153,7 @@ def check_weights(sample_weight: Any, m: int, *, open_low: bool = False) -> Arra
     """Return weights of m rows, >= 0 and not all 0 (or > 0), or refuse them by name; None stands for ones."""
     if sample_weight is None:
         return np.ones(m)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"sample_weight must hold numbers ({error}).") from error
+    weights = floats("sample_weight", sample_weight)
     if weights.ndim == 0:
         weights = np.full(m, float(weights))
     if weights.shape != (m,):

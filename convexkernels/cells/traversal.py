@@ -64,10 +64,7 @@ def farthest_first(X: Any, *, radius: float = 0.0, n_centers: int | None = None,
     limit = m if n_centers is None else check_whole_number("n_centers", n_centers, low=1)
     if limit > m:
         raise InvalidInputError(f"n_centers is {limit}, but there are only {m} points; ask for at most {m} centers.")
-    first = check_whole_number("start", start, low=0)
-    if first >= m:
-        raise InvalidInputError(f"start is {first}, but X has {m} rows; choose a row in [0, {m}).")
-    return Traversal(*_traverse(points, radius, limit, first))
+    return Traversal(*_traverse(points, radius, limit, _checked_start(start, m)))
 
 
 def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
@@ -91,10 +88,14 @@ def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
     """
     points = check_points(X)
     size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
+    return Traversal(*_split(points, size, _checked_start(start, len(points))))
+
+
+def _checked_start(start: Any, m: int) -> int:
     first = check_whole_number("start", start, low=0)
-    if first >= len(points):
-        raise InvalidInputError(f"start is {first}, but X has {len(points)} rows; choose a row in [0, {len(points)}).")
-    return Traversal(*_split(points, size, first))
+    if first >= m:
+        raise InvalidInputError(f"start is {first}, but X has {m} rows; choose a row in [0, {m}).")
+    return first
 
 
 @compiled(f"({MATRIX},f8,i8,i8)")

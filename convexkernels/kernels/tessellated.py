@@ -10,7 +10,7 @@ from convexkernels.bases.tessellation import Tessellation
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import rescale
-from convexkernels.validation import check_whole_number
+from convexkernels.validation import check_whole_number, floats
 
 
 def check_parameter_matrix(P: Any, size: int, what: str) -> Array:
@@ -33,10 +33,7 @@ def check_parameter_matrix(P: Any, size: int, what: str) -> Array:
 
 def check_corners(lower: Any, upper: Any) -> tuple[Array, Array]:
     """Return the corners of a box as float64 vectors, or refuse them by name."""
-    try:
-        low, high = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"lower and upper must be lists of numbers ({error}).") from error
+    low, high = floats("lower", lower).copy(), floats("upper", upper).copy()
     if low.ndim != 1 or low.shape != high.shape:
         raise InvalidInputError(
             f"lower and upper must be lists of equal length, got shapes {low.shape} and {high.shape}."

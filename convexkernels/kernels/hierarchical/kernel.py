@@ -12,7 +12,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
-from convexkernels.validation import check_number, check_points
+from convexkernels.validation import check_number, check_points, floats
 
 # Squares of larger weights, times squares of features, come close to the largest float.
 LARGEST_WEIGHT = 1e100
@@ -129,10 +129,7 @@ class HierarchicalGaussian(Kernel):
     def _own_weights(self) -> Array:
         """The weights of this node over gamma, or a refusal."""
         gamma = check_number("gamma", self.gamma, low=0.0, open_low=True)
-        try:
-            weights = np.asarray(self.weights, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"weights must hold numbers ({error}).") from error
+        weights = floats("weights", self.weights)
         if weights.ndim != 1 or not weights.size:
             raise InvalidInputError(f"weights must be a vector of at least one number, got shape {weights.shape}.")
         with np.errstate(over="ignore"):
