@@ -91,6 +91,7 @@ from convexkernels.losses.least_squares import LeastSquares as LeastSquares
 from convexkernels.losses.logistic import Logistic as Logistic
 from convexkernels.losses.pinball import Pinball as Pinball
 from convexkernels.problems.decision_function import DecisionFunction as DecisionFunction
+from convexkernels.problems.fixed_kernel import FixedKernel as FixedKernel
 from convexkernels.problems.kernel_learning import KernelLearning as KernelLearning
 from convexkernels.problems.kernel_matching import KernelMatching as KernelMatching
 from convexkernels.problems.outer_learning import OuterLearning as OuterLearning

@@ -9,8 +9,6 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
 
-__all__ = ["documentation_site", "html_table", "page_about"]
-
 
 def html_table(title: str, rows: Mapping[str, str]) -> str:
     """A small table with a line for each entry; the title leads to the documentation where there is any."""

@@ -7,8 +7,6 @@ from typing import Any
 from convexkernels.progress import Silent, as_progress
 from convexkernels.solution import Record
 
-__all__ = ["Told", "told"]
-
 
 class Told(Silent):
     """Progress that is told to callbacks, besides where it is shown.

@@ -14,8 +14,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.threads import in_threads
 
-__all__ = ["TILE", "GramOperator", "OutOfTimeError", "n_tiles"]
-
 # Rows of a tile: in float32 it takes a megabyte, which stays in the cache of one core for both products with it.
 TILE = 512
 # Parts that the tiles are dealt out in: threads share them, and between two of them the clock is looked at.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from convexkernels.solution import Solution
     from convexkernels.solvers.convex.preparation import Forecast
 
-__all__ = ["FixedKernel"]
-
 
 class FixedKernel:
     """``minimize over f, b  sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2`` in the space of one kernel.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from convexkernels.progress import Silent
     from convexkernels.solution import Solution
 
-__all__ = ["ConjugateGradients", "solve_on_all_rows"]
-
 # Rows on which values by rounded tiles are compared with exact ones.
 AUDITED = 512
 # Shares of the tolerance that values by rounded tiles have to meet before they are, and then those on a sample of rows.

@@ -14,8 +14,6 @@ from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.solvers.convex.preparation import Preparation, Stage
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 
-__all__ = ["HeldOutPath"]
-
 # Share of the rows that are held out, and most of them.
 SHARE, MOST = 0.1, 4000
 # Candidates are so many times each other, and there are no more than so many.

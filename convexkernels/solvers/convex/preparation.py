@@ -14,8 +14,6 @@ from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
 from convexkernels.solvers.convex.shifted_systems import LowRank
 from convexkernels.validation import available_memory
 
-__all__ = ["Forecast", "Preparation", "Stage"]
-
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
 # products of m^2; as far as a quarter of the memory holds it.
 RANK, RANK_SHARE = 10.0, 0.25

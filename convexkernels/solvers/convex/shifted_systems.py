@@ -13,8 +13,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.linalg import pivoted_cholesky, shifted_cholesky
 
-__all__ = ["LowRank", "ShiftedSystems"]
-
 
 class LowRank:
     """``(Z Z' + lam S^-1)^-1`` for any lam > 0 and weights S >= 0, in whose place rows of weight 0 stay 0.
