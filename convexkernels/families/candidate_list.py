@@ -37,6 +37,7 @@ class CandidateList:
     def __init__(self, kernels: Any, definite: bool = True) -> None:
         self.definite = definite
         self.n_rows: int | None = None
+        self.entries: list[tuple[str, Kernel, Any]] = []
         if isinstance(kernels, np.ndarray) and kernels.dtype != object:
             self._take_matrices(kernels)
         elif isinstance(kernels, Kernel | str) or not isinstance(kernels, Sequence | np.ndarray) or len(kernels) == 0:
@@ -54,7 +55,7 @@ class CandidateList:
     def _take_matrices(self, stack: Any) -> None:
         matrices = check_matrices(stack, definite=self.definite)
         self.n_rows = matrices.shape[1]
-        self.entries: list[tuple[str, Kernel, Any]] = [(str(k), Precomputed(K), None) for k, K in enumerate(matrices)]
+        self.entries = [(str(k), Precomputed(K), None) for k, K in enumerate(matrices)]
 
     def __len__(self) -> int:
         return len(self.entries)
