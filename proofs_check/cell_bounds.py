@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import comb
 from scipy.stats import norm
 
 from convexkernels import Gaussian, Localized, VoronoiCover, VoronoiRidge, farthest_first
+from convexkernels.arrays import Array
 from convexkernels.bounds import (
     CellNumbers,
     CellSchedule,
@@ -27,7 +27,6 @@ from convexkernels.bounds import (
 from convexkernels.cells import Cells, CellSelection
 from convexkernels.checking import Verdict
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 

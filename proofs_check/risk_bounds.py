@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from convexkernels import HierarchicalGaussian, Hinge, LeastSquares, SpectralKernelClassifier, Training
+from convexkernels.arrays import Array
 from convexkernels.bounds import (
     Bound,
     approximation_error,
@@ -21,7 +21,6 @@ from convexkernels.checking import Verdict
 from convexkernels.losses import fit
 from convexkernels.spectral.losses import score_loss
 
-Array = NDArray[np.float64]
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 

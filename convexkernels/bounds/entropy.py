@@ -13,15 +13,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
 
-__all__ = [
-    "convolution_constant",
-    "cover_numbers",
-    "interior_radii",
-    "joined_cover",
-    "joined_entropy",
-    "local_entropy",
-]
-
 
 def cover_numbers(radius: float, d: int, *, c: float = 1.0) -> tuple[float, float]:
     """Bounds ``(c / r)^d`` and ``(1 + 2 c / r)^d`` of the least number of balls of a radius that cover one of radius c.

@@ -16,8 +16,6 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
 
-__all__ = ["approximation_error", "hierarchical_risk_bound"]
-
 
 def approximation_error(
     kernel: Kernel, X: Any, y: Any, lam: float, *, loss: Loss, masses: Any = None, tol: float = 1e-6

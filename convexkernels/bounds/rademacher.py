@@ -11,8 +11,6 @@ from convexkernels.bounds.statement import Bound, check_inside, check_open_const
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = ["excess_risk_bound", "lipschitz_constant", "rademacher_bound", "rademacher_rate"]
-
 
 def rademacher_bound(model: Any, X: Any) -> float:
     """Bound of the complexity of ``{x -> W'phi(x): |W|_* <= B}`` on given points, for a fitted model [LLW20 (11)].

@@ -11,17 +11,6 @@ from convexkernels.bounds.statement import check_inside
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_whole_number
 
-__all__ = [
-    "CellSchedule",
-    "cell_nets",
-    "cell_schedule",
-    "learning_rate",
-    "net_constants",
-    "net_gap",
-    "rate_gap",
-    "smallest_sample",
-]
-
 
 class CellSchedule(NamedTuple):
     """What n rows call for: the radius of cells, lam beside the mean over all rows, and the width of the kernel."""

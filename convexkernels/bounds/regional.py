@@ -12,8 +12,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.validation import check_number
 
-__all__ = ["CellNumbers", "cells_risk_bound"]
-
 
 class CellNumbers(NamedTuple):
     """What the oracle inequality has to know of a partition and of the functions on it.

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
 
-__all__ = ["Bound", "check_inside", "check_open_constant"]
-
 
 class Bound(NamedTuple):
     """The right side of an inequality, and how probable it is at least that the inequality holds."""

@@ -114,7 +114,8 @@ class ConjugateGradients(OuterSolver):
         systems.begin_again(exact.product(systems.W, deadline, self.stage))
         found = self._iterate(problem, systems.W, systems.F, systems)
         gap = float(systems.gaps().sum())
-        found.stalled, self._formed_anew = gap > 0.5 * self._formed_anew, gap
+        found.status = Status.STALLED if gap > 0.5 * self._formed_anew else None
+        self._formed_anew = gap
         return found
 
 
