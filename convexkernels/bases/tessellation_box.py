@@ -55,6 +55,5 @@ def _rates(t: Tessellation, U: Array, corners: list[Array]) -> Array:
     """``sum_l c_l^(s_l) / I_l`` over the corners c that move, for lower corners in the columns of U; (n_sums, m)."""
     k = np.arange(2 * t.basis.z_degree + 1)
     integrals = (t.upper[:, None] - U) * interval_ratios(U, t.upper, int(k[-1]))
-    powers = sum(c[None, :] ** k[:, None] for c in corners)
-    ratios = powers[:, :, None] / integrals
+    ratios = np.sum([c[None, :] ** k[:, None] for c in corners], axis=0)[:, :, None] / integrals
     return np.asarray(ratios[t.basis.sums, np.arange(len(U))].sum(axis=1))
