@@ -37,7 +37,6 @@ SHARE = 0.5
 class ConvexEstimator(KernelEstimator):
     """Estimators that name a convex family of kernels and a loss, and solve to a duality gap."""
 
-    max_time: float | None = MAX_TIME
     intercept: bool = True
     tol: float = 1e-4
     solver: Any = "auto"

@@ -140,7 +140,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelSVC(HingeEstimator, _CandidateEstimator, KernelClassifier):
+class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
     """Support vector classifier that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
@@ -172,7 +172,7 @@ class MultipleKernelSVC(HingeEstimator, _CandidateEstimator, KernelClassifier):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelSVR(EpsilonEstimator, _CandidateEstimator, KernelRegressor):
+class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
     """Support vector regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters
@@ -201,7 +201,7 @@ class MultipleKernelSVR(EpsilonEstimator, _CandidateEstimator, KernelRegressor):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class MultipleKernelRidge(RidgeEstimator, _CandidateEstimator, KernelRegressor):
+class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
     """Kernel ridge regression that learns a convex combination of candidate kernels, to a certified optimum.
 
     Parameters

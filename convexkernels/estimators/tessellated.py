@@ -59,7 +59,7 @@ def _far_box(X: Array) -> Box:
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedSVC(HingeEstimator, _TessellatedEstimator, KernelClassifier):
+class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
     """Support vector classifier that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
@@ -93,7 +93,7 @@ class TessellatedSVC(HingeEstimator, _TessellatedEstimator, KernelClassifier):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedSVR(EpsilonEstimator, _TessellatedEstimator, KernelRegressor):
+class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
     """Support vector regression that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
@@ -123,7 +123,7 @@ class TessellatedSVR(EpsilonEstimator, _TessellatedEstimator, KernelRegressor):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class TessellatedRidge(RidgeEstimator, _TessellatedEstimator, KernelRegressor):
+class TessellatedRidge(KernelRegressor, RidgeEstimator, _TessellatedEstimator):
     """Kernel ridge regression that learns its kernel among the tessellated ones, to a certified optimum.
 
     Parameters
