@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import comb
 from scipy.stats import norm
 
-from convexkernels import Gaussian, Localized, VoronoiCover, VoronoiRidge, farthest_first
+from convexkernels import Cells, CellSelection, Gaussian, Localized, VoronoiCover, VoronoiRidge, farthest_first
 from convexkernels.arrays import Array
 from convexkernels.bounds import (
     CellNumbers,
@@ -24,7 +24,6 @@ from convexkernels.bounds import (
     net_constants,
     rate_gap,
 )
-from convexkernels.cells import Cells, CellSelection
 from convexkernels.checking import Verdict
 
 Generator = np.random.Generator

@@ -18,7 +18,7 @@ from convexkernels.bounds import (
     rademacher_rate,
 )
 from convexkernels.checking import Verdict
-from convexkernels.losses import fit
+from convexkernels.losses.fit import fit
 from convexkernels.spectral.losses import score_loss
 
 Generator = np.random.Generator

@@ -5,6 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from convexkernels import (
+    Cells,
+    CellSelection,
     Gaussian,
     Hinge,
     Interpolation,
@@ -14,7 +16,6 @@ from convexkernels import (
     VoronoiRidge,
     bounds,
 )
-from convexkernels.cells import Cells, CellSelection
 
 CELLS = bounds.CellNumbers(np.array([1e-3, 1e-2]), np.array([0.2, 0.3]), np.array([0.4, 0.6]), 0.5, 100, 2)
 TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
