@@ -233,6 +233,13 @@ def test_where_rounding_ends_the_certificate_says_so(rng):
     assert solution.certificate.upper >= solution.certificate.lower
 
 
+def test_a_row_or_two_are_enough():
+    one = FixedKernel(Gaussian(1.0), LeastSquares(0.5), [[0.0]], [3.0]).solve()
+    assert one.decision_function([[0.0], [9.0]]) == pytest.approx([3.0, 3.0])
+    two = FixedKernel(Gaussian(1.0), LeastSquares(1.0, intercept=False), [[0.0], [9.0]], [3.0, -1.0]).solve(lams=[1.0])
+    assert two.decision_function([[0.0], [9.0]]) == pytest.approx([1.5, -0.5])
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

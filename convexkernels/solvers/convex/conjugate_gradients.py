@@ -149,7 +149,7 @@ def solve_on_all_rows(
         solver = ConjugateGradients(prepared, clock=clock)
         if lams is not None and len(lams) == 1:
             problem = problem.with_loss(problem.loss.at(lams[0]))
-        else:
+        elif problem.m > 1:
             path = HeldOutPath.of(problem, prepared, np.random.default_rng(random_state))
             _follow(path, lams, clock)
             lam, solver.begin = path.chosen()

@@ -17,6 +17,8 @@ from convexkernels.validation import available_memory
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
 # products of m^2; as far as a quarter of the memory holds it.
 RANK, RANK_SHARE = 10.0, 0.25
+# Share of the free memory that is taken where no limit is given: others may want some, too.
+FREE_SHARE = 0.8
 # The preconditioner may leave out what is this small against lam.
 NEGLIGIBLE = 0.1
 # Steps that are reckoned with: with several regularization parameters, and with the one that was chosen.
@@ -78,7 +80,7 @@ class Preparation:
     def __init__(self, problem: Any) -> None:
         self.problem = problem
         m, (n_outputs, _) = problem.m, problem.Y.shape
-        limit = 0.9 * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
+        limit = FREE_SHARE * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
         self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m))))
         # The factor is alive twice while it is made, and rows of the matrix beside it.
         self.other_bytes = 8.0 * m * (2.0 * self.rank + 4.0 * VECTORS * n_outputs + 2 * TILE)
