@@ -10,7 +10,8 @@ cross-validation on a random 1,500 of the training rows, then trained on all of 
 regression, whose loss is the one that is judged by (as that of the paper's SVM column), and a random forest (features
 per split and leaf size by the out-of-bag error of 60 trees on all training rows, then 300 trees).
 
-Results are appended to OUT/hierarchical_accuracy.jsonl as they come; what is in the file is not run again.
+Results are appended to OUT/hierarchical_accuracy.jsonl as they come; what is in the file is not run again. Figure 2
+(left) is drawn from them; with --splits 0 nothing else is done.
 
     python -m benchmarks.hierarchical_accuracy --data DIR [--sets bank letter] [--splits 3]
                                                [--methods ours svm ridge forest] [--time-per-fit 120]
@@ -167,6 +168,37 @@ def print_table(results: dict[tuple[str, int, str], dict], sets: list[str]) -> N
     )
 
 
+def save_figure(results: dict[tuple[str, int, str], dict], sets: list[str], path: Path) -> None:
+    """Figure 2, left: errors relative to that of the SVM, here and in the paper, as boxes over the sets."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    means = {
+        (name, method): np.mean([r["error"] for (s, _, m), r in results.items() if (s, m) == (name, method)])
+        for name, method in {(s, m) for s, _, m in results}
+        if name in sets
+    }
+    ratios = {
+        f"{method}, here": [e / means[s, "svm"] for (s, m), e in means.items() if m == method and (s, "svm") in means]
+        for method in ("ours", "forest", "ridge")
+    }
+    measured = sorted({name for name, _ in means})
+    for k, column in enumerate(("HKL", "Ours", "RF", "DNN"), 1):
+        ratios[f"{column}, paper"] = [PAPER[name][2][k] / PAPER[name][2][0] for name in measured]
+    figure, ax = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
+    ax.boxplot([[r for r in values if np.isfinite(r)] for values in ratios.values()], orientation="vertical")
+    ax.set_xticks(range(1, 1 + len(ratios)), list(ratios), rotation=20)
+    ax.axhline(1.0, color="0.6", lw=0.8)
+    ax.set_ylabel("error over that of the SVM")
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    for name, values in ratios.items():
+        if values:
+            print(f"{name:<14} median error over that of the SVM {np.nanmedian(values):.3f} ({len(values)} sets)")
+
+
 def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
@@ -200,6 +232,7 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
                     lines.write(json.dumps(record) + "\n")
                 print(record, flush=True)
     print_table(results, options.sets)
+    save_figure(results, options.sets, options.out / "hierarchical_figure_2.png")
     return results
 
 

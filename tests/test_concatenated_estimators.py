@@ -26,7 +26,6 @@ from convexkernels import (
     Status,
     TensorMatern,
 )
-from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.losses import EpsilonInsensitive
 from convexkernels.solvers.nonconvex import paths
 from convexkernels.solvers.nonconvex.paths import PAPER_GRID
@@ -184,11 +183,13 @@ def test_refuses_parameters_by_name_and_value(estimator, message):
         estimator.fit(X, y > 2 if isinstance(estimator, ConcatenatedKernelClassifier) else y)
 
 
-def test_kinked_outer_kernel_is_refused_and_a_smoothed_one_is_not():
+def test_kinked_outer_kernel_needs_no_argument():
     X, y = kinked(20)
-    with pytest.raises(NotDifferentiableError, match=r"order > 1 .* or smoothing > 0"):
-        ConcatenatedKernelInterpolator([TensorMatern(1), Polynomial(1)]).fit(X, y)
-    ConcatenatedKernelInterpolator([TensorMatern(1, smoothing=0.01), Polynomial(1)], n_restarts=1).fit(X, y)
+    for kernel in (TensorMatern(1), 2.0 * Matern(order=1)):
+        model = ConcatenatedKernelInterpolator([kernel, Polynomial(1)], n_restarts=1, random_state=0).fit(X, y)
+        assert model.solution_.status.is_success
+        assert model.predict(X) == pytest.approx(y, abs=1e-6 * np.abs(y).max())
+        assert "smoothing" not in repr(kernel), "what was passed is as it was"
 
 
 def test_interpolator_names_conflicting_rows():

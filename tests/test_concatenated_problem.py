@@ -14,6 +14,7 @@ from convexkernels import (
     Polynomial,
     TensorMatern,
     TrainingValue,
+    WeightedSum,
 )
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.losses import Interpolation
@@ -219,11 +220,24 @@ def test_refuses_weights_of_the_outer_norm_that_are_not_positive(lam):
         squared(lam)
 
 
-def test_kinked_kernels_are_refused_except_innermost():
-    build(layers=[Matern(2), Matern(1)])
-    for layers in ([TensorMatern(1), Polynomial(1)], [Matern(2), Matern(1), Polynomial(1)]):
-        with pytest.raises(NotDifferentiableError, match=r"order > 1 .* or smoothing > 0"):
-            build(layers=layers)
+def test_kinks_are_smoothed_over_a_thousandth_of_the_spread_except_innermost():
+    X, y = draw()
+    spread = np.sqrt(X.var(axis=0).sum())
+    problem = build(layers=[3.0 * Matern(1, length=2.0), TensorMatern(1), Matern(1)], X=X, y=y)
+    for family in (
+        problem.gram_set.family,
+        problem.with_loss(problem.loss, problem.family.with_mu(2.0)).gram_set.family,
+    ):
+        outer, middle, inner = family.layers
+        assert outer.get_params()["kernel__smoothing"] == pytest.approx(5e-4 * spread)
+        assert middle.smoothing == pytest.approx(1e-3 * spread)
+        assert inner.smoothing == 0.0
+    assert build(layers=[Matern(1, smoothing=0.2), Polynomial(1)]).gram_set.family.layers[0].smoothing == 0.2
+
+
+def test_kinks_that_are_not_found_are_refused():
+    with pytest.raises(NotDifferentiableError, match=r"order > 1 .* or smoothing > 0"):
+        build(layers=[WeightedSum([Matern(1), Gaussian()], [1.0, 1.0]), Polynomial(1)])
 
 
 def test_interpolation_names_conflicting_rows_and_merges_agreeing_ones():

@@ -1,9 +1,12 @@
 """The tables of the paper and the tutorial run at reduced size, and say what they should."""
 
+from importlib import import_module
+
 import numpy as np
 
-from examples import straightening_a_kink
 from models import concatenated
+
+straightening_a_kink = import_module("examples.12_straightening_a_kink")
 
 
 def test_quick_tables_have_every_pair_and_the_sign_of_the_improvement(capsys, tmp_path):
@@ -21,6 +24,13 @@ def test_quick_tables_have_every_pair_and_the_sign_of_the_improvement(capsys, tm
             if h == "h1":  # the function for which two layers are much better in the paper
                 assert min(first, second) < single
     assert shown.count("Mat-TP o Poly") == 12
+
+
+def test_figures_of_errors_and_of_inner_maps(capsys, tmp_path):
+    concatenated.main(["--quick", "--figures", "--pairs", "Mat-TP o Poly", "--functions", "h1", "--out", str(tmp_path)])
+    names = {f"concatenated_figure_{number}_h1.png" for number in (4, 8, 11)}
+    assert {p.name for p in tmp_path.iterdir()} == names
+    assert capsys.readouterr().out.count("errors of single") == 2
 
 
 def test_tutorial_learns_the_direction_of_the_kink(tmp_path, capsys):

@@ -83,8 +83,9 @@ warm_start : bool
     Continue from the weights of the last fit where the tree is the same.
 layers : list of Kernel or Concatenations, optional
     K_1, ..., K_L, outermost first: ``[Matern(2), Polynomial(1)]``, the default, is Matern o Poly, whose inner map is
-    affine. All but the last have to be differentiable. A :class:`convexkernels.Concatenations` says more: widths and
-    matrix-valued kernels of the layers, repulsion of their images; its `mu` is replaced.
+    affine. All but the last have to be differentiable; kinks of Matern kernels of order 1 are smoothed. A
+    :class:`convexkernels.Concatenations` says more: widths and matrix-valued kernels of the layers, repulsion of
+    their images; its `mu` is replaced.
 cv : int, >= 2
     Number of folds.
 setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"}

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln, kve
+from sklearn.base import clone
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
@@ -162,3 +163,22 @@ class Matern(MaternBase):
     def _linearized(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         profile, t, decay = self._parts(X, X)
         return profile.value(t) * decay, lambda M: 2.0 * self._slope(X, X, profile, t, decay, M)
+
+
+def without_kinks(kernel: Kernel, distance: float) -> Kernel:
+    """The kernel itself, or one with smoothing over a distance for every Matern kernel in it that has a kink.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Matern kernels in its sums, products and multiples are found, those in lists are not.
+    distance : float, > 0
+        In units of the features.
+    """
+    parameters = kernel.get_params()
+    smoothed = {}
+    for name, value in parameters.items():
+        of, _, last = name.rpartition("smoothing")
+        if not last and f"{of}order" in parameters and value == 0 and parameters[f"{of}order"] <= 1:
+            smoothed[name] = distance / parameters[f"{of}length"]
+    return clone(kernel).set_params(**smoothed) if smoothed else kernel

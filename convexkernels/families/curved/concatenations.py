@@ -16,6 +16,7 @@ from convexkernels.families.curved.layers import Coordinates, LayerStack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated
 from convexkernels.kernels.distances import radial_pullback, squared_distances
+from convexkernels.kernels.matern import without_kinks
 from convexkernels.validation import check_number
 
 # With three or more layers the whitening depends on the images: this often it is renewed, at most.
@@ -24,6 +25,9 @@ N_WHITENINGS = 8
 LARGEST_IMAGE = 1e100
 # The identity is met up to this ridge: very smooth kernels would need a huge norm to meet it exactly.
 IDENTITY_RIDGE = 1e-6
+# Kinks of Matern kernels are smoothed over this share of the spread of the points: the values of (Int) change by a
+# hundredth, and where a coordinate collapses, which is what such kernels are for, descent ends at stationary points.
+SMOOTHED_SHARE = 1e-3
 
 
 class Concatenations(CurvedFamily):
@@ -41,7 +45,8 @@ class Concatenations(CurvedFamily):
     Parameters
     ----------
     layers : sequence of Kernel, length L >= 2
-        K_1, ..., K_L, outermost first. All but the last have to be differentiable.
+        K_1, ..., K_L, outermost first. All but the last have to be differentiable; of Matern kernels with a kink
+        (order 1) the kink is smoothed over a thousandth of the spread of the points, unless `smoothing` says more.
     widths : int or sequence of int, optional
         Output dimensions of f_2, ..., f_L, outermost first; the number of features when not given.
     weights : sequence of array-like, optional
@@ -76,10 +81,17 @@ class Concatenations(CurvedFamily):
         return other
 
     def on(self, X: Array) -> ConcatenationsGramSet:
-        stack = LayerStack(self.layers[1:], X, X.shape[1] if self.widths is None else self.widths, self.weights)
-        for kernel, width in zip(self.layers[:-1], stack.widths, strict=True):
-            kernel.pullback(np.ones((1, width)), np.ones((1, width)), np.ones((1, 1)))  # refuses kinks
-        return ConcatenationsGramSet(self, stack)
+        distance = SMOOTHED_SHARE * (float(np.sqrt(X.var(axis=0).sum())) or 1.0)
+        family = self._with_layers([*(without_kinks(kernel, distance) for kernel in self.layers[:-1]), self.layers[-1]])
+        stack = LayerStack(family.layers[1:], X, X.shape[1] if self.widths is None else self.widths, self.weights)
+        for kernel, width in zip(family.layers[:-1], stack.widths, strict=True):
+            kernel.pullback(np.ones((1, width)), np.ones((1, width)), np.ones((1, 1)))  # refuses other kinks
+        return ConcatenationsGramSet(family, stack)
+
+    def _with_layers(self, layers: Sequence[Kernel]) -> Concatenations:
+        other = copy(self)
+        other.layers = tuple(layers)
+        return other
 
 
 class ConcatenationsGramSet(CurvedGramSet):
@@ -97,7 +109,7 @@ class ConcatenationsGramSet(CurvedGramSet):
 
     def with_family(self, family: CurvedFamily) -> ConcatenationsGramSet:
         assert isinstance(family, Concatenations)
-        return ConcatenationsGramSet(family, self.stack)
+        return ConcatenationsGramSet(family._with_layers(self.family.layers), self.stack)
 
     def coefficients(self, z: Array) -> list[Array]:
         """The matrices c of the layers, outermost first, shapes (m, width)."""
