@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import convexkernels as ck
-from convexkernels.bases import count_monomials
+from convexkernels.bases.monomials import count_monomials
 from convexkernels.datasets import make_circle
 
 TOL = 1e-3
