@@ -1,5 +1,6 @@
 """Argument checks shared by every public entry point: each refusal names argument, value and remedy."""
 
+import os
 from numbers import Integral, Real
 from typing import Any
 
@@ -183,10 +184,12 @@ def check_memory(needed: float, limit: float | None, *, what: str, remedy: str) 
 def available_memory() -> float:
     """Bytes of memory that can be allocated without swapping; inf where the system does not tell."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return float(line.split()[1]) * 1024.0
+        # An interrupt between opening and reading a file object would leave it to the collector, with a warning.
+        descriptor = os.open("/proc/meminfo", os.O_RDONLY)
+        try:
+            lines = os.read(descriptor, 65536).decode("ascii").splitlines()
+        finally:
+            os.close(descriptor)
     except OSError:
-        pass
-    return float("inf")
+        return float("inf")
+    return next((float(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable:")), float("inf"))

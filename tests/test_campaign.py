@@ -21,6 +21,12 @@ def test_nothing_lies_breaks_hangs_or_leaks(chunk):
     assert not faults, "\n".join(faults)
 
 
+# A table of equal rows whose bounds crossed, and a polynomial far from the origin that the reference mistook.
+@pytest.mark.parametrize(("seed", "index"), [(2026, 3270), (2026, 2570)])
+def test_what_failed_once_holds(seed, index):
+    assert not judge(make_case(seed, index)).faults
+
+
 def test_a_case_is_the_same_wherever_it_is_drawn():
     first, again = make_case(3, 17), make_case(3, 17)
     assert str(first) == str(again)

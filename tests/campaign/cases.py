@@ -233,7 +233,7 @@ class Draw:
                 return f"ck.Span({self.matrices(m, False)}, trace={trace!r})", None
             return f"ck.Span([{', '.join(self.kernel(n) for _ in range(self.rng.integers(1, 4)))}], trace={trace!r})", X
         kernels = ", ".join(self.kernel(n) for _ in range(self.rng.integers(1, 6)))
-        normalize = self.one("trace", "mean", "cosine", "none")
+        normalize = self.one("trace", "mean", "variance", "cosine", "none")
         options = f"center={bool(self.rng.random() < 0.2)}, allow_duplicates={bool(self.rng.random() < 0.5)}"
         return f"ck.Candidates([{kernels}], {normalize!r}, {options})", X
 

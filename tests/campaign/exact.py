@@ -58,8 +58,9 @@ class ExactStack:
                 sizes = np.sqrt(diagonals[:, :, None] * diagonals[:, None, :])
                 self.matrices = np.divide(self.matrices, sizes, out=np.zeros_like(sizes), where=sizes > 0)
             elif family.normalize != "none":
-                mass = LONG(m) if family.normalize == "mean" else LONG(1)
-                self.matrices *= (mass / diagonals.sum(axis=1))[:, None, None]
+                constant = self.matrices.mean(axis=(1, 2)) * m if family.normalize == "variance" else LONG(0)
+                mass = LONG(1) if family.normalize == "trace" else LONG(m)
+                self.matrices *= (mass / (diagonals.sum(axis=1) - constant))[:, None, None]
 
     def gram(self, solution):
         theta = np.asarray(solution.theta).astype(LONG)
@@ -102,11 +103,14 @@ class ExactMoments:
             self.parts = tessellated_parts(family, X, x)
 
     def gram(self, solution):
-        theta, family = solution.theta, solution.problem.family
-        P = theta if isinstance(family, ck.Tessellated) else solution.problem.gram_set.parameter(theta)
-        P = np.asarray(getattr(solution.kernel, "P", P)).astype(LONG)
-        P = P * min(LONG(1), self.trace / np.trace(P))
-        return np.einsum("ij,ijml->ml", P, self.parts)
+        theta, family, kernel = solution.theta, solution.problem.family, solution.kernel
+        trace = np.trace(np.asarray(theta).astype(LONG))  # that of P, of which theta may be a rotation
+        share, P = min(LONG(1), self.trace / trace), np.asarray(kernel.P).astype(LONG)
+        if isinstance(family, ck.Tessellated) or kernel.center is None:
+            return share * np.einsum("ij,ijml->ml", P, self.parts)
+        x = (np.asarray(solution.problem.X, dtype=float) - kernel.center.astype(LONG)) / kernel.scale
+        Z = np.stack([np.prod(x**row, axis=1) for row in powers(x.shape[1], family.degree)])
+        return share * Z.T @ P @ Z
 
     def support(self, W):
         D = np.einsum("km,ijml,kl->ij", W, self.parts, W)

@@ -107,7 +107,7 @@ def judge_problem(case, verdict):
     if "auto" in found and not found["auto"].status.is_success and case.tol >= 1e-6:
         solution = found["auto"]
         verdict.open.append(f"{solution.solver} {solution.status.name} gap {solution.certificate.relative_gap:.1e}")
-    measure(case, problem, found, verdict)
+    measure(problem, found, case.tol, verdict)
 
 
 def stated(case, verdict):
@@ -118,7 +118,7 @@ def stated(case, verdict):
     return stated[0] if stated else None
 
 
-def measure(case, problem, found, verdict):
+def measure(problem, found, tol, verdict):
     """Compare certificates with each other, with the functions that were returned, and with exact values."""
     zero = value_of_nothing(problem)
     bounds = {}
@@ -132,7 +132,7 @@ def measure(case, problem, found, verdict):
                 continue
             if certificate.lower > certificate.upper + 1e-9 * size:
                 verdict.add("crossed", f"{name}: {certificate.lower!r} > {certificate.upper!r}")
-            if solution.status.is_success and not certificate.holds(case.tol):
+            if solution.status.is_success and not certificate.holds(tol):
                 verdict.add("lie", f"{name}: OPTIMAL with {certificate}")
             bounds[name] = exact_bounds(problem, exact, solution, zero, name, verdict) if exact is not None else None
     compare(bounds, found, zero, verdict)
@@ -185,17 +185,17 @@ def judge_interrupt(case, verdict):
     problem = stated(case, verdict)
     if problem is None:
         return
-    found, limit = {}, case.max_time or case.delay
+    found, limit, tol = {}, case.max_time or case.delay, 1e-10
     with watched(verdict, "interrupted", limit + 1.0):
         if case.max_time:
-            found["auto"] = problem.solve(tol=1e-10, max_time=case.max_time)
+            found["auto"] = problem.solve(tol=tol, max_time=case.max_time)
         else:
             with alarm(case.delay, KeyboardInterrupt()):
-                found["auto"] = problem.solve(tol=1e-10)
-    measure(case, problem, found, verdict)
+                found["auto"] = problem.solve(tol=tol)
+    measure(problem, found, tol, verdict)
     with watched(verdict, "after an interrupt", MAX_TIME), alarm(FORCE, Overdue()):
         found["again"] = problem.solve(tol=case.tol, max_time=MAX_TIME)
-    measure(case, problem, found, verdict)
+    measure(problem, found, max(case.tol, tol), verdict)
 
 
 def judge_estimator(case, verdict):
