@@ -150,7 +150,8 @@ def check(seed: int, trial: int, prove: Prove = certified) -> tuple[float, float
             break
         gap = prove(problem, *_point(rng, problem))
     size = max(abs(gap.upper), abs(gap.lower))
-    return violation(case, gap), gap.charged / size if size > 0.0 else 0.0, problem
+    share = min(1.0, gap.charged / size) if np.isfinite(gap.charged) else 1.0
+    return violation(case, gap), share if size > 0.0 else 0.0, problem
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -362,6 +362,19 @@ def test_another_method_takes_over_where_the_first_stops_short(monkeypatch):
     assert solution.verify().holds(1e-4)
 
 
+@pytest.mark.parametrize("tol", [1e-4, 1e-6])
+def test_float32_is_left_where_it_is_not_exact_enough(tol):
+    y = X @ [[3.0, 1.0], [-1.0, 2.0]] + 0.1 * np.random.default_rng(2).normal(size=(30, 2))
+    family, loss = ck.GeneralizedPolynomial(2, trace=1e4), ck.LeastSquares(0.01, intercept=False)
+    problem = ck.KernelLearning(family, loss, X, y, dtype="float32")
+    assert not outcome(problem, "spectral-gradient").certificate.holds(1e-6)
+    solution = problem.solve(tol=tol)
+    assert solution.status.is_success
+    assert problem.dtype == np.float32
+    exact = ck.KernelLearning(family, loss, X, y).solve(tol=1e-8)
+    assert relative(solution.value, exact.value) < 2.0 * tol
+
+
 # --- several machines on one matrix parameter -----------------------------------------------------
 
 

@@ -41,7 +41,8 @@ class KernelLearning(Certified):
         Bytes the matrices may take, checked before they are allocated; by default the free memory.
     dtype : {"float64", "float32"}
         Type of the Gram matrices while solving; certificates are always recomputed in float64 (unless that
-        does not fit `memory_limit`, in which case they carry the rounding of float32).
+        does not fit `memory_limit`, in which case they carry the rounding of float32). ``solve("auto")`` goes on in
+        float64 where float32 is not exact enough for the tolerance, on up to 4,000 points.
 
     Raises
     ------
@@ -165,6 +166,13 @@ class KernelLearning(Certified):
         """The same problem over another set of Gram matrices on the same points."""
         other = copy(self)
         other.gram_set = gram_set
+        return other
+
+    def in_float64(self) -> KernelLearning:
+        """The same problem with the matrices that its certificates are computed with."""
+        other = self.with_gram_set(self._exact_gram_set())
+        other.dtype = np.dtype(np.float64)
+        other.__dict__.pop("_known", None)
         return other
 
     def with_loss(self, loss: Loss) -> KernelLearning:

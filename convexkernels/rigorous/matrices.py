@@ -12,7 +12,7 @@ from convexkernels.families.all_kernel_matrices import AllKernelMatricesGramSet
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomialGramSet
 from convexkernels.families.tessellated import TessellatedGramSet
 from convexkernels.rigorous.measured import Measured, quadratics_above
-from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, sum_above
+from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, product_in_blocks, sum_above
 from convexkernels.rigorous.tessellated import EnclosedBlocks, PairPart, Separable
 
 __all__ = ["EnclosedKernelMatrices", "EnclosedPolynomials", "EnclosedTessellated"]
@@ -48,9 +48,9 @@ class EnclosedTessellated:
         q = len(G) // 2
         parts = np.vstack([G[:q] - G[q:], G[q:]])
         blocks = EnclosedBlocks.of_factor(parts)
-        values = W @ self.pairs.matrix(blocks.g).T
+        values, roundings = product_in_blocks(W, self.pairs.matrix(blocks.g))  # which is symmetric
         sums = [self.pairs.sums(w) for w in W]
-        radius = np.array([self.pairs.image_radius(blocks, s) for s in sums])
+        radius = np.array([self.pairs.image_radius(blocks, s, roundings) for s in sums])
         norms = quadratics_above(W, values, radius)
         for k, w in enumerate(W):
             f, df, form, dform = self.rest.measure(blocks, w)

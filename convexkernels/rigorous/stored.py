@@ -19,7 +19,7 @@ from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.rigorous.kernels import whole_order
-from convexkernels.rigorous.rounding import UNDERFLOW, gamma
+from convexkernels.rigorous.rounding import UNDERFLOW, gamma, product_in_blocks
 
 __all__ = ["Known", "StoredMatrices", "known_entries", "largest_rate"]
 
@@ -211,10 +211,11 @@ class StoredMatrices:
         if not coefficients.any():
             return
         K = self.stack.combine(coefficients, np.empty((m, m)))
-        sums.values += sums.W @ K
+        values, roundings = product_in_blocks(sums.W, K)
+        sums.values += values
         share = sums.coefficients[used] * (1.01 * self.errors + sums.family.relative[used] + gamma(sums.active + 8))
         size = np.abs(sums.W)
         sums.radius += ((size @ self.roots.T) * share) @ self.roots
         for start in range(0, m, CHUNK):
             rows = slice(start, min(m, start + CHUNK))
-            sums.radius[:, rows] += gamma(m + 8) * (size @ np.abs(K[rows]).T)
+            sums.radius[:, rows] += gamma(roundings + 8) * (size @ np.abs(K[rows]).T)

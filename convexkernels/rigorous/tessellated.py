@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint
-from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma
+from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, product_in_blocks
 
 __all__ = ["EnclosedBlocks", "PairPart", "Separable", "tessellated_entries"]
 
@@ -48,8 +48,8 @@ class EnclosedBlocks:
 
 
 def _ratio_roundings(tessellation: Tessellation) -> int:
-    z = tessellation.basis.z_degree
-    return 2 * z * (6 * z + 7)
+    # Of Horner's rule 2k + 4 for every factor r_k, of which the k add up to 2 z_degree at most; products of factors.
+    return 16 * tessellation.basis.z_degree
 
 
 def _ratio_bounds(tessellation: Tessellation) -> Array:
@@ -75,7 +75,8 @@ class PairPart:
         self.psi = np.abs(x.psi)
         self.ratios = _ratio_bounds(tessellation)[basis.sum_index]
         common = 2 * basis.degree + _ratio_roundings(tessellation) + 2 * basis.n + len(basis.sums) + 16
-        self.of_matrix = basis.q + len(basis.z_powers) + len(basis.x_powers) + common
+        together = int(np.bincount(basis.z_index).max())  # entries with one monomial of z are added up first
+        self.of_matrix = together + len(basis.z_powers) + len(basis.x_powers) + common
         self.of_adjoint = 2 * len(volumes) + common
 
     def sums(self, w: Array) -> Array:
@@ -87,9 +88,9 @@ class PairPart:
         zero = np.zeros_like(g)
         return self.tessellation.gram(np.block([[g, zero], [zero, zero]]), self.x, self.x, volumes=self.volumes)
 
-    def image_radius(self, blocks: EnclosedBlocks, sums: Array) -> Array:
-        """Radius of ``K w``, products with the computed matrix included, shape (m,)."""
-        bound = gamma(self.of_matrix + len(self.volumes) + 2) * np.abs(blocks.g) + 1.001 * blocks.dg
+    def image_radius(self, blocks: EnclosedBlocks, sums: Array, roundings: int) -> Array:
+        """Radius of ``K w``, roundings of the product with the computed matrix included, shape (m,)."""
+        bound = gamma(self.of_matrix + roundings + 2) * np.abs(blocks.g) + 1.001 * blocks.dg
         table = _by_monomial(self.tessellation, bound * self.ratios)
         return np.einsum("em,me->m", self.psi, sums @ table.T) + UNDERFLOW
 
@@ -135,10 +136,15 @@ class Separable:
 
     def sums(self, w: Array) -> tuple[Array, Array, Array, Array]:
         """``A w`` and ``B w`` with their radii, once per pair of monomials: (q,), (q,), (q, q), (q, q)."""
-        size, error = np.abs(w), gamma(len(w) + 2)
-        v, dv = self.A @ w, (error * np.abs(self.A) + self.dA) @ size + UNDERFLOW
-        r, dr = self.B @ w, (error * np.abs(self.B) + self.dB) @ size + UNDERFLOW
+        v, dv, r, dr = self._applied(w)
         return v[self.index], dv[self.index], r[self.place], dr[self.place]
+
+    def _applied(self, w: Array) -> tuple[Array, Array, Array, Array]:
+        """``A w`` and ``B w`` with their radii."""
+        size, (v, roundings), (r, _) = np.abs(w), *(product_in_blocks(part, w[:, None]) for part in (self.A, self.B))
+        error = gamma(roundings + 2)
+        dv, dr = ((error * np.abs(part) + d) @ size for part, d in ((self.A, self.dA), (self.B, self.dB)))
+        return v[:, 0], dv + UNDERFLOW, r[:, 0], dr + UNDERFLOW
 
     def measure(self, blocks: EnclosedBlocks, w: Array) -> tuple[Array, Array, float, float]:
         """``K w`` with its radius, ``w'K w`` with its radius."""
@@ -163,10 +169,7 @@ class Separable:
         f = alpha @ self.A + beta @ self.B
         radius = dalpha @ (np.abs(self.A) + self.dA) + dbeta @ (np.abs(self.B) + self.dB)
         radius += np.abs(alpha) @ (self.dA + error * np.abs(self.A)) + np.abs(beta) @ (self.dB + error * np.abs(self.B))
-        size, wide = np.abs(w), gamma(len(w) + 2)
-        v, r = self.A @ w, self.B @ w
-        dv = (wide * np.abs(self.A) + self.dA) @ size
-        dr = (wide * np.abs(self.B) + self.dB) @ size
+        v, dv, r, dr = self._applied(w)
         form = float(alpha @ v + beta @ r)
         spread = dalpha @ (np.abs(v) + dv) + dbeta @ (np.abs(r) + dr) + np.abs(alpha) @ dv + np.abs(beta) @ dr
         spread += error * (np.abs(alpha) @ np.abs(v) + np.abs(beta) @ np.abs(r))

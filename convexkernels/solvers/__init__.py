@@ -38,6 +38,10 @@ SOLVERS: dict[str, tuple[str, str]] = {
 # name -> coefficients up to which the method is tried where the first one has stopped short, and its settings.
 RESCUES: dict[str, tuple[int, dict[str, Any]]] = {"interior-point": (400, {}), "conic": (120, {"quiet": True})}
 SHORT = (Status.STALLED, Status.NUMERICAL_ERROR)
+# Rows up to which float32 matrices that are not exact enough are made again in float64.
+LARGEST_AGAIN = 4000
+# Matrices in float32 leave gaps of about this size.
+FLOAT32_TOL = 1e-5
 
 # The same for problems with one kernel.
 WITH_ONE_KERNEL: dict[str, tuple[str, str]] = {
@@ -70,6 +74,9 @@ def solve(
 
         return solve_program(problem, solver, tol=tol, max_time=max_time, progress=progress)
     automatic = isinstance(solver, str) and solver == "auto"
+    is_coarse = automatic and problem.dtype != np.float64 and problem.m <= LARGEST_AGAIN
+    if is_coarse and tol < FLOAT32_TOL:
+        problem, is_coarse = problem.in_float64(), False
     if isinstance(solver, str):
         solver = _automatic(problem) if automatic else make_solver(solver)
     if not isinstance(solver, OuterSolver):
@@ -77,6 +84,10 @@ def solve(
     clock = Clock(max_time, progress)
     with threads_for(problem.m):
         solution = run(problem, solver, tol=tol, max_iter=max_iter, clock=clock, warn=False)
+        if is_coarse and solution.status in SHORT:
+            problem = problem.in_float64()
+            other = run(problem, _automatic(problem), tol=tol, max_iter=max_iter, clock=clock, warn=False)
+            solution = _joined(solution, other, tol)
         for name, (most, settings) in RESCUES.items() if automatic else ():
             if solution.status not in SHORT or clock.is_over or problem.m * len(problem.Y) > most:
                 break

@@ -95,10 +95,10 @@ class ExactMoments:
 
     def __init__(self, family, X, m):
         self.trace = LONG(family.trace)
-        x = X.astype(LONG)
+        x, self.Z = X.astype(LONG), None
         if isinstance(family, ck.GeneralizedPolynomial):
-            Z = np.stack([np.prod(x**row, axis=1) for row in powers(X.shape[1], family.degree)])
-            self.parts = np.einsum("im,jl->ijml", Z, Z)
+            self.Z = np.stack([np.prod(x**row, axis=1) for row in powers(X.shape[1], family.degree)])
+            self.parts = np.einsum("im,jl->ijml", self.Z, self.Z)
         else:
             self.parts = tessellated_parts(family, X, x)
 
@@ -113,6 +113,9 @@ class ExactMoments:
         return share * Z.T @ P @ Z
 
     def support(self, W):
+        if self.Z is not None:  # products of the sums keep the digits that sums of products lose far from the origin
+            sums = W @ self.Z.T
+            return self.trace * max(largest_eigenvalue(sums @ sums.T), LONG(0))
         D = np.einsum("km,ijml,kl->ij", W, self.parts, W)
         return self.trace * max(largest_eigenvalue(0.5 * (D + D.T)), LONG(0))
 
