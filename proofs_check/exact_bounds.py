@@ -3,8 +3,7 @@
 A :class:`RigorousGap` hands out the points it is made from. Here kernels, norms and losses are evaluated at these
 points from their definitions, with 320 bits and a radius for every number (python-flint), and what the points have to
 satisfy is checked on fractions. The value of the dual point must not be below `lower`, that of the functions not above
-`upper`.
-Nothing of the library is used but the numbers it hands out.
+`upper`. Nothing of the library is used but the numbers it hands out.
 """
 
 from __future__ import annotations
@@ -138,14 +137,12 @@ def _matrix(kernel: Function, X: Any) -> Any:
 
 def _normalized(K: Any, rule: str, center: bool) -> Any:
     m = K.nrows()
-    ones = arb_mat(m, m, [arb(1) / m] * (m * m))
-    if center:
-        K = K - ones * K - K * ones + ones * K * ones
+    P = arb_mat([[arb(int(i == j)) - arb(1) / m for j in range(m)] for i in range(m)])
+    K = P * K * P if center else K
     if rule == "cosine":
-        return arb_mat([[K[i, j] / (K[i, i] * K[j, j]).sqrt() for j in range(m)] for i in range(m)])
-    total = sum((K[i, i] for i in range(m)), arb(0))
-    if rule == "variance":
-        total -= m * (ones * K * ones)[0, 0]
+        roots = [K[i, i].sqrt() if K[i, i] != 0 else arb(1) for i in range(m)]  # rows of length 0 are 0
+        return arb_mat([[K[i, j] / (roots[i] * roots[j]) for j in range(m)] for i in range(m)])
+    total = (P * K if rule == "variance" else K).trace()
     return K * {"none": arb(1), "trace": 1 / total}.get(rule, m / total)
 
 
