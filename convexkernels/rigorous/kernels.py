@@ -132,7 +132,7 @@ def _polynomial(kernel: Any, pairs: Pairs) -> Enclosure:
 
 def _precomputed(kernel: Any, pairs: Pairs) -> Enclosure:
     matrix = np.asarray(kernel.matrix)
-    rows, columns = (Z[:, kernel.column].astype(np.intp) for Z in (pairs.X, pairs.Y))
+    rows, columns = kernel.rows(pairs.X), kernel.rows(pairs.Y)
     A = matrix[np.ix_(rows, columns)].astype(np.float64)
     B = matrix[np.ix_(columns, rows)].T.astype(np.float64)
     K = 0.5 * (A + B)  # quadratic forms see the symmetric part only

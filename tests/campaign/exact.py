@@ -23,7 +23,7 @@ def kernel_matrix(kernel, X):
     if hasattr(kernel, "weights") and hasattr(kernel, "kernels"):
         return sum(LONG(c) * kernel_matrix(k, X) for c, k in zip(kernel.weights, kernel.kernels, strict=True))
     if name == "Precomputed":
-        rows = X[:, kernel.column].astype(int)
+        rows = kernel.rows(X)
         return np.asarray(kernel.matrix).astype(LONG)[np.ix_(rows, rows)]
     if name == "Linear":
         return x @ x.T
