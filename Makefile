@@ -5,7 +5,8 @@
 #   make lint    ruff and mypy
 #   make claims  check the theorems of the papers numerically
 #   make formulas  write docs/formulas.md: where every formula of the papers is implemented
-#   make docs    build the documentation site in build/site
+#   make docs    build the documentation site in build/site, and follow its links
+#   make browse  look at the pages in a headless browser
 #   make clean   remove caches and build products;  make distclean also removes .venv
 #
 # The environment is .venv, made once and brought up to date when pyproject.toml changes. An
@@ -24,7 +25,7 @@ unexport PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
 # Two test processes share the cores; threads below them would only compete.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 MPLBACKEND=Agg
 
-.PHONY: help demo test lint lint-rules lint-format lint-types claims formulas docs clean distclean
+.PHONY: help demo test lint lint-rules lint-format lint-types claims formulas docs browse clean distclean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -55,7 +56,13 @@ formulas: $(VENV)/.ready-dev
 # Warnings are errors; all of them are shown.
 docs: $(VENV)/.ready-docs
 	$(ONE_THREAD) $(RUN) -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
+	@$(RUN) docs/check_site.py build/site
 	@echo 'The pages are in build/site: open build/site/index.html.'
+
+# What a reader sees: needs Chromium.
+browse: docs
+	$(RUN) -m pip install --quiet --disable-pip-version-check playwright
+	$(RUN) docs/check_site.py build/site --browser
 
 $(VENV)/.ready-docs: pyproject.toml | $(VENV)/.made
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -100,6 +100,23 @@ def test_a_script_that_may_end_in_the_middle_stays_whole(monkeypatch):
     assert "# %%\n# Some ``code``, a\\_ and \\|b\\|.\nprint(argv)" in unrolled(text)
 
 
+def test_the_check_of_the_site_finds_what_leads_nowhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(DOCS))
+    import check_site
+
+    (tmp_path / "index.html").write_text('<a href="other.html#here">x</a><a href="https://example.org">y</a>')
+    (tmp_path / "other.html").write_text('<h1 id="here">z</h1><img src="index.html"><a href="#top">t</a>')
+    assert check_site.main([str(tmp_path)]) == 0
+    (tmp_path / "index.html").write_text('<a href="other.html#there">x</a><a href="none.html">y</a>')
+    (tmp_path / "other.html").write_text('<script src="https://example.org/a.js"></script>')
+    assert check_site.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert "other.html#there, a place that" in said
+    assert "none.html, which is not there" in said
+    assert "loads https://example.org/a.js" in said
+    assert "2 pages, 3 faults" in said
+
+
 def test_pages_need_no_network():
     sources = [*PAGES, *DOCS.rglob("_static/*"), DOCS / "conf.py"]
     for path in sources:
