@@ -120,7 +120,7 @@ def parameters_of(name: str, given: Sequence[str]) -> dict[str, Any]:
                 f"--set {parameter}: {name} has no such parameter; it has {', '.join(sorted(known))}."
             )
         values[parameter] = value = _value(text)
-        if parameter in ABOVE_ZERO and value is not None:
+        if parameter in ABOVE_ZERO and value not in (None, "auto"):
             check_number(parameter, value, low=0.0, open_low=True)
         if parameter in LOWEST and value is not None:
             check_whole_number(parameter, value, low=LOWEST[parameter])
