@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from convexkernels import __version__
 from convexkernels.commands.catalog import MODELS, RIVALS, TASKS
-from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
+from convexkernels.exceptions import ConvexKernelsError, InvalidInputError, MemoryLimitError
 
 if TYPE_CHECKING:
     from convexkernels.commands.learn import Learned
@@ -42,7 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             arguments.run(arguments)
     except ConvexKernelsError as error:
-        print(f"convexkernels: {error}", file=sys.stderr)
+        more = (
+            " Tables of any length: --model voronoi or --model spectral." if isinstance(error, MemoryLimitError) else ""
+        )
+        print(f"convexkernels: {error}{more}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("convexkernels: interrupted before there was an answer.", file=sys.stderr)

@@ -365,6 +365,13 @@ def test_what_can_be_refused_early_is_refused_before_anything_slow_is_loaded(tab
         assert after.ru_utime - before.ru_utime < 1.0, "seconds of processor"
 
 
+def test_a_table_that_is_too_long_is_told_what_takes_it(table, capsys):
+    assert learn(table, *FAST, "--set", "memory_limit=1000") == 2
+    err = capsys.readouterr().err
+    assert "memory" in err
+    assert "--model voronoi" in err
+
+
 def test_bad_tables_are_refused(table, capsys):
     assert cli.main(["learn", str(table), "--target", "moon"]) == 2
     assert "another text in every row of column 'id', for example 'r0'" in capsys.readouterr().err
