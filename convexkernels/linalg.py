@@ -1,7 +1,5 @@
 """Projections and factorizations that several layers share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What notebooks show, and where the documentation is."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from functools import cache

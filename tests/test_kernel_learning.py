@@ -227,7 +227,7 @@ def test_history_is_monotone_and_progress_prints_it():
     assert uppers == sorted(uppers, reverse=True)
     assert lowers == sorted(lowers)
     lines = stream.getvalue().splitlines()
-    assert lines[1].split() == ["iter", "upper", "lower", "rel.", "gap", "time"]
+    assert lines[1].split() == ["iter", "upper", "lower", "rel.", "gap", "time", "left"]
     assert len(lines) == len(solution.history) + 3
 
 

@@ -1,7 +1,5 @@
 """Covering and entropy numbers of cells and of the spaces over them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

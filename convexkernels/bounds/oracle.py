@@ -1,7 +1,5 @@
 """The approximation error of a kernel, and the oracle inequality for hierarchical Gaussian kernels."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The excess risk of spectral models by the Rademacher complexity of their functions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

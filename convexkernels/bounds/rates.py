@@ -1,7 +1,5 @@
 """Learning rates of localized least squares: the schedules that have them, and the nets that find them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

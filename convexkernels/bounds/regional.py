@@ -1,7 +1,5 @@
 """The oracle inequality for localized least squares, for plain numbers and for fitted estimators."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import numpy as np

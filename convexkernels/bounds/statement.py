@@ -1,7 +1,5 @@
 """What a bound says, and the constants that papers leave open."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from convexkernels.exceptions import InvalidInputError

@@ -1,7 +1,5 @@
 """The function of all cells, where it was learned or on a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,9 +13,6 @@ from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.localized import Localized
-
-__all__ = ["UNKNOWN", "LocalizedFunction", "verified", "worst"]
-
 
 # The certificate of learners that prove nothing.
 UNKNOWN = DualityGap(np.inf, -np.inf)

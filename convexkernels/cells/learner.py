@@ -1,14 +1,11 @@
 """The function of one cell, and how it is learned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Mask
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.certificate import DualityGap
 from convexkernels.criteria.folds import held_out_blocks
@@ -20,10 +17,6 @@ from convexkernels.losses.fit import fit, measure
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_number, check_whole_number
-
-__all__ = ["CellFunction", "CellLearner", "CellSelection", "GaussianLearner"]
-
-Mask = NDArray[np.bool_]
 
 WIDTHS = ("per-feature", "isotropic")
 

@@ -1,7 +1,5 @@
 """The metric in which a table is divided into cells: that of a kernel learned first, on a sample of its rows."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -16,9 +14,6 @@ from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
-
-__all__ = ["LEARNED_WIDTH", "learned_metric"]
-
 
 # exp(-|s * (x - x')|^2 / 2), the kernel of `Widths`, is exp(-|s * (x - x')|^2 / width^2) for this width.
 LEARNED_WIDTH = float(np.sqrt(2.0))

@@ -1,7 +1,5 @@
 """Learning in all cells of a cover, within one limit of time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import NDArray
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.learner import CellLearner
@@ -19,8 +16,6 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
 from convexkernels.solution import Solution, Status
-
-__all__ = ["CellProgress", "LearnedCell", "conclude", "learn_cell", "learn_cells", "seconds_by_size"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +43,7 @@ def learn_cell(
     Y: Array,
     weights: Array,
     stream: np.random.SeedSequence,
-    own: NDArray[np.bool_] | None,
+    own: Mask | None,
     deadline: float,
 ) -> LearnedCell:
     """Learn in one cell, or take the best constant where the time is up; `deadline` is by the monotonic clock."""

@@ -1,7 +1,5 @@
 """Any estimator of scikit-learn as the learner of a cell."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +10,6 @@ from sklearn.base import clone
 from convexkernels.arrays import Array
 from convexkernels.cells.learner import CellFunction, GaussianLearner, Mask
 from convexkernels.criteria.folds import split_rows
-
-__all__ = ["WrappedLearner"]
 
 # Rows that a cell keeps for values of models that have not seen them.
 KEPT_ROWS = 500

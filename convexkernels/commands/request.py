@@ -1,7 +1,5 @@
 """What a user asks for, and what of it can be refused before anything slow is loaded."""
 
-from __future__ import annotations
-
 from ast import literal_eval
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Callbacks of scikit-learn 1.9: a fit is a task, and every report of its progress is a task within it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from convexkernels.progress import Silent, as_progress

@@ -1,7 +1,5 @@
 """Estimators that learn a hierarchical Gaussian kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,9 +42,6 @@ from convexkernels.losses.logistic import Logistic
 from convexkernels.losses.pinball import Pinball
 from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_memory
-
-__all__ = ["HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor"]
-
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1

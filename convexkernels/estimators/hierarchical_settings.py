@@ -1,7 +1,5 @@
 """How the weights of hierarchical kernels are searched for: groups of options, candidates, and the problem."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +24,6 @@ from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
 from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
 from convexkernels.validation import check_number, check_whole_number
-
-__all__ = ["ArchitectureChoice", "TreeSearch", "TreeSelection", "TreeTask", "as_candidates", "as_criterion"]
-
 
 METHODS = ("auto", "stochastic", "quasi-newton", "annealing")
 

@@ -1,7 +1,5 @@
 """Regularization parameters by held-out scores, the kernel being learned anew wherever rows are held out."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Meister and Steinwart, "Optimal learning rates for localized SVMs", JMLR 2016.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +20,6 @@ from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.pinball import Pinball
-
-__all__ = ["VoronoiQuantile", "VoronoiRidge", "VoronoiSVC", "VoronoiSVR"]
 
 
 @documented

@@ -1,7 +1,5 @@
 """What the estimators with one function per cell share: cover, cells, tables here and on a cluster."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -34,8 +32,6 @@ from convexkernels.estimators.targets import ClassTargets, Targets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.solution import Solution
-
-__all__ = ["VoronoiEstimator"]
 
 Problem = tuple[Array, Array, Array]
 

@@ -1,7 +1,5 @@
 """Products with the Gram matrix of many points, of which no more is held than fits."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import pairwise

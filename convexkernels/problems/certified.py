@@ -1,7 +1,5 @@
 """What is certified: the bounds that any point of a convex problem proves, and the function behind them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +15,6 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_points
-
-__all__ = ["UNITS", "Certified", "Evaluation", "charge_above", "rounding_of"]
 
 # Errors of products are those of their terms, of a few units in the last place each, and independent.
 UNITS = 4.0

@@ -1,12 +1,10 @@
 """Convex combinations of candidate kernels, enclosed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.families.candidates import CandidateGramSet
 from convexkernels.families.gram_stack import PackedStack
 from convexkernels.rigorous.compositions import BLOCK, diagonal, enclosure, is_positive, mean_entry, tiles
@@ -14,10 +12,6 @@ from convexkernels.rigorous.kernels import Pairs
 from convexkernels.rigorous.measured import Measured, quadratics_above
 from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, sum_above
 from convexkernels.rigorous.stored import StoredMatrices, known_entries, largest_rate
-
-__all__ = ["EnclosedCandidates"]
-
-Array = NDArray[np.float64]
 
 
 class EnclosedCandidates:

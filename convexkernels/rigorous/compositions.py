@@ -1,13 +1,11 @@
 """Enclosed entries of kernels that are made from others, and what else is asked of any kernel on a table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.precomputed import Precomputed
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
@@ -18,10 +16,6 @@ from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 from convexkernels.rigorous.kernels import SIMPLE, Enclosure, Pairs, whole_order
 from convexkernels.rigorous.rounding import gamma
-
-__all__ = ["BLOCK", "Entries", "diagonal", "enclosure", "is_positive", "mean_entry", "tiles"]
-
-Array = NDArray[np.float64]
 
 # Rows and columns of a tile: its arrays stay in the second-level cache.
 BLOCK = 512

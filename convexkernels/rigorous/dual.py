@@ -1,18 +1,12 @@
 """Exactly feasible dual points, and both sides of a loss enclosed, from the box form of its dual."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.losses.base import BoxDual
 from convexkernels.rigorous.rounding import UNDERFLOW, U, sum_above
-
-__all__ = ["dual_below", "exact_point", "primal_above"]
-
-Array = NDArray[np.float64]
 
 # Limits and the diagonal of a `BoxDual` come from at most three multiplications.
 OUTWARDS = 1.0 + 8.0 * U

@@ -1,10 +1,8 @@
 """Two numbers that bound the optimum of a kernel learning problem in exact arithmetic."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.certificate import Evidence, RigorousGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.all_kernel_matrices import AllKernelMatricesGramSet
@@ -18,10 +16,6 @@ from convexkernels.rigorous.dual import dual_below, exact_point, primal_above
 from convexkernels.rigorous.matrices import EnclosedKernelMatrices, EnclosedPolynomials, EnclosedTessellated
 from convexkernels.rigorous.measured import EnclosedFamily, Measured
 from convexkernels.rigorous.rounding import UNDERFLOW, U
-
-__all__ = ["rigorous_gap"]
-
-Array = NDArray[np.float64]
 
 # Smallest magnitude, beside 0, of what is given.
 SMALLEST = 1e-40

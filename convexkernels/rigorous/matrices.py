@@ -1,12 +1,10 @@
 """Families with a matrix parameter, enclosed: the point is ``G G'``, positive semidefinite for any doubles G."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.bases.monomials import monomials
 from convexkernels.families.all_kernel_matrices import AllKernelMatricesGramSet
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomialGramSet
@@ -14,10 +12,6 @@ from convexkernels.families.tessellated import TessellatedGramSet
 from convexkernels.rigorous.measured import Measured, quadratics_above
 from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, product_in_blocks, sum_above
 from convexkernels.rigorous.tessellated import EnclosedBlocks, PairPart, Separable
-
-__all__ = ["EnclosedKernelMatrices", "EnclosedPolynomials", "EnclosedTessellated"]
-
-Array = NDArray[np.float64]
 
 
 def factor(theta: Array) -> Array:

@@ -1,18 +1,12 @@
 """What a family tells about a point, enclosed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.rigorous.rounding import UNDERFLOW, U, sum_above
-
-__all__ = ["EnclosedFamily", "Measured", "quadratics_above"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,16 +1,11 @@
 """Bounds on what rounding does, in the model of arithmetic of :mod:`convexkernels.rigorous`."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["UNDERFLOW", "U", "gamma", "largest_eigenvalue", "product_in_blocks", "sum_above"]
-
-Array = NDArray[np.float64]
+from convexkernels.arrays import Array
 
 U = 2.0**-53
 # Terms that are added up in an order that nobody knows.

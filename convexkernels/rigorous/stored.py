@@ -1,14 +1,12 @@
 """Gram matrices that are in memory already, with what is known of the error of their entries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from convexkernels.arrays import Array
 from convexkernels.families.gram_stack import GramStack
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Constant, Product, Scaled, Sum
@@ -20,10 +18,6 @@ from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.rigorous.kernels import whole_order
 from convexkernels.rigorous.rounding import UNDERFLOW, gamma, product_in_blocks
-
-__all__ = ["Known", "StoredMatrices", "known_entries", "largest_rate"]
-
-Array = NDArray[np.float64]
 
 # Rows of a matrix whose absolute values are formed at once.
 CHUNK = 512

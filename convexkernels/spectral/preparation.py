@@ -1,7 +1,5 @@
 """What is settled before a spectral kernel is trained: sigma, regularization weights, the start."""
 
-from __future__ import annotations
-
 import copy
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """All outputs of a problem as one box-constrained program, in units that suit an interior-point method."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What solving on all rows begins with: tiles that fit the memory, a preconditioner, and what it will cost."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from functools import cached_property
