@@ -1,6 +1,6 @@
 """Check the pages that ``make docs`` has built: every link, and with ``--browser`` what a reader sees.
 
-    python docs/check_site.py [build/site] [--browser] [--shots FOLDER]
+    python docs/check_site.py [build/site] [--browser] [--only PATTERN] [--shots FOLDER]
 
 Without a browser: links, anchors and images of all pages lead somewhere, and nothing is loaded from the network. With
 one (Chromium and the package playwright): no errors on the console, images are drawn, nothing is wider than the page of
@@ -80,13 +80,14 @@ def served(site: Path) -> ThreadingHTTPServer:
     return server
 
 
-def seen(site: Path, shots: Path | None) -> Iterator[str]:
+def seen(site: Path, only: str, shots: Path | None) -> Iterator[str]:
     """What is wrong with the pages in a browser, line by line."""
     from playwright.sync_api import sync_playwright
 
     server = served(site)
     root = f"http://127.0.0.1:{server.server_port}"
-    names = [path.relative_to(site).as_posix() for path in pages_of(site) if "_modules" not in path.parts]
+    names = [path.relative_to(site).as_posix() for path in pages_of(site) if path.match(only)]
+    names = [name for name in names if not name.startswith("_modules")]
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for scheme, size in (("light", DESK), ("light", PHONE), ("dark", DESK)):
@@ -139,11 +140,15 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("site", nargs="?", type=Path, default=Path("build/site"))
     parser.add_argument("--browser", action="store_true")
+    parser.add_argument("--only", default="*.html", help="pages to look at in the browser, for example 'guide/*.html'")
     parser.add_argument("--shots", type=Path, help="folder for pictures of some pages")
     options = parser.parse_args(argv)
     if options.shots is not None:
         options.shots.mkdir(parents=True, exist_ok=True)
-    found = [*broken(options.site), *(seen(options.site.resolve(), options.shots) if options.browser else [])]
+    found = [
+        *broken(options.site),
+        *(seen(options.site.resolve(), options.only, options.shots) if options.browser else []),
+    ]
     pages = len(pages_of(options.site))
     print("\n".join([*found, f"{pages} pages, {len(found)} faults"]))
     return 1 if found or not pages else 0
