@@ -61,6 +61,7 @@ _HOME = {
         "problems.program": "Program",
         "solvers.nonconvex.restarts": "Restarts",
         # estimators
+        "estimators.all_rows": "AllRows",
         "estimators.concatenated": "ConcatenatedKernelClassifier ConcatenatedKernelInterpolator"
         " ConcatenatedKernelRegressor",
         "estimators.hierarchical": "HierarchicalGaussianClassifier HierarchicalGaussianRegressor",

@@ -12,7 +12,8 @@ import numpy as np
 from convexkernels import Hinge, LeastSquares, VoronoiCover, farthest_first
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import OverlappingCover
-from convexkernels.cells.learner import CellSelection, GaussianLearner
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.selection import Grid
 from convexkernels.cells.training import learn_cells
 from convexkernels.checking import Verdict
@@ -61,9 +62,9 @@ def measure_cell_function(subject: tuple[CellRule, bool], rng: Generator) -> Ver
     y = np.sign(X[:, 0]) if hinge else np.clip(np.sin(3.0 * X[:, 0]) + 0.5 * rng.standard_normal(m), -1.0, 1.0)
     loss = Hinge(1.0, intercept=False) if hinge else LeastSquares(1.0, intercept=False)
     selection = CellSelection(validation="split" if hinge else None, n_lams=1, n_widths=1)
-    learner = GaussianLearner(loss, selection, tol=1e-9)
+    learner = KernelLearner(loss, selection, tol=1e-9)
     own = np.arange(m) % 4 > 0 if rng.integers(2) else np.ones(m, dtype=bool)
-    found = learner.learn(X, y[None, :], weights, np.random.default_rng(0), own)
+    found = learner.learn(CellRows(X, y[None, :], weights, own), np.random.default_rng(0))
     # The grid is that of the points that choose, of which "split" holds half out; lam of the sum of losses is kept.
     chooses = int(own.sum())
     trained = chooses // 2 + 1 if hinge else chooses
@@ -151,8 +152,8 @@ def measure_selection(subject: Selection, rng: Generator) -> Verdict:
     y = np.clip(np.sin(3.0 * X[:, 0]) + 0.4 * rng.standard_normal(m), -1.0, 1.0)
     y = np.where(y > np.median(y), 1.0, -1.0) if subject.hinge else y
     loss = Hinge(1.0, intercept=False) if subject.hinge else LeastSquares(1.0, intercept=False)
-    learner = GaussianLearner(loss, CellSelection(subject.validation, 3, 3, subject.rank), tol=1e-9)
-    found = learner.learn(X, y[None, :], weights, np.random.default_rng(seed))
+    learner = KernelLearner(loss, CellSelection(subject.validation, 3, 3, subject.rank), tol=1e-9)
+    found = learner.learn(CellRows(X, y[None, :], weights), np.random.default_rng(seed))
     rows = held_out(m, subject.validation, seed)
     trained = m - max(len(block) for block in rows) if subject.validation != "leave-one-out" else m
     rule = GridRule()
@@ -188,8 +189,8 @@ def measure_risk_of_cells(join: Callable[[Array, Index], float], rng: Generator)
     y, t = (np.clip(np.sin(3.0 * Z[:, 0]) + 0.3 * rng.standard_normal(len(Z)), -1.0, 1.0) for Z in (X, T))
     centers = np.array([[-0.5, -0.3], [0.5, -0.3], [0.0, 0.6]])
     cells, there = (np.argmin(((Z[:, None] - centers[None]) ** 2).sum(axis=2), axis=1) for Z in (X, T))
-    learner = GaussianLearner(LeastSquares(1.0, intercept=False), CellSelection(n_lams=1, n_widths=1))
-    found = learn_cells(X, y[None, :], np.ones(30), VoronoiCover(centers), learner, Clock())
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), CellSelection(n_lams=1, n_widths=1))
+    found = learn_cells(CellRows(X, y[None, :], np.ones(30)), VoronoiCover(centers), learner, Clock())
     risk = float(np.mean((found.problem.values(T)[:, 0] - t) ** 2))
     own, rule = np.zeros(40), CellRule()
     for j in np.unique(there):
@@ -249,8 +250,8 @@ def measure_clipping(factor: float, rng: Generator) -> Verdict:
     # Targets at both bounds make the function overshoot between points.
     y, t = M * np.sign(rng.standard_normal(12)), rng.uniform(-M, M, 80)
     y[:2] = M, -M
-    learner = GaussianLearner(LeastSquares(1.0, intercept=False), CellSelection(n_lams=1, n_widths=1), clip=M)
-    cell = learner.learn(X, y[None, :], np.ones(12), np.random.default_rng(0))
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), CellSelection(n_lams=1, n_widths=1), clip=M)
+    cell = learner.learn(CellRows(X, y[None, :], np.ones(12)), np.random.default_rng(0))
     free = replace(cell.function, bounds=None).values(Z)[:, 0]
     values = cell.values(Z)[:, 0]
     apart = float(np.abs(values - np.clip(free, -factor * M, factor * M)).max())

@@ -347,7 +347,7 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
 
         # Functions that stay there answer for tables there and here, and can be brought.
-        model.set_params(gather=False).fit(points, targets)
+        model.set_params(cells=Cells(gather=False)).fit(points, targets)
         assert isinstance(model.function_, DistributedFunction)
         np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
         np.testing.assert_allclose(model.predict(X), expected, atol=1e-8)
@@ -376,7 +376,7 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         for gather in (True, False):
             monkeypatch.setattr(distributed_cells, "_as_completed", interrupt_after(3, original))
             with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(INTERRUPTED\)"):
-                stopped = VoronoiRidge(max_cell_size=100, gather=gather, **SMALL).fit(points, targets)
+                stopped = VoronoiRidge(max_cell_size=100, cells=Cells(gather=gather), **SMALL).fit(points, targets)
             assert stopped.solution_.status is Status.INTERRUPTED
             found = stopped.function_ if gather else stopped.function_.gather()
             assert sum(cell.function.support.size > 0 for cell in found.functions) == 3

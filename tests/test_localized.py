@@ -16,7 +16,9 @@ from convexkernels import (
     VoronoiSVC,
 )
 from convexkernels.cells.covering import voronoi_cover
-from convexkernels.cells.learner import CellSelection, GaussianLearner
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows, CellSelection
+from convexkernels.cells.matrices import GaussianMatrices
 from convexkernels.cells.options import Cells
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.criteria.folds import held_out_blocks
@@ -112,7 +114,7 @@ def test_localized_kernels_refuse_lists_that_do_not_fit(kernel, message):
 
 
 def search(X, Y, weights, grid, blocks, loss):
-    return GridSearch(loss, squared_distances(X, X), Y, weights, grid, blocks, clip=1.0)
+    return GridSearch(loss, GaussianMatrices(X), Y, weights, grid, blocks, clip=1.0)
 
 
 def brute_force(X, Y, weights, grid, blocks, loss, tol=1e-9):
@@ -221,8 +223,7 @@ def test_a_race_keeps_a_pair_that_is_as_good_as_the_best_of_all(rng):
 def test_a_search_whose_time_is_over_measures_nothing_and_has_an_answer(name, rng):
     X = rng.uniform(-1, 1, (320, 2))
     Y = np.sign(X[:, :1] * X[:, 1:]).T.copy()
-    late = {"own": None, "deadline": 0.0}
-    cell = GaussianLearner(LOSSES[name](1.0), CellSelection()).learn(X, Y, np.ones(320), rng, **late)
+    cell = KernelLearner(LOSSES[name](1.0), CellSelection()).learn(CellRows(X, Y, np.ones(320)), rng, 0.0)
     assert np.isinf(cell.risks).all()
     assert np.isfinite(cell.values(X)).all()
     assert np.isfinite([cell.certificate.upper, cell.certificate.lower, cell.lam, cell.width]).all()
@@ -248,18 +249,18 @@ def test_held_out_blocks_partition_the_rows():
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_small_cells_have_defined_functions(name):
-    learner, rng = GaussianLearner(LOSSES[name](1.0), CellSelection("split")), np.random.default_rng(0)
+    learner, rng = KernelLearner(LOSSES[name](1.0), CellSelection("split")), np.random.default_rng(0)
     X, w = np.array([[0.0], [1.0], [0.5]]), np.ones(3)
-    one = learner.learn(X[:1], np.array([[1.0]]), w[:1], rng)
+    one = learner.learn(CellRows(X[:1], np.array([[1.0]]), w[:1]), rng)
     assert (one.values(X) == 1.0).all()
-    same = learner.learn(X, np.array([[-1.0, -1.0, -1.0]]), w, rng)
+    same = learner.learn(CellRows(X, np.array([[-1.0, -1.0, -1.0]]), w), rng)
     assert (same.values(X) == -1.0).all()
-    two = learner.learn(X[:2], np.array([[-1.0, 1.0]]), w[:2], rng)  # nothing left to validate on
+    two = learner.learn(CellRows(X[:2], np.array([[-1.0, 1.0]]), w[:2]), rng)  # nothing left to validate on
     assert two.risks is None
     assert two.width == 10.0
     assert two.lam == pytest.approx(0.2)  # 0.1 beside the mean of the losses of two rows
     assert np.isfinite(two.values(X)).all()
-    equal = learner.learn(np.zeros((4, 1)), np.array([[1.0, 1.0, 1.0, -1.0]]), np.ones(4), rng)
+    equal = learner.learn(CellRows(np.zeros((4, 1)), np.array([[1.0, 1.0, 1.0, -1.0]]), np.ones(4)), rng)
     assert np.isfinite(equal.values(X)).all()
 
 

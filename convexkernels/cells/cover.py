@@ -10,7 +10,8 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.distances import nearest_rows, squared_distances
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import least, nearest_rows, squared_distances
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 
@@ -72,7 +73,12 @@ class Cover(ABC):
 
     def members(self, X: Any) -> Assignment:
         """The rows of `X` that each cell learns from; those it answers for, unless a cover says otherwise."""
-        return Assignment.from_labels(self.cells(X), self.n_cells)
+        return self.assigned(X)[1]
+
+    def assigned(self, X: Any) -> tuple[Index, Assignment]:
+        """Both `cells` and `members`, from one look at the distances."""
+        cells = self.cells(X)
+        return cells, Assignment.from_labels(cells, self.n_cells)
 
 
 class VoronoiCover(Cover):
@@ -83,12 +89,14 @@ class VoronoiCover(Cover):
     centers : array-like of shape (n_cells, n_features)
     radius : float, optional
         Within which the points the cover was made from are of their centers.
+    kernel : Kernel, optional
+        Distances are those of its geometry (`Kernel.squared_distances`); Euclidean when not given.
     """
 
-    def __init__(self, centers: Any, radius: float | None = None) -> None:
+    def __init__(self, centers: Any, radius: float | None = None, kernel: Kernel | None = None) -> None:
         self.centers = check_points(centers, name="centers")
         self.n_cells = self.centers.shape[0]
-        self.radius = radius
+        self.radius, self.kernel = radius, kernel
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_cells} cells)"
@@ -97,7 +105,7 @@ class VoronoiCover(Cover):
         return check_points(X, n_features=self.centers.shape[1])
 
     def cells(self, X: Any) -> Index:
-        return nearest_rows(self._points(X), self.centers)[0]
+        return nearest_rows(self._points(X), self.centers, self.kernel)[0]
 
 
 class OverlappingCover(VoronoiCover):
@@ -110,31 +118,40 @@ class OverlappingCover(VoronoiCover):
     ----------
     centers : array-like of shape (n_cells, n_features)
     overlap : float, >= 0
-    radius : float, optional
+    radius, kernel
+        As of :class:`VoronoiCover`.
     """
 
     overlaps = True
 
-    def __init__(self, centers: Any, overlap: float = 0.1, radius: float | None = None) -> None:
-        super().__init__(centers, radius)
+    def __init__(
+        self, centers: Any, overlap: float = 0.1, radius: float | None = None, kernel: Kernel | None = None
+    ) -> None:
+        super().__init__(centers, radius, kernel)
         self.overlap = check_number("overlap", overlap, low=0.0)
 
-    def members(self, X: Any) -> Assignment:
-        points = self._points(X)
-        nearest, square = nearest_rows(points, self.centers)
+    def assigned(self, X: Any) -> tuple[Index, Assignment]:
+        points, found = self._points(X), []
+        nearest, square = np.zeros(len(points), dtype=np.intp), np.empty(len(points))
         step = max(1, 2**21 // self.n_cells)
-        found = []
         for start in range(0, len(points), step):
-            stop = min(start + step, len(points))
-            near = squared_distances(points[start:stop], self.centers)
-            inside = near <= (1.0 + self.overlap) ** 2 * square[start:stop, None]
-            inside[np.arange(stop - start), nearest[start:stop]] = True
+            part = slice(start, min(start + step, len(points)))
+            near, nearest[part], square[part] = self._near(points[part])
+            inside = near <= (1.0 + self.overlap) ** 2 * square[part, None]
+            inside[np.arange(len(inside)), nearest[part]] = True
             cells, rows = np.nonzero(inside.T)
             found.append((cells, rows + start))
         cells, rows = (np.concatenate(part) for part in zip(*found, strict=True))
         order = np.argsort(cells, kind="stable")
         counts = np.bincount(cells, minlength=self.n_cells)
-        return Assignment(rows[order], np.concatenate([[0], np.cumsum(counts)]))
+        return nearest, Assignment(rows[order], np.concatenate([[0], np.cumsum(counts)]))
+
+    def _near(self, points: Array) -> tuple[Array, Index, Array]:
+        """Squared distances to all centers, the nearest one, and the squared distance to it."""
+        if self.kernel is None:
+            return squared_distances(points, self.centers), *nearest_rows(points, self.centers)
+        near = self.kernel.squared_distances(points, self.centers)
+        return near, *least(near)
 
 
 class TreeCover(Cover):
@@ -204,9 +221,9 @@ class RandomChunks(Cover):
         """All points are answered for by all chunks; 0 stands for them."""
         return np.zeros(len(check_points(X)), dtype=np.intp)
 
-    def members(self, X: Any) -> Assignment:
+    def assigned(self, X: Any) -> tuple[Index, Assignment]:
         m = len(check_points(X))
         if self.n_cells > m:
             raise InvalidInputError(f"n_chunks is {self.n_cells}, but there are only {m} points; ask for fewer chunks.")
         labels = np.random.default_rng(self.random_state).permutation(m) % self.n_cells
-        return Assignment.from_labels(labels, self.n_cells)
+        return np.zeros(m, dtype=np.intp), Assignment.from_labels(labels, self.n_cells)

@@ -7,8 +7,9 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover, OverlappingCover, TreeCover, VoronoiCover
-from convexkernels.cells.traversal import Traversal, farthest_first, split_largest
+from convexkernels.cells.traversal import Traversal, farthest_first, split_largest, traverse_in
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 # Branches of a tree at each node: few enough for a short search, enough to stay shallow.
@@ -25,6 +26,7 @@ def voronoi_cover(
     subset: int | None = None,
     n_rows: int | None = None,
     random_state: Any = None,
+    kernel: Kernel | None = None,
 ) -> VoronoiCover:
     """Voronoi cells around centers found by farthest-first traversal.
 
@@ -47,6 +49,8 @@ def voronoi_cover(
         given.
     random_state : int, numpy.random.Generator or None
         Of the subset.
+    kernel : Kernel, optional
+        Distances, and the radius, are those of its geometry.
 
     Returns
     -------
@@ -66,11 +70,11 @@ def voronoi_cover(
     if max_cell_size is not None:
         check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
     sample = _sample(points, subset, n_cells, random_state)
-    found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / (n_rows or m))
+    found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / (n_rows or m), kernel)
     centers = sample[found.centers]
     if overlap > 0.0:
-        return OverlappingCover(centers, overlap, float(found.radii[-1]))
-    return VoronoiCover(centers, float(found.radii[-1]))
+        return OverlappingCover(centers, overlap, float(found.radii[-1]), kernel)
+    return VoronoiCover(centers, float(found.radii[-1]), kernel)
 
 
 def _sample(points: Array, subset: int | None, n_cells: int | None, random_state: Any) -> Array:
@@ -82,7 +86,12 @@ def _sample(points: Array, subset: int | None, n_cells: int | None, random_state
 
 
 def _traversal(
-    X: Array, radius: float | None, n_cells: int | None, max_cell_size: int | None, share: float
+    X: Array,
+    radius: float | None,
+    n_cells: int | None,
+    max_cell_size: int | None,
+    share: float,
+    kernel: Kernel | None = None,
 ) -> Traversal:
     """Traverse from the point farthest from the mean, so that the order of the rows matters only for ties.
 
@@ -90,8 +99,11 @@ def _traversal(
     """
     offset = X - X.mean(axis=0)
     start = int(np.argmax(np.einsum("ij,ij->i", offset, offset)))
-    if max_cell_size is not None:
-        return split_largest(X, max(2, int(share * max_cell_size)), start=start)
+    size = None if max_cell_size is None else max(2, int(share * max_cell_size))
+    if kernel is not None:
+        return traverse_in(kernel, X, radius=radius or 0.0, n_centers=n_cells, size=size, start=start)
+    if size is not None:
+        return split_largest(X, size, start=start)
     return farthest_first(X, radius=radius or 0.0, n_centers=n_cells, start=start)
 
 
@@ -149,6 +161,7 @@ def cell_size_within(
     subset: int = 10_000,
     n_rows: int | None = None,
     random_state: Any = None,
+    kernel: Kernel | None = None,
 ) -> int:
     """The largest cell size whose partition stays within a budget.
 
@@ -166,6 +179,8 @@ def cell_size_within(
     n_rows : int, optional
         Rows of the table that `X` is a random sample of; its own when not given.
     random_state : int, numpy.random.Generator or None
+    kernel : Kernel, optional
+        Of whose geometry the cells are.
 
     Returns
     -------
@@ -193,7 +208,7 @@ def cell_size_within(
     while size >= 2:
         sizes = np.array([m])
         if size < m:
-            found = _traversal(sample, None, None, size, 1.0 / scale)
+            found = _traversal(sample, None, None, size, 1.0 / scale, kernel)
             sizes = np.ceil(scale * np.bincount(found.owner)).astype(np.intp)
         seconds = sum(seconds_of(int(count)) for count in sizes)
         least = min(least, seconds)

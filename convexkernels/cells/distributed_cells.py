@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
 from convexkernels.cells.cluster import active_client, cluster_errors
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed_function import DistributedFunction
 from convexkernels.cells.distributed_table import DistributedTable, RowEncoding, balanced_groups, rows_of
 from convexkernels.cells.function import LocalizedFunction
-from convexkernels.cells.learner import CellLearner
+from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.cells.training import CellProgress, LearnedCell, conclude, learn_cell
 from convexkernels.clock import Clock
 from convexkernels.solution import Solution, Status
@@ -23,7 +22,7 @@ def learn_distributed_cells(
     encoding: RowEncoding,
     cover: Cover,
     learner: CellLearner,
-    sample: tuple[Array, Array, Array],
+    sample: CellRows,
     clock: Clock,
     *,
     seed: int = 0,
@@ -39,7 +38,7 @@ def learn_distributed_cells(
     cover : Cover
         Of scaled points.
     learner : CellLearner
-    sample : (X, Y, weights)
+    sample : CellRows
         Scaled rows of the table as the learner takes them: they say how large cells are about, and what cells
         without rows answer.
     clock : Clock
@@ -66,14 +65,13 @@ def learn_distributed_cells(
     from dask import delayed
 
     client = active_client()
-    X, Y, weights = sample
-    expected = np.bincount(cover.cells(X), minlength=cover.n_cells)
+    expected = np.bincount(cover.cells(sample.X), minlength=cover.n_cells)
     groups = balanced_groups(expected, len(table.parts))
     shuffled = table.shuffled(encoding, cover, groups, seed)
     clock.show.note(f"{cover!r}: {len(table.parts)} parts of the table are shuffled to {len(shuffled)} groups of cells")
     # Clocks that count from the start of a computer do not travel.
     limit = time.time() + clock.max_time - clock.seconds
-    fallback = learner.constant(Y, weights)
+    fallback = learner.constant(sample.Y, sample.weights)
     rule = delayed((encoding, cover, learner, limit, fallback), traverse=False)
     streams = np.random.SeedSequence(seed).spawn(cover.n_cells)
     order = np.argsort(-expected, kind="stable").tolist()
@@ -85,10 +83,10 @@ def learn_distributed_cells(
         sizes = np.array([cell.size for cell in cells], dtype=np.intp)
         found: LocalizedFunction | DistributedFunction
         if client is None or gather:
-            found = LocalizedFunction(cover, [cell.function for cell in cells], sizes, len(Y))
+            found = LocalizedFunction(cover, [cell.function for cell in cells], sizes, len(sample.Y))
         else:
             kept = {j: tasks[j] if j in learned else missing[j] for j in order}
-            found = DistributedFunction(cover, _kept(client, kept, groups.tolist()), sizes, len(Y))
+            found = DistributedFunction(cover, _kept(client, kept, groups.tolist()), sizes, len(sample.Y))
     return conclude(found, cells, status, clock, tol)
 
 
@@ -144,9 +142,10 @@ def _learned(part: Any, cell: int, rule: Any, stream: np.random.SeedSequence) ->
     inside = part.iloc[np.flatnonzero(part["cell"].to_numpy() == cell)]
     if not len(inside):
         return LearnedCell.of(fallback, 0)
-    X, Y, weights = encoding.merged(*rows_of(inside))
-    own = cover.cells(X) == cell if cover.overlaps else None
-    return learn_cell(learner, X, Y, weights, stream, own, time.monotonic() + limit - time.time())
+    rows = encoding.merged(*rows_of(inside))
+    if cover.overlaps:
+        rows = replace(rows, own=cover.cells(rows.X) == cell)
+    return learn_cell(learner, rows, stream, time.monotonic() + limit - time.time())
 
 
 def _without_function(cell: LearnedCell) -> LearnedCell:

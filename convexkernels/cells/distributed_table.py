@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cluster import computed
 from convexkernels.cells.cover import Assignment, Cover
+from convexkernels.cells.learner import CellRows
 from convexkernels.cells.summary import TableSummary, checked_part
 from convexkernels.exceptions import InvalidInputError
 
@@ -27,8 +28,8 @@ class RowEncoding(Protocol):
     def scaled(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, NDArray[Any], Array]:
         """Scaled points, encoded targets and weights > 0."""
 
-    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, Array, Array]:
-        """Distinct scaled points with targets of shape (n_outputs, m) and weights."""
+    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> CellRows:
+        """The problem of scaled rows, one row for all that agree."""
 
 
 def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:

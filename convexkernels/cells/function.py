@@ -8,10 +8,9 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment, Cover, VoronoiCover
-from convexkernels.cells.learner import CellFunction
+from convexkernels.cells.kernel_learner import CellFunction
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.localized import Localized
 
 # The certificate of learners that prove nothing.
@@ -71,13 +70,11 @@ class LocalizedFunction:
         """
         if type(self.cover) is not VoronoiCover or not all(isinstance(f, CellFunction) for f in self.functions):
             raise InvalidInputError(
-                f"a localized kernel belongs to Voronoi cells with Gaussian kernels, got {self.cover!r} and "
+                f"a localized kernel belongs to Voronoi cells with kernels, got {self.cover!r} and "
                 f"{type(self.functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
             )
-        # A constant has no kernel of its own; any will do.
-        kernels = [Gaussian(f.width**-2 if np.isfinite(f.width) else 1.0) for f in self.functions]
         lams = [f.lam if np.isfinite(f.lam) else 1.0 for f in self.functions]
-        return Localized(self.cover.centers, kernels, lams)
+        return Localized(self.cover.centers, [f.kernel for f in self.functions], lams, self.cover.kernel)
 
 
 def verified(function: Any) -> DualityGap:

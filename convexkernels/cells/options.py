@@ -7,6 +7,7 @@ from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover, RandomChunks
 from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number, check_whole_number
 
 DEFAULT_CELL_SIZE = 2000
@@ -34,7 +35,11 @@ class Cells:
         cells are used that keep both, instead of a size.
     scale : bool
         Scale every feature to [-1, 1] by its range in the table. False takes features as they are; the grid of widths
-        is meant for about that range.
+        is meant for about that range. A kernel that is given takes them as they are.
+    gather : bool
+        What becomes of functions that a Dask cluster learned: they are brought here, or stay there until
+        ``model.function_ = model.function_.gather()``. Many and large ones should stay: predictions for Dask tables
+        take them along.
     """
 
     kind: str = "overlapping"
@@ -44,6 +49,7 @@ class Cells:
     time_budget: float | None = None
     memory_budget: float | None = None
     scale: bool = True
+    gather: bool = True
 
     def check(self, max_cell_size: int | None) -> None:
         """Refuse bad parameters by name."""
@@ -79,6 +85,7 @@ class Cells:
         bytes_of: Callable[[int], float],
         seed: int,
         n_rows: int | None = None,
+        kernel: Kernel | None = None,
     ) -> Cover:
         """The cover of scaled points, or of `n_rows` that these are a sample of.
 
@@ -92,6 +99,8 @@ class Cells:
         bytes_of : callable
         seed : int
         n_rows : int, optional
+        kernel : Kernel, optional
+            In whose geometry cells are Voronoi cells.
         """
         size = max_cell_size
         if self.time_budget is not None or self.memory_budget is not None:
@@ -103,6 +112,7 @@ class Cells:
                 bytes_of=bytes_of,
                 n_rows=n_rows,
                 random_state=seed,
+                kernel=kernel,
             )
         elif self.radius is None and size is None:
             size = DEFAULT_CELL_SIZE
@@ -119,4 +129,5 @@ class Cells:
             subset=self.subset,
             n_rows=n_rows,
             random_state=seed,
+            kernel=kernel,
         )

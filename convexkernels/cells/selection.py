@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Mask
+from convexkernels.cells.matrices import Matrices
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge_path import path_residuals, residuals_at
 from convexkernels.linalg import pivoted_cholesky
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares
-
-__all__ = ["Grid", "GridSearch"]
-
-Mask = NDArray[np.bool_]
 
 # Relative duality gap on the way along a path. A validation risk of a thousand rows is known to 1e-2 or worse; on cells
 # of covtype risks moved by 0.002 at most against those of a gap of 1e-3, which took twice as long.
@@ -32,7 +29,7 @@ LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Candidates for ``lam |f|^2 + sum of losses`` with the kernel ``exp(-|x - x'|^2 / width^2)``, both ascending."""
+    """Candidates for ``lam |f|^2 + sum of losses`` with the kernel ``k(x / width, x' / width)``, both ascending."""
 
     lams: Array
     widths: Array
@@ -66,8 +63,8 @@ class GridSearch:
     Attributes
     ----------
     loss : Loss
-    D : ndarray of shape (m, m)
-        Squared distances of the points.
+    matrices : Matrices
+        Of the kernel on the points.
     Y : ndarray of shape (n_outputs, m)
     weights : ndarray of shape (m,), > 0
     grid : Grid
@@ -80,7 +77,7 @@ class GridSearch:
     """
 
     loss: Loss
-    D: Array
+    matrices: Matrices
     Y: Array
     weights: Array
     grid: Grid
@@ -105,8 +102,8 @@ class GridSearch:
         """
         if isinstance(self.loss, LeastSquares):
             risks = self.squared_risks(rank)
-            return self.refined(risks) if rank < len(self.D) else risks
-        if len(self.D) < 3 * SMALLEST_RUNG:
+            return self.refined(risks) if rank < self.matrices.m else risks
+        if self.matrices.m < 3 * SMALLEST_RUNG:
             return self.path_risks()
         return self.refined(self.raced_risks(rng))
 
@@ -118,13 +115,8 @@ class GridSearch:
         for i, width in enumerate(self.grid.widths):
             if time.monotonic() > self.deadline:
                 break
-            rate = -1.0 / width**2
-            Z, _ = pivoted_cholesky(
-                lambda rows, rate=rate: np.exp(rate * self.D[rows]),  # type: ignore[misc]
-                np.ones(len(self.D)),
-                rank,
-                tol,
-            )
+            rows_of = partial(self.matrices, width)
+            Z, _ = pivoted_cholesky(rows_of, self.matrices.diagonal(width), rank, tol)
             path = path_residuals(Z, self.Y, self.weights, self.grid.lams, self.blocks)
             risks[i] = [self.risk(self.Y - residual) for residual in path]
         return risks
@@ -135,7 +127,7 @@ class GridSearch:
         All pairs learn from few rows and are compared on the others; those within two standard errors of the best,
         a third of them at most, learn from three times as many, and so on up to a third of all.
         """
-        m, order = len(self.D), rng.permutation(len(self.D))
+        m, order = self.matrices.m, rng.permutation(self.matrices.m)
         alive, risks = np.ones(self.shape, dtype=bool), np.full(self.shape, np.inf)
         size = m // 9 if m // 9 >= SMALLEST_RUNG else m // 3
         while size <= m // 3 and alive.any():
@@ -162,8 +154,8 @@ class GridSearch:
         """
         Y, weights = np.ascontiguousarray(self.Y[:, train]), self.weights[train]
         for i in np.flatnonzero(wanted.any(axis=1)).tolist():
-            rate, alpha = -1.0 / self.grid.widths[i] ** 2, None
-            inner, cross = (np.exp(rate * self.D[np.ix_(rows, train)]) for rows in (train, held))
+            inner, cross = (self.matrices(self.grid.widths[i], rows, train) for rows in (train, held))
+            alpha = None
             for k in np.flatnonzero(wanted[i])[::-1].tolist():
                 if time.monotonic() > self.deadline:
                     return
@@ -178,45 +170,13 @@ class GridSearch:
         return np.asarray(losses.sum(axis=0))
 
     def refined(self, risks: Array) -> Array:
-        """Walk from the best pair to its best neighbors, measuring each by functions learned from all rows.
+        """Walk from the best pair, measuring others by functions learned from all rows: `walk`."""
+        return walk(risks, self.exact, self.deadline)
 
-        A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk
-        corrects that.
-
-        Parameters
-        ----------
-        risks : ndarray of shape (n_widths, n_lams)
-            Approximate risks; the walk starts where they are least.
-
-        Returns
-        -------
-        ndarray of shape (n_widths, n_lams)
-            Risks where the walk came by, inf elsewhere; their least one has no better neighbor but perhaps a wider
-            one, or the time was up.
-        """
-        if time.monotonic() > self.deadline:
-            return risks
-        exact = np.full(risks.shape, np.inf)
-        here = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
-        at = (int(here[0]), int(here[1]))
-        exact[at] = self._exact(*at)
-        moved = True
-        while moved:
-            moved = False
-            # Narrower first: that is where the approximations err, and why nothing better is wider.
-            for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1)):
-                inside = 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1]
-                if inside and np.isinf(exact[i, k]) and time.monotonic() <= self.deadline:
-                    exact[i, k] = self._exact(i, k)
-                    if exact[i, k] < exact[at]:
-                        at, moved = (i, k), True
-                        break
-        return exact
-
-    def _exact(self, i: int, k: int) -> float:
+    def exact(self, i: int, k: int) -> float:
+        """The risk of one pair, by functions that are learned from all rows but those held out."""
         if isinstance(self.loss, LeastSquares):
-            K = self.D * (-1.0 / self.grid.widths[i] ** 2)
-            np.exp(K, out=K)
+            K = self.matrices(self.grid.widths[i])
             residual = residuals_at(K, self.Y, self.weights, float(self.grid.lams[k]), self.blocks)
             return LARGEST if residual is None else self.risk(self.Y - residual)
         wanted = np.zeros(self.shape, dtype=bool)
@@ -231,8 +191,49 @@ class GridSearch:
         wanted = np.ones(self.shape, dtype=bool) if wanted is None else wanted
         F = np.full((*self.shape, *self.Y.shape), np.nan)
         for block in self.blocks or []:
-            train = np.setdiff1d(np.arange(len(self.D)), block)
+            train = np.setdiff1d(np.arange(self.matrices.m), block)
             for (i, k), values in self._paths(wanted, train, block):
                 F[i, k][:, block] = values
         risks = np.array([[self.risk(F[i, k]) for k in range(self.shape[1])] for i in range(self.shape[0])])
         return np.where(np.isnan(risks), np.inf, risks)
+
+
+def walk(risks: Array, exact: Callable[[int, int], float], deadline: float) -> Array:
+    """Walk from the best pair of a grid to its best neighbors, measuring each exactly.
+
+    A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk corrects
+    that.
+
+    Parameters
+    ----------
+    risks : ndarray of shape (n_widths, n_lams)
+        Approximate risks; the walk starts where they are least.
+    exact : callable
+        Places of a width and a lam -> their risk.
+    deadline : float
+        By the monotonic clock.
+
+    Returns
+    -------
+    ndarray of shape (n_widths, n_lams)
+        Risks where the walk came by, inf elsewhere; their least one has no better neighbor but perhaps a wider one, or
+        the time was up.
+    """
+    if time.monotonic() > deadline:
+        return risks
+    found = np.full(risks.shape, np.inf)
+    here = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
+    at = (int(here[0]), int(here[1]))
+    found[at] = exact(*at)
+    moved = True
+    while moved:
+        moved = False
+        # Narrower first: that is where the approximations err, and why nothing better is wider.
+        for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1)):
+            inside = 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1]
+            if inside and np.isinf(found[i, k]) and time.monotonic() <= deadline:
+                found[i, k] = exact(i, k)
+                if found[i, k] < found[at]:
+                    at, moved = (i, k), True
+                    break
+    return found

@@ -2,20 +2,26 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from convexkernels.arrays import Array, Index, Mask
-from convexkernels.cells.cover import Cover
+from convexkernels.arrays import Index
+from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
-from convexkernels.cells.learner import CellLearner
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import squared_distances
 from convexkernels.solution import Solution, Status
+
+# Cells on which one pair of lam and width for all is selected, rows of each, and the share of the time it may take.
+SHARED_CELLS, SHARED_ROWS, SHARED_TIME = 4, 1500, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,25 +43,15 @@ class LearnedCell:
         return cls(function, size, in_time, certificate, lam, width)
 
 
-def learn_cell(
-    learner: CellLearner,
-    X: Array,
-    Y: Array,
-    weights: Array,
-    stream: np.random.SeedSequence,
-    own: Mask | None,
-    deadline: float,
-) -> LearnedCell:
+def learn_cell(learner: CellLearner, rows: CellRows, stream: np.random.SeedSequence, deadline: float) -> LearnedCell:
     """Learn in one cell, or take the best constant where the time is up; `deadline` is by the monotonic clock."""
     if time.monotonic() > deadline:
-        return LearnedCell.of(learner.constant(Y, weights), len(X), in_time=False)
-    return LearnedCell.of(learner.learn(X, Y, weights, np.random.default_rng(stream), own, deadline), len(X))
+        return LearnedCell.of(learner.constant(rows.Y, rows.weights), len(rows.X), in_time=False)
+    return LearnedCell.of(learner.learn(rows, np.random.default_rng(stream), deadline), len(rows.X))
 
 
 def learn_cells(
-    X: Array,
-    Y: Array,
-    weights: Array,
+    table: CellRows,
     cover: Cover,
     learner: CellLearner,
     clock: Clock,
@@ -64,14 +60,13 @@ def learn_cells(
     n_jobs: int | None = None,
     tol: float = np.inf,
     interrupted: bool = False,
+    assigned: tuple[Index, Assignment] | None = None,
 ) -> Solution:
     """Learn in every cell, the largest first.
 
     Parameters
     ----------
-    X : ndarray of shape (m, n_features)
-    Y : ndarray of shape (n_outputs, m)
-    weights : ndarray of shape (m,), > 0
+    table : CellRows
     cover : Cover
     learner : CellLearner
     clock : Clock
@@ -86,6 +81,8 @@ def learn_cells(
         Relative duality gap that the learner promises for every cell.
     interrupted : bool
         Whether the user has interrupted what came before; no cell is begun then.
+    assigned : (cells, Assignment), optional
+        ``cover.assigned(table.X)``, where it is known.
 
     Returns
     -------
@@ -93,36 +90,36 @@ def learn_cells(
         Its problem is a `LocalizedFunction`, its certificate the worst one of all cells, and `theta`, of shape
         (n_cells, 2), what lam and the width of each cell are.
     """
-    members = cover.members(X)
+    answering, members = cover.assigned(table.X) if assigned is None else assigned
     order = np.argsort(-members.sizes, kind="stable")
     streams = np.random.SeedSequence(seed).spawn(members.n_cells)
-    answering = cover.cells(X) if cover.overlaps else None
 
     def task(j: int) -> tuple[Any, ...]:
         rows = members.rows(j)
-        own = None if answering is None else answering[rows] == j
-        inside = X[rows], np.ascontiguousarray(Y[:, rows]), weights[rows]
-        return learner, *inside, streams[j], own, clock.deadline
+        inside = table.part(rows)
+        if cover.overlaps:
+            inside = replace(inside, own=answering[rows] == j)
+        return learner, inside, streams[j], clock.deadline
 
     begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
     shown = CellProgress(clock, members.sizes)
     learned: dict[int, LearnedCell] = {}
     status = Status.INTERRUPTED if interrupted else Status.OPTIMAL
     try:
-        clock.show.note(f"{cover!r}: {members.sizes.min()} to {members.sizes.max()} of {len(X)} rows per cell")
+        clock.show.note(f"{cover!r}: {members.sizes.min()} to {members.sizes.max()} of {len(table.X)} rows per cell")
         for j, cell in zip(begun, _results(map(task, begun), n_jobs), strict=True):
             learned[j] = cell
             shown.learned(j)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    everywhere = np.arange(len(X))
+    everywhere = np.arange(len(table.X))
     for j in range(members.n_cells):
         if j not in learned:
             rows = members.rows(j) if members.sizes[j] else everywhere
-            constant = learner.constant(Y[:, rows], weights[rows])
+            constant = learner.constant(table.Y[:, rows], table.weights[rows])
             learned[j] = LearnedCell.of(constant, int(members.sizes[j]), in_time=not members.sizes[j])
     cells = [learned[j] for j in range(members.n_cells)]
-    function = LocalizedFunction(cover, [cell.function for cell in cells], members.sizes, len(Y))
+    function = LocalizedFunction(cover, [cell.function for cell in cells], members.sizes, len(table.Y))
     return conclude(function, cells, status, clock, tol)
 
 
@@ -136,6 +133,29 @@ def _results(tasks: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator[L
     with Parallel(n_jobs=n_jobs) as pool:
         while batch := [task for _, task in zip(range(4 * jobs), tasks, strict=False)]:
             yield from pool(delayed(learn_cell)(*task) for task in batch)
+
+
+def some_cells(table: CellRows, cells: Assignment, seed: int, kernel: Kernel | None = None) -> list[CellRows]:
+    """The rows that a few random cells answer for, large ones coming more often; of large ones the rows near one.
+
+    These are as dense as all of them, as random ones would not be.
+    """
+    rng, order, found = np.random.default_rng(seed), np.flatnonzero(cells.sizes), []
+    shares = cells.sizes[order] / cells.sizes.sum()
+    for j in rng.choice(order, min(SHARED_CELLS, len(order)), replace=False, p=shares).tolist():
+        rows = cells.rows(j)
+        if len(rows) > SHARED_ROWS:
+            points, one = table.X[rows], table.X[rows[rng.integers(len(rows))]][None]
+            near = squared_distances(points, one) if kernel is None else kernel.squared_distances(points, one)
+            rows = np.sort(rows[np.argpartition(near[:, 0], SHARED_ROWS)[:SHARED_ROWS]])
+        found.append(table.part(rows))
+    return found
+
+
+def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clock, seed: int) -> KernelLearner:
+    """The learner with one pair of lam and width for all cells, selected on some of them."""
+    clock.show.note(f"lam and the width for all cells are selected on {len(cells)} of them")
+    return learner.for_all(cells, np.random.default_rng(seed), clock.part(SHARED_TIME).deadline)
 
 
 def conclude(
@@ -194,15 +214,15 @@ class CellProgress:
 
 
 def seconds_by_size(
-    X: Array, Y: Array, weights: Array, learner: CellLearner, rng: np.random.Generator, deadline: float
+    table: CellRows, learner: CellLearner, rng: np.random.Generator, deadline: float
 ) -> Callable[[int], float]:
     """How long a cell takes by its number of points: a power of it, from two cells that are learned for it."""
-    sizes = sorted({min(len(X), size) for size in (200, 600)})
+    sizes = sorted({min(len(table.X), size) for size in (200, 600)})
     seconds = []
-    for size in [min(len(X), 20), *sizes]:  # the first one compiles and loads
-        rows = rng.choice(len(X), size, replace=False)
+    for size in [min(len(table.X), 20), *sizes]:  # the first one compiles and loads
+        rows = rng.choice(len(table.X), size, replace=False)
         began = time.perf_counter()
-        learner.learn(X[rows], np.ascontiguousarray(Y[:, rows]), weights[rows], rng, None, deadline)
+        learner.learn(table.part(rows), rng, deadline)
         seconds.append(time.perf_counter() - began)
     power = 2.0
     if len(sizes) == 2 and seconds[1] > 0.0:

@@ -8,6 +8,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.compiled import MATRIX, compiled
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.distances import Metric
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 
@@ -96,6 +97,32 @@ def _checked_start(start: Any, m: int) -> int:
     if first >= m:
         raise InvalidInputError(f"start is {first}, but X has {m} rows; choose a row in [0, {m}).")
     return first
+
+
+def traverse_in(
+    metric: Metric, X: Array, *, radius: float = 0.0, n_centers: int | None = None, size: int | None = None, start: int
+) -> Traversal:
+    """As `farthest_first`, or with a `size` as `split_largest`, for distances of a metric; O(k m) of them."""
+    m, distances = len(X), metric.distances_from(X)
+    owner, square, centers, radii = np.zeros(m, dtype=np.intp), np.full(m, np.inf), [start], []
+    while True:
+        near = distances(centers[-1])
+        near[centers[-1]] = 0.0
+        closer = near < square
+        square[closer], owner[closer] = near[closer], len(centers) - 1
+        radii.append(float(np.sqrt(square.max())))
+        inside = np.arange(m)
+        if size is None:
+            done = len(centers) == n_centers or radii[-1] <= radius
+        else:
+            farthest = np.zeros(len(centers))
+            np.maximum.at(farthest, owner, square)
+            # Cells of equal points cannot be split.
+            counts = np.where(farthest > 0.0, np.bincount(owner, minlength=len(centers)), 0)
+            inside, done = np.flatnonzero(owner == counts.argmax()), int(counts.max()) <= size
+        if done:
+            return Traversal(np.array(centers), np.array(radii), owner, np.sqrt(square))
+        centers.append(int(inside[square[inside].argmax()]))
 
 
 @compiled(f"({MATRIX},f8,i8,i8)")

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import clone
 
 from convexkernels.arrays import Array
-from convexkernels.cells.learner import CellFunction, GaussianLearner, Mask
+from convexkernels.cells.kernel_learner import CellFunction, KernelLearner
+from convexkernels.cells.learner import CellRows
 from convexkernels.criteria.folds import split_rows
 
 # Rows that a cell keeps for values of models that have not seen them.
@@ -23,29 +24,22 @@ class WrappedLearner:
     ----------
     estimator : object
         It gets what is left of the time as its ``max_time``, where it has one.
-    fallback : GaussianLearner
+    fallback : KernelLearner
         For the constants of cells in which there is nothing to learn.
     classifies : bool
     """
 
     estimator: Any
-    fallback: GaussianLearner
+    fallback: KernelLearner
     classifies: bool
 
     def constant(self, Y: Array, weights: Array) -> CellFunction:
         """The best constant, or the majority."""
         return self.fallback.constant(Y, weights)
 
-    def learn(
-        self,
-        X: Array,
-        Y: Array,
-        weights: Array,
-        rng: np.random.Generator,
-        own: Mask | None = None,
-        deadline: float = np.inf,
-    ) -> Any:
+    def learn(self, rows: CellRows, rng: np.random.Generator, deadline: float = np.inf) -> Any:
         """Fit a clone, or take a constant where there is nothing to learn."""
+        X, Y, weights = rows.X, rows.Y, rows.weights
         targets = Y[0] if len(Y) == 1 else Y.T
         if self.classifies:
             targets = (Y[0] > 0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
@@ -60,7 +54,7 @@ class WrappedLearner:
         model.fit(X, targets, **named)
         # A function travels to whoever predicts: it cannot carry a table that no memory holds.
         kept = np.sort(np.random.default_rng(0).permutation(len(X))[:KEPT_ROWS])
-        learned = self, X[kept], Y[:, kept], weights[kept], model
+        learned = self, rows.part(kept), model
         return ClassifierCell(*learned, len(Y)) if self.classifies else RegressorCell(*learned, self.fallback.clip)
 
 
@@ -69,17 +63,19 @@ class _WrappedCell:
     """A model, what it learned from or a sample of it, and what can learn another one."""
 
     learner: WrappedLearner
-    X: Array
-    Y: Array
-    weights: Array
+    rows: CellRows
     model: Any
+
+    @property
+    def X(self) -> Array:
+        """Points of what it keeps."""
+        return self.rows.X
 
     def left_out(self, folds: int) -> Array:
         """Values at every row by a model that has not seen it, shape (n_outputs, m)."""
-        rng, F = np.random.default_rng(0), np.empty(self.Y.shape)
-        for train, held in split_rows(self.Y, folds, rng):
-            other = self.learner.learn(self.X[train], self.Y[:, train], self.weights[train], rng)
-            F[:, held] = other.values(self.X[held]).T
+        rng, F = np.random.default_rng(0), np.empty(self.rows.Y.shape)
+        for train, held in split_rows(self.rows.Y, folds, rng):
+            F[:, held] = self.learner.learn(self.rows.part(train), rng).values(self.rows.X[held]).T
         return F
 
 

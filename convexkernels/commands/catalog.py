@@ -51,7 +51,7 @@ _CANDIDATES = f"{_CONVEX} center kernels normalize"
 _TREES = f"{_ANY} architecture clip criterion loss random_state search selection warm_start"
 _DEEP = f"{_ANY} layers mu n_jobs n_restarts random_state tol"
 _SPECTRAL = f"{_ANY} feature_map lam1 lam2 loss n_components random_state setting sigma training"
-_CELLS = f"{_ANY} cells estimator gather max_cell_size n_jobs random_state selection tol"
+_CELLS = f"{_ANY} cells estimator kernel max_cell_size n_jobs random_state selection tol"
 PARAMETERS = {
     "ConcatenatedKernelClassifier": f"{_DEEP} class_weight cv lam loss",
     "ConcatenatedKernelInterpolator": f"{_DEEP} normalize_y nugget",

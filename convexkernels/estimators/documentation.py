@@ -57,14 +57,14 @@ max_cell_size : int, >= 2, optional
 cells : Cells or None
     Kind of cells, overlap, and what their size is made of; None for ``Cells()``, overlapping Voronoi cells.
 selection : CellSelection or None
-    How the widths of features are learned, and lam and the width of each cell selected; None for ``CellSelection()``.
+    How the widths of features are learned, and lam and the width of the cells selected: for each by itself, with a
+    `kernel` for all together. None for ``CellSelection()``.
 estimator : estimator object, optional
     A clone of it learns in each cell, on scaled features and targets, instead of an SVM with a Gaussian kernel; it
     takes ``sample_weight`` where there are weights or repeated rows, and what is left of `max_time` as its own.
-gather : bool
-    What becomes of functions that a Dask cluster learned: they are brought here, or stay there until
-    ``model.function_ = model.function_.gather()``. Many and large ones should stay: predictions for Dask tables take
-    them along.
+kernel : Kernel, optional
+    A kernel on features as they are passed, such as the ``kernel_`` of an estimator that learned it on fewer rows,
+    instead of Gaussians: in every cell, and for the cells themselves, which are those of its geometry.
 random_state : int, RandomState or None
 n_jobs : int, optional
     Processes that share the work, as joblib counts them.
@@ -143,6 +143,15 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
 """,
     # hierarchical kernels
+    "tree_sections": """
+Attributes
+----------
+{tree_learned}
+
+Notes
+-----
+{tree_cost}
+""",
     "tree_learned": """
 kernel_ : Kernel
     The learned kernel on features as they were passed.
@@ -152,6 +161,8 @@ solution_, solutions_ : Solution, list of them
     Of the first search and of all; ``theta`` is log w of every weight, children before parents, and log lam.
 function_ : DecisionFunction
     Of the learned kernel on scaled features, or a mean or a vote of several.
+plan_ : Plan
+    How the function was trained on all rows, and why; ``plan_.certificate`` is the worst duality gap of its cells.
 choice_ : ArchitectureChoice or None
 architecture_ : object
     The architecture that was used.
@@ -160,8 +171,10 @@ n_iter_ : int
 {names}
 """,
     "tree_cost": """
-A step of the search costs O(size^3); the final function O(m^3) time, which `max_time` does not count, and three m x m
-matrices. A search is not convex: its end is stationary at best.
+A step of the search costs O(size^3); the final function of up to 10,000 rows O(m^3) time and three m x m matrices. Of
+longer tables all rows are learned from in cells, Voronoi cells in the geometry of the learned kernel, as `plan_` says:
+O(m) time. ``TreeSelection(training=AllRows(...))`` decides otherwise, and has a `memory_limit`. A search is not convex:
+its end is stationary at best.
 """,
     # concatenations
     "weights_of_norms": """
@@ -221,6 +234,15 @@ learned function is the best one on the validation rows (the last one, when it i
 `max_time` limits selection, cross-validation and training together; one exact solve for W may follow.
 """,
     # cells
+    "cell_sections": """
+Attributes
+----------
+{cell_fitted}
+
+Notes
+-----
+{cell_numbers} {cell_tables}
+""",
     "cell_tol": """
 tol : float, > 0
     Relative duality gap of the function of every cell, at the lam and the width that were selected.

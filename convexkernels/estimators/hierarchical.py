@@ -9,8 +9,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
+from convexkernels.cells.function import worst
+from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
+from convexkernels.estimators.all_rows import (
+    DENSE_ROWS,
+    AllRows,
+    OffsetFunction,
+    Plan,
+    train_by_products,
+    train_in_cells,
+)
 from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical_settings import (
@@ -40,15 +50,15 @@ from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
 from convexkernels.losses.pinball import Pinball
+from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
-from convexkernels.validation import check_memory
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
 # Share of the time limit that the choice of the architecture may take.
 CHOICE_SHARE = 0.5
-# Square matrices of float64 that are alive while functions are trained.
-MATRICES = 3
+# Rows of a long table that architectures are compared on.
+CHOICE_ROWS = 5000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -84,13 +94,7 @@ class _HierarchicalEstimator(KernelEstimator):
         return Scaling.to_symmetric_box(X)
 
     def _problem(self, table: TrainingTable, targets: Targets) -> TreeTask:
-        m, loss = len(table.X), self._loss()
-        check_memory(
-            8.0 * MATRICES * m * m,
-            None,
-            what=f"a kernel matrix of {m} rows",
-            remedy="Learn from a sample of the rows, or from cells: VoronoiRidge(estimator=...).",
-        )
+        loss = self._loss()
         criterion = as_criterion(self.criterion, loss)
         task = TreeTask(table.X, targets.expanded(table.y), table.weights, loss, criterion, self.clip)
         for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
@@ -105,11 +109,11 @@ class _HierarchicalEstimator(KernelEstimator):
         search, selection = self.search or TreeSearch(), self.selection or TreeSelection()
         candidates = as_candidates(self.architecture)
         earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
-        training = 0.0 if clock.left is None else training_seconds(task.problem(candidates[0], seed))
+        plan = self._plan(task.problem(candidates[0], seed), clock)
         self.choice_, interrupted = None, False
         solutions: list[Solution] = []
         if len(candidates) > 1 or selection.average:
-            self.choice_, solutions, interrupted = self._choose(task, candidates, selection, seed, clock, training)
+            self.choice_, solutions, interrupted = self._choose(task, candidates, selection, seed, clock, plan)
             candidates = (candidates[self.choice_.best],)
         if not (selection.average or interrupted):
             jobs: list[Job] = []
@@ -117,13 +121,43 @@ class _HierarchicalEstimator(KernelEstimator):
                 start = earlier[k] if k < len(earlier) else None
                 problem = task.problem(candidates[0], seed + k)
                 jobs.append(partial(search.run, problem, seed + k, f"-{k}" if k else "", start))
-            solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * training))
-        functions = [self._function(task, solution) for solution in solutions]
+            solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds))
+        trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
+        functions, gaps = [function for function, _ in trained], [gap for _, gap in trained if gap is not None]
         if interrupted:
             solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
         self.solutions_, self.architecture_ = solutions, candidates[0]
+        self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
+        clock.show.note(repr(self.plan_))
         self.function_: Any = functions[0] if len(functions) == 1 else MeanFunction(functions)
         return solutions[0]
+
+    @property
+    def _all_rows(self) -> AllRows:
+        return (self.selection or TreeSelection()).training or AllRows()
+
+    def _plan(self, problem: OuterLearning, clock: Clock) -> Plan:
+        """How the functions of all rows are going to be trained."""
+        takes = training_seconds(problem) if clock.left is not None or problem.m > DENSE_ROWS else 0.0
+        # A limit by default is generous: how busy a computer is must not decide what is learned.
+        limit = None if self.max_time == "auto" else clock.left
+        plan = self._all_rows.plan(problem, limit, takes, self._votes(problem))
+        clock.show.note(repr(plan))
+        return plan
+
+    def _votes(self, problem: OuterLearning) -> bool:
+        """Whether every pair of classes has a function."""
+        return False
+
+    def _trained(
+        self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int
+    ) -> tuple[Any, DualityGap | None]:
+        """The function of a solution on all rows that its problem has, and the worst certificate of its cells."""
+        if plan.method == "cells":
+            return train_in_cells(solution, plan, self._all_rows, clock, seed)
+        if plan.method == "iterative":
+            return train_by_products(solution, self._all_rows, clock, seed)
+        return self._function(task, solution), None
 
     def _choose(
         self,
@@ -132,9 +166,14 @@ class _HierarchicalEstimator(KernelEstimator):
         selection: TreeSelection,
         seed: int,
         clock: Clock,
-        training: float,
+        plan: Plan,
     ) -> tuple[ArchitectureChoice, list[Solution], bool]:
-        """Cross-validate the architectures; returns the searches of the folds of the best one, too."""
+        """Cross-validate the architectures; returns the searches of the folds of the best one, too.
+
+        Of more rows than one matrix bears, a random sample says which is best.
+        """
+        if plan.method != "dense" and not selection.average:
+            task = task.part(np.sort(np.random.default_rng(seed).permutation(len(task.X))[:CHOICE_ROWS]))
         Y = task.loss.targets(task.y, len(task.y))
         folds, search = split_rows(Y, selection.folds, np.random.default_rng(seed)), self.search or TreeSearch()
         jobs: list[Job] = []
@@ -142,11 +181,14 @@ class _HierarchicalEstimator(KernelEstimator):
             for k, (train, _) in enumerate(folds):
                 problem = task.problem(candidate, seed, train)
                 jobs.append(partial(search.run, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
-        part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * training)
+        part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part)
         risks = np.full((len(candidates), len(folds)), np.inf)
         for k, solution in enumerate(solutions):
-            risks.flat[k] = task.risk(solution.function, folds[k % len(folds)][1])
+            function, _ = (
+                self._trained(task, solution, plan, clock, seed) if selection.average else (solution.function, None)
+            )
+            risks.flat[k] = task.risk(function, folds[k % len(folds)][1])
         best = int(risks.mean(axis=1).argmin())
         chosen = solutions[best * len(folds) : (best + 1) * len(folds)]
         return ArchitectureChoice(tuple(candidates), risks, best), chosen, interrupted
@@ -171,7 +213,11 @@ class _HierarchicalEstimator(KernelEstimator):
         return np.asarray(self.function_.values(points))
 
     def _left_out(self) -> LeftOut:
-        parts = [self._left_out_of(solution) for solution in self.solutions_]
+        functions = getattr(self.function_, "functions", [self.function_])
+        parts = [
+            function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
+            for function, solution in zip(functions, self.solutions_, strict=True)
+        ]
         if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
             return LeftOut.joined(parts)  # functions of folds, each with rows of its own
         return LeftOut(np.mean([part.F for part in parts], axis=0), parts[0].Y, parts[0].weights)
@@ -233,13 +279,14 @@ class HierarchicalGaussianClassifier(KernelClassifier, _HierarchicalEstimator):
         if self.multi_class not in ("one-vs-all", "all-vs-all"):
             raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
 
+    def _votes(self, problem: OuterLearning) -> bool:
+        return self.multi_class == "all-vs-all" and len(problem.Y) > 1
+
     def _function(self, task: TreeTask, solution: Solution) -> Any:
-        one_function = self.multi_class == "one-vs-all" or len(solution.problem.Y) == 1
-        return solution.function if one_function else PairwiseFunction.of(task, solution)
+        return PairwiseFunction.of(task, solution) if self._votes(solution.problem) else solution.function
 
     def _left_out_of(self, solution: Solution) -> LeftOut:
-        one_function = self.multi_class == "one-vs-all" or len(solution.problem.Y) == 1
-        return left_out_of_kernel(solution) if one_function else left_out_of_pairs(solution)
+        return left_out_of_pairs(solution) if self._votes(solution.problem) else left_out_of_kernel(solution)
 
 
 @documented
@@ -259,13 +306,7 @@ class HierarchicalGaussianRegressor(KernelRegressor, _HierarchicalEstimator):
         Folds of the choice between architectures, and whether their functions are averaged.
     {parameters}
 
-    Attributes
-    ----------
-    {tree_learned}
-
-    Notes
-    -----
-    {tree_cost}
+    {tree_sections}
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """How the weights of hierarchical kernels are searched for: groups of options, candidates, and the problem."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.driver import OuterSolver
+from convexkernels.estimators.all_rows import AllRows
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
@@ -112,7 +113,7 @@ class TreeSearch:
 
 @dataclass(frozen=True)
 class TreeSelection:
-    """How architectures are chosen.
+    """How architectures are chosen, and functions trained on all rows.
 
     Parameters
     ----------
@@ -120,13 +121,18 @@ class TreeSelection:
         Folds of the cross-validation of several architectures.
     average : bool
         Predict by the mean of the functions of these folds [ST16 Section 5] instead of one trained on all rows.
+    training : AllRows, optional
+        How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """
 
     folds: int = 5
     average: bool = False
+    training: AllRows | None = None
 
     def __post_init__(self) -> None:
         check_whole_number("folds", self.folds, low=2)
+        if not isinstance(self.training, AllRows | None):
+            raise InvalidInputError(f"training must be None or AllRows(...), got {self.training!r}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +176,10 @@ class TreeTask:
     loss: Loss
     criterion: Criterion
     clip: bool
+
+    def part(self, rows: Index) -> Self:
+        """The same for some of the rows."""
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
 
     def problem(self, architecture: Any, seed: int, rows: Index | None = None, y: Array | None = None) -> OuterLearning:
         """The outer problem, on some of the rows, perhaps with other targets for them."""

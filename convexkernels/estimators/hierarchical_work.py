@@ -12,6 +12,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
+from convexkernels.estimators.all_rows import TIMED_ROWS
 from convexkernels.estimators.hierarchical_settings import TreeTask
 from convexkernels.exceptions import tell
 from convexkernels.problems.decision_function import DecisionFunction
@@ -19,9 +20,6 @@ from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 
 __all__ = ["Job", "MeanFunction", "PairwiseFunction", "one_after_the_other", "training_seconds"]
-
-# Rows that the time of a training is measured on.
-TIMED_ROWS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +86,9 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solutio
 
 
 def training_seconds(problem: OuterLearning) -> float:
-    """About how long the functions of a point take to be trained on all rows, from a few hundred of them."""
+    """About how long the functions of a point take to be trained on `TIMED_ROWS` rows."""
     rows: Index = np.arange(0, problem.m, max(1, problem.m // TIMED_ROWS))
     part = problem.on_rows(rows)
     began = time.monotonic()
     part.train(part.start(0))
-    return (time.monotonic() - began) * (problem.m / part.m) ** 3
+    return (time.monotonic() - began) * (TIMED_ROWS / part.m) ** 3

@@ -12,11 +12,10 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import to_numpy
 from convexkernels.cells.function import LocalizedFunction
-from convexkernels.cells.learner import CellFunction
+from convexkernels.cells.kernel_learner import CellFunction
 from convexkernels.criteria.folds import split_rows
 from convexkernels.criteria.ridge_path import coefficients_at
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares
@@ -187,7 +186,7 @@ def _of_cell(localized: LocalizedFunction, j: int) -> LeftOut:
     """The rows that cell number `j` answers for."""
     cell = localized.functions[j]
     if not isinstance(cell, CellFunction):
-        X, Y, weights = cell.X, cell.Y, cell.weights
+        X, Y, weights = cell.rows.X, cell.rows.Y, cell.rows.weights
         F = cell.left_out(min(FOLDS, len(X) // 2)) if len(X) >= FEWEST_ROWS else cell.values(X).T
     elif not np.isfinite(cell.width):
         return LeftOut(np.repeat(cell.function.b[:, None], cell.Y.shape[1], axis=1), cell.Y, cell.weights)
@@ -195,7 +194,7 @@ def _of_cell(localized: LocalizedFunction, j: int) -> LeftOut:
         rows = _sampled(cell.loss, cell.Y)
         share = float(cell.weights[rows].sum() / cell.weights.sum())
         X, Y, weights = cell.X[rows], np.ascontiguousarray(cell.Y[:, rows]), cell.weights[rows]
-        F = left_out_values(Gaussian(cell.width**-2)(X), cell.loss.at(share * cell.loss.lam), Y, weights)
+        F = left_out_values(cell.kernel(X), cell.loss.at(share * cell.loss.lam), Y, weights)
         if cell.function.bounds is not None:
             F = np.clip(F, *cell.function.bounds)
     if localized.cover.average:

@@ -71,17 +71,6 @@ class VoronoiSVC(KernelClassifier, VoronoiEstimator):
         return ClassTargets.of_classes(summary.targets, summary.totals, self.class_weight)
 
     def decision_function(self, X: Any) -> Any:
-        """Evaluate the learned functions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes), or a lazy Dask array
-            Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
-        """
         check_is_fitted(self)
         return self._answer(X, self.targets_.decisions)
 
@@ -107,13 +96,7 @@ class VoronoiRidge(_VoronoiRegressor):
     {cell_tol}
     {parameters}
 
-    Attributes
-    ----------
-    {cell_fitted}
-
-    Notes
-    -----
-    {cell_numbers} {cell_tables}
+    {cell_sections}
 
     Examples
     --------
@@ -142,13 +125,7 @@ class VoronoiSVR(_VoronoiRegressor):
     {cell_tol}
     {parameters}
 
-    Attributes
-    ----------
-    {cell_fitted}
-
-    Notes
-    -----
-    {cell_numbers} {cell_tables}
+    {cell_sections}
 
     Examples
     --------
@@ -179,13 +156,7 @@ class VoronoiQuantile(_VoronoiRegressor):
     {cell_tol}
     {parameters}
 
-    Attributes
-    ----------
-    {cell_fitted}
-
-    Notes
-    -----
-    {cell_numbers} {cell_tables}
+    {cell_sections}
 
     Examples
     --------

@@ -12,16 +12,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from convexkernels.arrays import Array
 from convexkernels.cells.cluster import is_distributed
-from convexkernels.cells.cover import Cover
+from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.distributed_cells import learn_distributed_cells
 from convexkernels.cells.distributed_function import DistributedFunction, values_of_parts
 from convexkernels.cells.distributed_table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction
-from convexkernels.cells.learner import CellLearner, CellSelection, GaussianLearner
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellLearner, CellRows, CellSelection
 from convexkernels.cells.metric import LEARNED_WIDTH, learned_metric
 from convexkernels.cells.options import Cells
 from convexkernels.cells.summary import TableSummary
-from convexkernels.cells.training import learn_cells, seconds_by_size
+from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator, seed_from
@@ -30,10 +31,9 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, Targets
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.solution import Solution
-
-Problem = tuple[Array, Array, Array]
 
 # Rows of a Dask table that are brought here to find centers among, where no number is given.
 LARGEST_SAMPLE = 200_000
@@ -56,14 +56,13 @@ class Encoding:
         table = self.targets.encoded(TrainingTable(X, y, weights, np.arange(len(X)))).scaled(self.scaling)
         return table.X, table.y, table.weights
 
-    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> Problem:
+    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> CellRows:
         """The problem of the scaled rows of a cell: one row for all that agree, sorted."""
         return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged(), self.targets)
 
 
-def _problem_of(table: TrainingTable, targets: Targets) -> Problem:
-    """Points, targets of shape (n_outputs, m) and weights."""
-    return table.X, np.ascontiguousarray(np.atleast_2d(targets.expanded(table.y).T)), table.weights
+def _problem_of(table: TrainingTable, targets: Targets) -> CellRows:
+    return CellRows(table.X, np.ascontiguousarray(np.atleast_2d(targets.expanded(table.y).T)), table.weights)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,10 +71,10 @@ class VoronoiEstimator(KernelEstimator):
 
     max_cell_size: int | None = None
     cells: Cells | None = None
+    kernel: Kernel | None = None
     selection: CellSelection | None = None
     tol: float = 1e-3
     estimator: Any = None
-    gather: bool = True
     random_state: Any = None
     n_jobs: int | None = None
 
@@ -98,7 +97,13 @@ class VoronoiEstimator(KernelEstimator):
             hasattr(self.estimator, "fit") and isinstance(self.estimator, BaseEstimator)
         ):
             raise InvalidInputError(f"estimator must be an estimator object or None, got {self.estimator!r}.")
-        self._gaussian_learner().check()
+        if not isinstance(self.kernel, Kernel | None):
+            raise InvalidInputError(
+                f"kernel must be a Kernel, such as the kernel_ of a fitted estimator, or None, got {self.kernel!r}."
+            )
+        if self.kernel is not None and self.cells is not None and self.cells.kind == "tree":
+            raise InvalidInputError("cells of kind 'tree' have no kernel; pass cells=Cells('voronoi') or kernel=None.")
+        self._kernel_learner().check()
 
     @property
     def _cells(self) -> Cells:
@@ -108,31 +113,44 @@ class VoronoiEstimator(KernelEstimator):
     def _selection(self) -> CellSelection:
         return self.selection or CellSelection()
 
-    def _gaussian_learner(self, width: float | None = None) -> GaussianLearner:
-        return GaussianLearner(self._loss(), self._selection, tol=self.tol, width=width)
+    def _kernel_learner(self, width: float | None = None) -> KernelLearner:
+        return KernelLearner(self._loss(), self._selection, tol=self.tol, width=width, kernel=self.kernel)
 
     def _cell_learner(self, factors: Array | None) -> CellLearner:
-        gaussian = self._gaussian_learner(None if factors is None else LEARNED_WIDTH)
-        return gaussian if self.estimator is None else WrappedLearner(self.estimator, gaussian, is_classifier(self))
+        learner = self._kernel_learner(None if factors is None else LEARNED_WIDTH)
+        return learner if self.estimator is None else WrappedLearner(self.estimator, learner, is_classifier(self))
 
-    def _factors(self, problem: Problem, clock: Clock, seed: int) -> Array | None:
-        """The metric of the cells and their kernels; estimators of others have kernels of their own."""
-        if self.estimator is not None or self._selection.widths != "per-feature":
+    def _factors(self, problem: CellRows, clock: Clock, seed: int) -> Array | None:
+        """The metric of the cells and their kernels; estimators of others, and kernels, have their own."""
+        if self.kernel is not None or self.estimator is not None or self._selection.widths != "per-feature":
             return None
-        return learned_metric(*problem, clock, seed)
+        return learned_metric(problem.X, problem.Y, problem.weights, clock, seed)
 
     def _cover(
-        self, problem: Problem, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None
+        self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None
     ) -> Cover:
         """The cover that the parameters ask for, of scaled points, or of `n_rows` that these are a sample of."""
         return self._cells.cover(
-            problem[0],
+            problem.X,
             self.max_cell_size,
-            seconds_of=lambda: seconds_by_size(*problem, learner, np.random.default_rng(seed), clock.deadline),
-            bytes_of=self._gaussian_learner().bytes_of,
+            seconds_of=lambda: seconds_by_size(problem, learner, np.random.default_rng(seed), clock.deadline),
+            bytes_of=self._kernel_learner().bytes_of,
             seed=seed,
             n_rows=n_rows,
+            kernel=self.kernel,
         )
+
+    def _prepared(
+        self, problem: CellRows, factors: Array | None, clock: Clock, seed: int, n_rows: int | None = None
+    ) -> tuple[CellLearner, Cover]:
+        """What learns in the cells, and the cover; one pair of lam and width for all is selected on some cells."""
+        learner = self._cell_learner(factors)
+        cover = self._cover(problem, learner, clock, seed, n_rows)
+        shared = self._selection.shared
+        if isinstance(learner, KernelLearner) and (self.kernel is not None if shared is None else shared):
+            answering = Assignment.from_labels(cover.cells(problem.X), cover.n_cells)
+            learner = shared_learner(learner, some_cells(problem, answering, seed, self.kernel), clock, seed)
+        return learner, cover
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -171,21 +189,20 @@ class VoronoiEstimator(KernelEstimator):
         encoding = self._encoding_of(summary)
         sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
         # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
-        n_rows = round(summary.n_rows * len(sample[0]) / len(summary.X))
+        n_rows = round(summary.n_rows * len(sample.X) / len(summary.X))
         factors = self._factors(sample, clock, seed)
         if factors is not None:
             encoding = replace(encoding, scaling=replace(encoding.scaling, factors=factors))
-            sample = sample[0] * factors, *sample[1:]
-        learner = self._cell_learner(factors)
-        cover = self._cover(sample, learner, clock, seed, n_rows)
-        options: dict[str, Any] = {"seed": seed, "gather": bool(self.gather), "tol": self.tol}
+            sample = replace(sample, X=sample.X * factors)
+        learner, cover = self._prepared(sample, factors, clock, seed, n_rows)
+        options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self.tol}
         self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
         self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
         self._finish_cells()
         return self
 
     def _scaling_of(self, X: Array) -> Scaling:
-        return Scaling.to_symmetric_box(X) if self._cells.scale else Scaling.none(X)
+        return Scaling.to_symmetric_box(X) if self._cells.scale and self.kernel is None else Scaling.none(X)
 
     def _encoding_of(self, summary: TableSummary) -> Encoding:
         """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""
@@ -193,22 +210,21 @@ class VoronoiEstimator(KernelEstimator):
         kept = np.isin(summary.targets, targets.classes) if isinstance(targets, ClassTargets) else [0]
         return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
 
-    def _problem(self, table: TrainingTable, targets: Targets) -> Problem:
+    def _problem(self, table: TrainingTable, targets: Targets) -> CellRows:
         return _problem_of(table, targets)
 
-    def _solve(self, problem: Problem) -> Solution:
-        clock, seed = self._clock(len(problem[0])), seed_from(self.random_state)
+    def _solve(self, problem: CellRows) -> Solution:
+        clock, seed = self._clock(len(problem.X)), seed_from(self.random_state)
         factors, interrupted = None, False
         try:
             factors = self._factors(problem, clock, seed)
         except KeyboardInterrupt:
             interrupted = True
         self._learned_factors = factors
-        problem = problem if factors is None else (problem[0] * factors, *problem[1:])
-        learner = self._cell_learner(factors)
-        cover = self._cover(problem, learner, clock, seed)
+        problem = problem if factors is None else replace(problem, X=problem.X * factors)
+        learner, cover = self._prepared(problem, factors, clock, seed)
         options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs, "tol": self.tol, "interrupted": interrupted}
-        return learn_cells(*problem, cover, learner, clock, **options)
+        return learn_cells(problem, cover, learner, clock, **options)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
@@ -249,7 +265,6 @@ class VoronoiEstimator(KernelEstimator):
 
     def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
         """What `finish` makes of the values at new points; lazy for a Dask table."""
-        check_is_fitted(self)
         if not is_distributed(X):
             return finish(self._values(X))
         self._check_columns(blocks_of(X)[3], reset=False)
@@ -257,16 +272,5 @@ class VoronoiEstimator(KernelEstimator):
         return values_of_parts(X, self.function_, self.scaling_.apply, finish, example)
 
     def predict(self, X: Any) -> Any:
-        """Predict the targets of new points; numbers stay within the range of the targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs), or a lazy Dask array
-            Class labels, or numbers.
-        """
         check_is_fitted(self)
         return self._answer(X, self.targets_.decoded)

@@ -78,6 +78,19 @@ class Kernel(ABC, Described):
         """Return ``k(x, x)`` for every row of `X`, shape (n_samples,), without forming the matrix."""
         return self._diag(check_points(X))
 
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        """Squared distances in the geometry of the kernel, shape (n_samples_X, n_samples_Y).
+
+        Those of the images in its feature space, ``k(x, x) - 2 k(x, y) + k(y, y)``; for a Gaussian of a map,
+        ``exp(-|Phi(x) - Phi(y)|^2)``, those of Phi, which tell far points apart, too. For validated tables.
+        """
+        D = self._diag(X)[:, None] + self._diag(Y) - 2.0 * self._gram(X, Y)
+        return np.maximum(D, 0.0, out=D)
+
+    def distances_from(self, X: Array) -> Callable[[int], Array]:
+        """Row number of a validated table -> `squared_distances` of all rows from it, shape (n_samples,)."""
+        return lambda i: self.squared_distances(X[i : i + 1], X)[0]
+
     def pullback(self, X: Any, Y: Any, M: Any) -> Array:
         """Gradient of ``sum_ij M_ij k(x_i, y_j)`` with respect to the rows of `X`, in the shape of `X`.
 

@@ -1,5 +1,8 @@
 """Squared Euclidean distances, shared by every radial kernel."""
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 from scipy.spatial.distance import cdist
 
@@ -13,6 +16,16 @@ CACHED = 2**15
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 # What that may change a kernel value by, and a distance, relative to it, where no kernel says what matters.
 ABSOLUTE, RELATIVE = 2e-12, 1e-9
+
+
+class Metric(Protocol):
+    """What has distances of its own, for example a kernel."""
+
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        """Matrix of squared distances, shape (n_samples_X, n_samples_Y)."""
+
+    def distances_from(self, X: Array) -> Callable[[int], Array]:
+        """Row number -> squared distances of all rows from it."""
 
 
 def squared_distances(X: Array, Y: Array, rate: float | None = None, reach: float = np.inf) -> Array:
@@ -118,12 +131,15 @@ def radial_pullback(X: Array, Y: Array, B: Array) -> Array:
     return 2.0 * (B.sum(axis=1)[:, None] * left - B @ right)
 
 
-def nearest_rows(X: Array, Y: Array) -> tuple[Index, Array]:
+def nearest_rows(X: Array, Y: Array, metric: Metric | None = None) -> tuple[Index, Array]:
     """Index of the row of `Y` nearest to each row of `X`, ties to the smallest, and the squared distance to it.
 
-    Blocks of distances by GEMM; where rounding leaves more than one row, differences decide. The answer for a row
-    therefore does not depend on the rows beside it. O(n_samples_X n_samples_Y n_features), memory of a few blocks.
+    Distances are those of a metric, or Euclidean. These come by blocks, from GEMM; where rounding leaves more than one
+    row, differences decide. The answer for a row therefore does not depend on the rows beside it.
+    O(n_samples_X n_samples_Y n_features), memory of a few blocks.
     """
+    if metric is not None:
+        return _nearest_in(metric, X, Y)
     nearest = np.zeros(X.shape[0], dtype=np.intp)
     center = Y.mean(axis=0)
     Yc = Y - center
@@ -145,6 +161,19 @@ def nearest_rows(X: Array, Y: Array) -> tuple[Index, Array]:
         nearest[start : start + step] = best
     offset = X - Y[nearest]
     return nearest, np.einsum("ij,ij->i", offset, offset)
+
+
+def _nearest_in(metric: Metric, X: Array, Y: Array) -> tuple[Index, Array]:
+    step = max(1, BLOCK // len(Y))
+    parts = [least(metric.squared_distances(X[start : start + step], Y)) for start in range(0, len(X), step)]
+    nearest, square = zip(*parts, strict=True)
+    return np.concatenate(nearest), np.concatenate(square)
+
+
+def least(D: Array) -> tuple[Index, Array]:
+    """Column of the least entry of each row, and the entry; what rounding cannot tell apart is a tie."""
+    square = D.min(axis=1)
+    return np.argmax((square + ABSOLUTE)[:, None] >= D, axis=1), square
 
 
 def _settle(X: Array, Y: Array, close: Mask) -> Index:

@@ -39,6 +39,9 @@ class Gaussian(Kernel):
         self._rate()
         return np.ones(X.shape[0])
 
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        return self._rate() * squared_distances(X, Y)
+
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return radial_pullback(X, Y, -self._rate() * M * self._gram(X, Y))
 

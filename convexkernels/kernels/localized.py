@@ -27,10 +27,12 @@ class Localized(Kernel):
         One per cell.
     lams : array-like of shape (n_cells,), > 0, optional
         Weights of the squared norms in the cells; ones when not given.
+    metric : Kernel, optional
+        Centers are nearest in its geometry (`Kernel.squared_distances`); Euclidean distances when not given.
     """
 
-    def __init__(self, centers: Any, kernels: Sequence[Kernel], lams: Any = None) -> None:
-        self.centers, self.kernels, self.lams = centers, kernels, lams
+    def __init__(self, centers: Any, kernels: Sequence[Kernel], lams: Any = None, metric: Kernel | None = None) -> None:
+        self.centers, self.kernels, self.lams, self.metric = centers, kernels, lams, metric
 
     def _cells(self, n_features: int) -> tuple[Array, Array]:
         centers = check_points(self.centers, name="centers", n_features=n_features)
@@ -45,8 +47,8 @@ class Localized(Kernel):
 
     def _gram(self, X: Array, Y: Array) -> Array:
         centers, lams = self._cells(X.shape[1])
-        left = nearest_rows(X, centers)[0]
-        right = left if Y is X else nearest_rows(Y, centers)[0]
+        left = nearest_rows(X, centers, self.metric)[0]
+        right = left if Y is X else nearest_rows(Y, centers, self.metric)[0]
         K = np.zeros((X.shape[0], Y.shape[0]))
         for j in np.intersect1d(left, right):
             i, k = np.flatnonzero(left == j), np.flatnonzero(right == j)
@@ -56,7 +58,7 @@ class Localized(Kernel):
 
     def _diag(self, X: Array) -> Array:
         centers, lams = self._cells(X.shape[1])
-        cells = nearest_rows(X, centers)[0]
+        cells = nearest_rows(X, centers, self.metric)[0]
         diagonal = np.empty(X.shape[0])
         for j in np.unique(cells):
             rows = np.flatnonzero(cells == j)

@@ -1,5 +1,6 @@
 """Kernels on rescaled features."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,12 @@ class Rescaled(Kernel):
 
     def _diag(self, X: Array) -> Array:
         return self.kernel._diag(self._map(X))
+
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        return self.kernel.squared_distances(self._map(X), self._map(Y))
+
+    def distances_from(self, X: Array) -> Callable[[int], Array]:
+        return self.kernel.distances_from(self._map(X))
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         gradient = self.kernel._pullback(self._map(X), self._map(Y), M)

@@ -26,6 +26,8 @@ Rows = slice
 
 # Entries of a tile: what all nodes of a tile need at a time should stay in the second-level cache.
 TILE_ROWS, TILE_COLUMNS = 64, 512
+# Exponentials of less are no normal numbers, and take ten times as long.
+LOWEST = {np.dtype(np.float32): -87.0}
 # Squared length of a scaled row from which on products round distances to rows as long by more than 1e-12.
 LONGEST = 500.0
 
@@ -108,16 +110,19 @@ class TreeEvaluation:
         """Shape of the matrix."""
         return len(self._left), len(self._right)
 
-    def gram(self, *, lower: bool = False, out: Array | None = None) -> Array:
-        """The kernel matrix; with `lower`, only its lower triangle when there is one table (the rest undefined)."""
+    def gram(self, *, lower: bool = False, out: Array | None = None, exponent: bool = False) -> Array:
+        """The kernel matrix, or its logarithm, the `exponent` of the root.
+
+        With `lower`, only its lower triangle when there is one table (the rest undefined).
+        """
         K = np.empty(self.shape, dtype=self.dtype) if out is None else out
 
         def fill(rows: Rows) -> None:
             for columns in self._columns(rows):
-                self._root(rows, columns, K[rows, columns])
+                self._root(rows, columns, K[rows, columns], exponent)
             if self.Z is None:
                 corner = K[rows, rows]
-                np.fill_diagonal(corner, 1.0)
+                np.fill_diagonal(corner, 0.0 if exponent else 1.0)
                 if not lower:
                     corner[:] = np.tril(corner) + np.tril(corner, -1).T
                     K[: rows.start, rows] = K[rows, : rows.start].T
@@ -162,9 +167,16 @@ class TreeEvaluation:
         long = np.flatnonzero(self._leaf(i).long[rows]).tolist()
         return [(r, self.X[rows.start + r, features] - other[columns][:, features]) for r in long]
 
-    def _root(self, rows: Rows, columns: slice, out: Array) -> None:
+    def exponents_of(self, i: int) -> Array:
+        """The logarithms of one row of the matrix, by one thread."""
+        out = np.empty((1, self.shape[1]), dtype=self.dtype)
+        self._root(slice(i, i + 1), slice(0, self.shape[1]), out, exponent=True)
+        return np.asarray(out[0])
+
+    def _root(self, rows: Rows, columns: slice, out: Array, exponent: bool = False) -> None:
         """The kernel on one tile; what children pass on is added at once, and no more of it kept than the path down."""
         spare: list[Array] = []
+        root = self._live[-1]
 
         def value(i: int, out: Array) -> None:
             place = self.tree.places[i]
@@ -178,9 +190,12 @@ class TreeEvaluation:
                         value(child, own)
                         out += own
                 spare.append(own)
-            self._finish(i, out)
+            if exponent and i == root:
+                np.minimum(out, 0.0, out=out)
+            else:
+                self._finish(i, out)
 
-        value(self._live[-1], out)
+        value(root, out)
 
     def _values(self, rows: Rows, columns: slice) -> dict[int, Array]:
         """What every node passes on, on one tile; the root's is k."""
@@ -205,7 +220,7 @@ class TreeEvaluation:
     def _finish(self, i: int, exponents: Array) -> None:
         """From exponents to what a node passes on, in place."""
         # Distances are not negative; where rounding says so, the exponential must not amplify it.
-        np.minimum(exponents, self._shift(i), out=exponents)
+        np.clip(exponents, LOWEST.get(np.dtype(self.dtype)), self._shift(i), out=exponents)
         np.exp(exponents, out=exponents)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:

@@ -115,6 +115,15 @@ class HierarchicalGaussian(Kernel):
         evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, None if Y is X else Y)
         return np.asarray(evaluation.gram())
 
+    def squared_distances(self, X: Array, Y: Array) -> Array:
+        evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, Y)
+        D = -evaluation.gram(exponent=True)
+        return np.maximum(D, 0.0, out=D)
+
+    def distances_from(self, X: Array) -> Callable[[int], Array]:
+        evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X)
+        return lambda i: np.maximum(-evaluation.exponents_of(i), 0.0)
+
     def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
         X = check_points(X)
         return TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, dtype=dtype).block

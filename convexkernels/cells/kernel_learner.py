@@ -1,0 +1,243 @@
+"""The function of one cell: an SVM or a ridge with a Gaussian kernel, or with one that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+from convexkernels.cells.learner import CellRows, CellSelection
+from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices, Matrices
+from convexkernels.cells.selection import Grid, GridSearch, walk
+from convexkernels.certificate import DualityGap
+from convexkernels.criteria.folds import held_out_blocks
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.losses.base import Loss
+from convexkernels.losses.fit import fit, measure
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.validation import check_number
+
+DEFAULT = CellSelection()
+# Multiples of a lam that is known for fewer rows.
+LAMS = (1.0 / 16.0, 4.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CellFunction:
+    """``f(x) = sum_i W_ki k(x, x_i) + b_k``, clipped to the range of the targets, and what is proven.
+
+    Attributes
+    ----------
+    function : DecisionFunction
+        Without support vectors where it is constant; b is 0 elsewhere.
+    loss : Loss
+        At the regularization parameter that was chosen.
+    X, Y, weights : ndarray
+        What the cell learned from, of shapes (m, n_features), (n_outputs, m) and (m,).
+    width : float
+        Chosen: of the Gaussian ``exp(-|x - x_i|^2 / width^2)``, or by which features are divided for a kernel that was
+        given; NaN for a constant.
+    certificate : DualityGap
+        Of the problem of the cell at the chosen lam and width. For a constant the sum of the losses, which is not
+        below 0: a proof where the targets are all the same, and none where a limit came first.
+    risks : ndarray of shape (n_widths, n_lams) or None
+        Held-out risks it was chosen by; inf for pairs that the selection did not come by.
+    """
+
+    function: DecisionFunction
+    loss: Loss = field(repr=False)
+    X: Array = field(repr=False)
+    Y: Array = field(repr=False)
+    weights: Array = field(repr=False)
+    width: float
+    certificate: DualityGap
+    risks: Array | None = field(default=None, repr=False)
+
+    @property
+    def lam(self) -> float:
+        """Regularization parameter, beside the sum of the losses; NaN for a constant."""
+        return self.loss.lam if np.isfinite(self.width) else np.nan
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel k; any will do for a constant."""
+        points: Any = self.function.gram_set
+        kernel: Kernel = points.kernel
+        return kernel
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return self.function.values(X)
+
+    def verify(self) -> DualityGap:
+        """Compute the certificate again, from the rows and the function."""
+        if not np.isfinite(self.width):
+            return _gap_of_constant(self.loss, self.function.b, self.Y, self.weights)
+        W = np.zeros(self.Y.shape)
+        W[:, self.function.support] = self.function.W
+        alpha = np.array([self.loss.dual_variable(w, y) for w, y in zip(W, self.Y, strict=True)])
+        found = measure(self.loss, self.kernel(self.X), self.Y, self.weights, alpha)
+        return DualityGap(found.upper, found.value)
+
+
+@dataclass(frozen=True)
+class KernelLearner:
+    """The SVM of one cell [MS16 (2)] without intercept; lam and the width of the kernel are selected.
+
+    Parameters
+    ----------
+    loss : Loss
+        Without intercept, at any regularization parameter.
+    selection : CellSelection
+    clip : float
+        Bound of the targets.
+    tol : float
+        Relative duality gap of the final function, for losses that are solved by iteration.
+    width : float, optional
+        Of the Gaussian kernel that was learned on the whole table, around which widths are sought.
+    kernel : Kernel, optional
+        A kernel that is given, instead of Gaussians of all widths.
+    lam : float, optional
+        Of that kernel, around which lams are sought.
+    pair : (width, lam), optional
+        What is used in all cells; nothing is selected then.
+    risk : float
+        Held-out risk it was chosen by; inf where it is not known.
+    max_rows : float
+        A cell of more rows, as of many equal ones, learns from so many of them, drawn at random.
+    """
+
+    loss: Loss
+    selection: CellSelection = DEFAULT
+    clip: float = 1.0
+    tol: float = 1e-4
+    width: float | None = None
+    kernel: Kernel | None = None
+    lam: float | None = None
+    pair: tuple[float, float] | None = None
+    risk: float = np.inf
+    max_rows: float = np.inf
+
+    def check(self) -> None:
+        """Refuse bad parameters by name."""
+        self.selection.of_loss(self.loss)
+        check_number("tol", self.tol, low=0.0, open_low=True)
+
+    def constant(self, Y: Array, weights: Array) -> CellFunction:
+        """The constants of least loss: a mean, a majority, a median or a quantile."""
+        # The mean of equal numbers is another one, by rounding.
+        b = Y[:, 0].copy() if self.loss.is_of_differences and _is_constant(Y) else self.loss.constant(Y, weights)
+        nowhere = np.empty((Y.shape[1], 0))
+        function = DecisionFunction.of_kernel(Gaussian(), nowhere, np.zeros(Y.shape), b, bounds=self._bounds(len(Y)))
+        gap = _gap_of_constant(self.loss, b, Y, weights)
+        return CellFunction(function, self.loss, nowhere, Y, weights, np.nan, gap)
+
+    def _bounds(self, n_outputs: int) -> tuple[Array, Array] | None:
+        # Between several functions, clipping would make ties.
+        return (np.array([[-self.clip]]), np.array([[self.clip]])) if n_outputs == 1 else None
+
+    def learn(self, rows: CellRows, rng: np.random.Generator, deadline: float = np.inf) -> CellFunction:
+        """Select lam and width, and train on all rows; targets that are all the same give a constant.
+
+        Where the cell predicts for some rows only (`own`), the selection is made on these: held-out risks beyond the
+        border are not its business, and cost as much. lam, the weight of ``|f|^2`` beside the sum of the losses, is
+        kept for the function that learns from all rows, because they are as dense beyond the border as before it.
+        """
+        if rows.is_constant:
+            return self.constant(rows.Y, rows.weights)
+        if len(rows.X) > self.max_rows:
+            rows = rows.part(np.sort(rng.permutation(len(rows.X))[: int(self.max_rows)]))
+        inside, matrices, risks = rows.inside(), None, None
+        width, lam = self.pair or (np.nan, np.nan)
+        if self.pair is None:
+            matrices = self._matrices(inside.X)
+            width, lam, risks = self._selected(inside, matrices, rng, deadline)
+        if matrices is None or inside is not rows:
+            matrices = self._matrices(rows.X)
+        X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
+        found = fit(loss, matrices.last(width), rows.Y, rows.weights, tol=self.tol, deadline=deadline)
+        function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
+        gap = DualityGap(found.upper, found.value)
+        if function.support.size == len(X):
+            X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
+        return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, risks)
+
+    def _matrices(self, X: Array) -> Matrices:
+        return GaussianMatrices(X) if self.kernel is None else KernelMatrices(self.kernel, X)
+
+    def _selected(
+        self, rows: CellRows, matrices: Matrices, rng: np.random.Generator, deadline: float
+    ) -> tuple[float, float, Array | None]:
+        """Width and lam of the least held-out risk, and the risks."""
+        blocks = held_out_blocks(len(rows.X), self.selection.of_loss(self.loss), rng)
+        grid = self._grid(rows, blocks)
+        risks, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
+        if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
+            search = GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline)
+            risks = search.risks(self.selection.rank, rng)
+            # Of equal risks the most regular pair.
+            i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
+        return float(grid.widths[i]), float(grid.lams[k]), risks
+
+    def _grid(self, rows: CellRows, blocks: list[Index] | None) -> Grid:
+        """Candidates, for what is left of the rows when the largest block is held out."""
+        (m, n), selection = rows.X.shape, self.selection
+        held_out = 0 if blocks is None else max((len(block) for block in blocks), default=0)
+        total, counts = float(rows.weights.sum()), (selection.n_lams, selection.n_widths)
+        grid = Grid.of_cell(m - held_out, n, total, *counts, self.width)
+        if self.lam is not None:
+            grid = replace(grid, lams=self.lam * np.geomspace(*LAMS, selection.n_lams))
+        return grid if self.kernel is None else replace(grid, widths=multiples(selection.n_widths or 1))
+
+    def for_all(self, cells: Sequence[CellRows], rng: np.random.Generator, deadline: float = np.inf) -> KernelLearner:
+        """The learner that takes one pair in all cells: the best one in some of them together, whose risk it keeps.
+
+        Cells whose targets are all the same have nothing to say; the grid is that of the first one that has.
+        """
+        inside = [rows.inside() for rows in cells if not rows.is_constant]
+        searches: list[GridSearch] = []
+        for rows in inside:
+            blocks = held_out_blocks(len(rows.X), self.selection.of_loss(self.loss), rng)
+            grid = searches[0].grid if searches else self._grid(rows, blocks)
+            matrices = self._matrices(rows.X)
+            searches.append(GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline))
+        if not searches:
+            return self
+        shares = [float(rows.weights.sum()) for rows in inside]
+
+        def exact(i: int, k: int) -> float:
+            return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
+
+        first = searches[0].risks(self.selection.rank, rng) if self.lam is None else _around(searches[0].grid, self.lam)
+        risks = walk(first, exact, deadline)
+        i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
+        grid, risk = searches[0].grid, float(risks[i, k]) / sum(shares)
+        return replace(self, pair=(float(grid.widths[i]), float(grid.lams[k])), risk=risk)
+
+    def bytes_of(self, m: int) -> float:
+        """Bytes that learning from m rows takes, about."""
+        return 8.0 * m * (4.0 * m + 4.0 * min(m, self.selection.rank))
+
+
+def _is_constant(Y: Array) -> bool:
+    return bool((Y[:, :1] == Y).all())
+
+
+def _around(grid: Grid, lam: float) -> Array:
+    """A guess of risks: least for the kernel and the lam that are given."""
+    return np.asarray(np.abs(np.log(grid.widths))[:, None] + np.abs(np.log(grid.lams / lam)))
+
+
+def multiples(n_widths: int) -> Array:
+    """Widths of a kernel that is given: so many multiples of its own."""
+    return np.geomspace(0.5, 2.0, n_widths) if n_widths > 1 else np.ones(1)
+
+
+def _gap_of_constant(loss: Loss, b: Array, Y: Array, weights: Array) -> DualityGap:
+    """The weighted sum of the losses of constants; losses are not below 0."""
+    losses, _ = loss.pointwise(Y, np.broadcast_to(b[:, None], Y.shape))
+    return DualityGap(float((losses @ weights).sum()), 0.0)

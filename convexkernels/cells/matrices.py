@@ -1,0 +1,95 @@
+"""Kernel matrices of the points of a cell, at every width of a kernel."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import squared_distances
+from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.rescaled import Rescaled
+
+Rows = Index | slice
+ALL = slice(None)
+
+
+class Matrices(ABC):
+    """The matrices of one kernel on given points.
+
+    Attributes
+    ----------
+    m : int
+        Number of points.
+    """
+
+    m: int
+
+    @abstractmethod
+    def kernel(self, width: float) -> Kernel:
+        """The kernel of a width."""
+
+    @abstractmethod
+    def __call__(self, width: float, rows: Rows = ALL, columns: Rows = ALL) -> Array:
+        """A part of the matrix of a width, as a new array."""
+
+    def diagonal(self, width: float) -> Array:
+        """The diagonal of the matrix, shape (m,)."""
+        return np.ones(self.m)
+
+    def last(self, width: float) -> Array:
+        """The matrix of a width, after which no other is asked for."""
+        return self(width)
+
+
+class GaussianMatrices(Matrices):
+    """``exp(-|x - x'|^2 / width^2)``: one matrix of distances serves all widths."""
+
+    def __init__(self, X: Array) -> None:
+        self.D, self.m = squared_distances(X, X), len(X)
+
+    def kernel(self, width: float) -> Kernel:
+        return Gaussian(width**-2)
+
+    def __call__(self, width: float, rows: Rows = ALL, columns: Rows = ALL) -> Array:
+        K = _part(self.D, rows, columns) * (-1.0 / width**2)
+        return np.asarray(np.exp(K, out=K))
+
+    def last(self, width: float) -> Array:
+        self.D *= -1.0 / width**2
+        return np.asarray(np.exp(self.D, out=self.D))
+
+
+class KernelMatrices(Matrices):
+    """``k(x / width, x' / width)`` for a kernel that is given.
+
+    Parameters
+    ----------
+    given : Kernel
+    X : ndarray of shape (m, n_features)
+    """
+
+    def __init__(self, given: Kernel, X: Array) -> None:
+        self.given, self.X, self.m = given, X, len(X)
+
+    def kernel(self, width: float) -> Kernel:
+        if width == 1.0:
+            return self.given
+        n = self.X.shape[1]
+        return Rescaled(self.given, np.zeros(n), np.full(n, width))
+
+    def __call__(self, width: float, rows: Rows = ALL, columns: Rows = ALL) -> Array:
+        left = self.X[rows]
+        right = None if rows is columns else self.X[columns]
+        return self.kernel(width)(left, right)
+
+    def diagonal(self, width: float) -> Array:
+        return self.kernel(width).diag(self.X)
+
+
+def _part(D: Array, rows: Rows, columns: Rows) -> Array:
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        return D[rows, columns]
+    return D[np.ix_(rows, columns)]

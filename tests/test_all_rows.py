@@ -1,0 +1,370 @@
+"""A learned kernel on all rows: cells in its geometry, with one pair of lam and width for all, as the plan says."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+
+from convexkernels import (
+    AllRows,
+    Cells,
+    CellSelection,
+    ConvexKernelsWarning,
+    Gaussian,
+    HierarchicalGaussian,
+    HierarchicalGaussianClassifier,
+    HierarchicalGaussianRegressor,
+    InvalidInputError,
+    LeastSquares,
+    MemoryLimitError,
+    Polynomial,
+    Status,
+    TreeSearch,
+    TreeSelection,
+    VoronoiQuantile,
+    VoronoiRidge,
+    VoronoiSVC,
+    VoronoiSVR,
+)
+from convexkernels.cells import training
+from convexkernels.cells.covering import voronoi_cover
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows
+from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices
+from convexkernels.cells.traversal import split_largest, traverse_in
+from convexkernels.datasets import make_friedman1
+from convexkernels.kernels.rescaled import Rescaled
+
+TREE = HierarchicalGaussian(
+    [1.0, 2.0], [HierarchicalGaussian([1.0, 0.5], features=[0, 1]), HierarchicalGaussian([1.5], features=[1])]
+)
+ONE = CellSelection(n_lams=1)
+QUICK = TreeSearch(max_iter=8)
+
+
+def table(m=240, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (m, 2))
+    return X, np.sin(2 * X[:, 0]) * X[:, 1] + 0.05 * rng.standard_normal(m)
+
+
+def seven_classes(m=400, seed=0):
+    X, f = table(m, seed)
+    return X, np.array(list("abcdefg"))[np.digitize(f, [-1.2, -0.6, -0.2, 0.2, 0.6, 1.2])]
+
+
+def in_cells(size, **options):
+    return TreeSelection(training=AllRows("cells", max_cell_size=size, **options))
+
+
+# --- the geometry of a kernel ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2, 1.0), 2.0 * TREE + Gaussian(1.0)])
+def test_distances_of_a_kernel_are_those_of_the_images(kernel, rng):
+    X, Y = rng.normal(size=(7, 2)), rng.normal(size=(5, 2))
+    expected = [[kernel.diag(x[None])[0] - 2 * kernel([x], [y])[0, 0] + kernel([y])[0, 0] for y in Y] for x in X]
+    np.testing.assert_allclose(kernel.squared_distances(X, Y), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), TREE, Rescaled(TREE, np.ones(2), np.array([2.0, 0.5]))])
+def test_distances_of_gaussians_of_a_map_are_those_of_the_map(kernel, rng):
+    X, Y = rng.normal(size=(70, 2)), rng.normal(size=(50, 2))
+    np.testing.assert_allclose(np.exp(-kernel.squared_distances(X, Y)), kernel(X, Y), rtol=1e-10)
+
+
+def test_cells_of_an_inhomogeneous_gaussian_are_those_of_scaled_columns(rng):
+    X, weights = rng.normal(size=(300, 3)), np.array([1.0, 0.5, 2.0])
+    found = traverse_in(HierarchicalGaussian(weights), X, size=40, start=3)
+    expected = split_largest(X * weights, 40, start=3)
+    assert np.array_equal(found.centers, expected.centers)
+    assert np.array_equal(found.owner, expected.owner)
+    np.testing.assert_allclose(found.radii, expected.radii, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [TREE, Polynomial(2, 1.0)])
+def test_covers_in_the_geometry_of_a_kernel(kernel, rng):
+    X = rng.uniform(-2, 2, (200, 2))
+    cover = voronoi_cover(X, max_cell_size=30, overlap=0.2, kernel=kernel)
+    D = kernel.squared_distances(X, cover.centers)
+    cells, members = cover.assigned(X)
+    assert np.array_equal(cells, D.argmin(axis=1))
+    assert np.array_equal(cells, cover.cells(X))
+    assert np.bincount(cells).max() <= 30
+    for j in range(cover.n_cells):
+        assert np.array_equal(members.rows(j), np.flatnonzero(D[:, j] <= 1.2**2 * D.min(axis=1) + 1e-12))
+    few = voronoi_cover(X, n_cells=5, kernel=kernel)
+    assert few.n_cells == 5
+    assert np.sqrt(kernel.squared_distances(X, few.centers).min(axis=1).max()) == pytest.approx(few.radius)
+    near = voronoi_cover(X, radius=few.radius, kernel=kernel)
+    assert near.n_cells <= 5
+
+
+# --- Voronoi estimators with a kernel ----------------------------------------------------------
+
+
+def test_one_ridge_with_the_localized_kernel_is_the_ridges_of_the_cells():
+    X, y = table()
+    T, _ = table(100, seed=1)
+    model = VoronoiRidge(kernel=TREE, max_cell_size=60, cells=Cells("voronoi"), random_state=0).fit(X, y)
+    assert model.n_cells_ > 3
+    assert len({(cell.lam, cell.width) for cell in model.function_.functions}) == 1  # one pair for all
+    kernel, targets = model.kernel_, model.targets_
+    w = LeastSquares(1.0, intercept=False).maximize(kernel(X), (y - targets.center) / targets.spread, np.ones(len(X)))
+    expected = targets.center + targets.spread * np.clip(kernel(T, X) @ w, -1, 1)
+    np.testing.assert_allclose(model.predict(T), expected, atol=1e-8)
+    assert model.solution_.certificate.holds(1e-6)
+    assert model.solution_.verify().holds(1e-6)
+
+
+def test_one_cell_is_the_ridge_with_the_kernel():
+    X, y = table()
+    model = VoronoiRidge(kernel=TREE, max_cell_size=1000, selection=ONE).fit(X, y)
+    (cell,) = model.function_.functions
+    scaled = (y - model.targets_.center) / model.targets_.spread
+    peer = KernelRidge(kernel="precomputed", alpha=cell.lam).fit(TREE(X), scaled)
+    expected = model.targets_.center + model.targets_.spread * np.clip(peer.predict(TREE(X)), -1, 1)
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-9)
+
+
+def test_a_gaussian_that_is_given_is_the_gaussian_of_its_width(rng):
+    rows = CellRows(rng.normal(size=(50, 2)), rng.uniform(-1, 1, (2, 50)), np.ones(50))
+    own, given = GaussianMatrices(rows.X), KernelMatrices(Gaussian(1.0), rows.X)
+    some, others = np.arange(7), np.arange(20, 35)
+    np.testing.assert_allclose(given(1.7, some, others), own(1.7, some, others), atol=1e-12)
+    np.testing.assert_allclose(KernelMatrices(TREE, rows.X).last(1.3), TREE(rows.X / 1.3), atol=1e-12)
+    np.testing.assert_allclose(given.last(0.6), own.last(0.6), atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [VoronoiSVC(), VoronoiSVC(loss="hinge"), VoronoiSVR(), VoronoiQuantile()])
+def test_kernels_serve_every_loss(estimator):
+    X, y = table()
+    T, t = table(seed=1)
+    if isinstance(estimator, VoronoiSVC):
+        y, t = y > 0, t > 0
+    options = {"kernel": TREE, "max_cell_size": 120, "selection": CellSelection(n_lams=4), "random_state": 0}
+    model = clone(estimator).set_params(**options).fit(X, y)
+    assert model.score(T, t) > 0.85
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(T), model.predict(T))
+
+
+def test_a_pair_for_each_cell_when_that_is_asked_for():
+    X, y = table()
+    y = np.where(X[:, 0] > 0, y, np.random.default_rng(0).permutation(y))
+    selection = CellSelection(n_lams=5, n_widths=3, shared=False)
+    model = VoronoiRidge(kernel=TREE, max_cell_size=60, selection=selection, random_state=0).fit(X, y)
+    assert len({cell.lam for cell in model.function_.functions}) > 1
+    shared = VoronoiRidge(max_cell_size=60, selection=CellSelection(shared=True), random_state=0).fit(X, y)
+    assert len({(cell.lam, cell.width) for cell in shared.function_.functions}) == 1
+
+
+def test_the_shared_pair_is_the_best_one_of_the_cells_together(rng):
+    X, y = table(160)
+    parts = [CellRows(X[rows], y[None, rows], np.ones(len(rows))) for rows in np.array_split(np.arange(160), 2)]
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), CellSelection(n_lams=3), 9.0, kernel=TREE, lam=0.05)
+    found = learner.for_all(parts, rng)
+    risks = []
+    for lam in 0.05 * np.geomspace(1 / 16, 4, 3):
+        left = []
+        for rows in parts:
+            A = np.linalg.inv(TREE(rows.X) + lam * np.eye(80))
+            left.append((A @ rows.Y[0] / np.diag(A)) ** 2)
+        risks.append(np.mean(left))
+    assert found.risk == pytest.approx(min(risks))
+    assert found.pair == pytest.approx((1.0, 0.05 * np.geomspace(1 / 16, 4, 3)[np.argmin(risks)]))
+
+
+def test_weights_are_repetitions_for_cells_of_a_kernel():
+    X, y = table(120)
+    weights = np.random.default_rng(0).integers(1, 4, 120)
+    model = VoronoiRidge(kernel=TREE, max_cell_size=50, random_state=0)
+    weighted = model.fit(X, y, sample_weight=weights).predict(X)
+    repeated = model.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).predict(X)
+    assert np.array_equal(weighted, repeated)
+
+
+def test_kernels_that_are_none_are_refused():
+    X, y = table(30)
+    with pytest.raises(InvalidInputError, match="kernel must be a Kernel, such as the kernel_"):
+        VoronoiRidge(kernel="rbf").fit(X, y)
+    with pytest.raises(InvalidInputError, match="cells of kind 'tree' have no kernel"):
+        VoronoiRidge(kernel=TREE, cells=Cells("tree")).fit(X, y)
+
+
+# --- hierarchical kernels on all rows ----------------------------------------------------------
+
+
+def test_small_tables_are_learned_from_with_one_matrix():
+    X, y = table(100)
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, random_state=0).fit(X, y)
+    assert model.plan_.method == "dense"
+    assert repr(model.plan_).startswith("Plan(dense: 100 rows, not more than 10000")
+
+
+def test_one_cell_of_a_learned_kernel_is_the_dense_function():
+    X, y = table(150)
+    dense = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, random_state=0).fit(X, y)
+    model = clone(dense).set_params(selection=in_cells(1000)).fit(X, y)
+    (cell,) = model.function_.localized.functions
+    assert np.array_equal(model.solution_.theta, dense.solution_.theta)
+    K = cell.kernel(cell.X)
+    w = np.linalg.solve(K + cell.lam * np.eye(len(K)), cell.Y[0])
+    T = model.scaling_.apply(table(50, seed=1)[0])
+    expected = np.clip(cell.kernel(T, cell.X) @ w + model.function_.offset, -1, 1)
+    np.testing.assert_allclose(model.function_.values(T)[:, 0], expected, atol=1e-8)
+    apart = np.abs(model.predict(X) - dense.predict(X)).max()
+    assert apart < 0.2 * np.ptp(y)  # lam and the width were selected again
+
+
+def test_seven_classes_share_one_factorization_in_a_cell(monkeypatch):
+    X, y = seven_classes()
+    T, t = seven_classes(seed=1)
+    solved = []
+    original = LeastSquares._solved
+    monkeypatch.setattr(LeastSquares, "_solved", lambda *a: solved.append(a[2].shape) or original(*a))
+    model = HierarchicalGaussianClassifier(2, max_time=None, search=QUICK, selection=in_cells(100), random_state=0).fit(
+        X, y
+    )
+    assert model.decision_function(T).shape == (400, 7)
+    assert model.score(T, t) > 0.75
+    cells = [cell for cell in model.function_.localized.functions if np.isfinite(cell.width)]
+    assert len(solved) == len(cells) > 3
+    assert {shape[1] for shape in solved} == {7}
+    assert model.plan_.certificate.holds(1e-3)
+    assert model.plan_.certificate == model.function_.localized.certificate(None, None, None) or (
+        model.function_.localized.certificate(None, None, None).holds(1e-3)
+    )
+    assert model.predict_proba(T).sum(axis=1) == pytest.approx(np.ones(400))
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.decision_function(T), model.decision_function(T))
+
+
+def test_long_tables_are_learned_from_in_cells_and_the_plan_says_why(monkeypatch):
+    X, y = make_friedman1(700, random_state=0)
+    T, t = make_friedman1(300, random_state=1)
+    from convexkernels.estimators import all_rows, hierarchical
+
+    monkeypatch.setattr(all_rows, "DENSE_ROWS", 500)
+    monkeypatch.setattr(hierarchical, "DENSE_ROWS", 500)
+    monkeypatch.setattr(all_rows, "ITERATIVE_ROWS", 600)
+    monkeypatch.setattr(all_rows, "CELL_SIZE", 200)
+    search = TreeSearch(max_iter=30)
+    model = HierarchicalGaussianRegressor(4, max_time=None, search=search, random_state=0).fit(X, y)
+    assert model.plan_.method == "cells"
+    assert "700 rows, more than 500" in repr(model.plan_)
+    assert model.function_.localized.cover.n_cells > 3
+    assert model.score(T, t) > 0.9
+    low, high = model.predict_interval(T).T
+    assert 0.8 < np.mean((low <= t) & (t <= high)) < 0.99
+
+
+def test_products_with_the_matrix_give_the_dense_function(monkeypatch):
+    X, y = table(200)
+    dense = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, random_state=0).fit(X, y)
+    iterative = TreeSelection(training=AllRows("iterative"))
+    model = clone(dense).set_params(selection=iterative).fit(X, y)
+    assert model.plan_.method == "iterative"
+    assert model.plan_.certificate.holds(1e-3)
+    assert np.abs(model.predict(X) - dense.predict(X)).max() < 0.1 * np.ptp(y)  # lam was chosen again
+    from convexkernels.estimators import all_rows
+
+    monkeypatch.setattr(all_rows, "DENSE_ROWS", 100)
+    model = clone(dense).fit(X, y)
+    assert repr(model.plan_).startswith("Plan(iterative: 200 rows, more than 100")
+    assert np.isfinite(model.predict_interval(X)).all()
+    pinball = HierarchicalGaussianRegressor(2, max_time=None, loss="pinball", search=QUICK, random_state=0).fit(X, y)
+    assert pinball.plan_.method == "cells"
+
+
+def test_memory_decides_and_is_kept():
+    X, y = table(300)
+    tight = TreeSelection(training=AllRows(memory_limit=1e6))
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=tight, random_state=0).fit(X, y)
+    assert model.plan_.method == "cells"
+    assert "dense training on 300 rows needs 0.002" in model.plan_.why
+    # A cell has four matrices, and all of it a quarter of what there is.
+    assert 8 * 4 * (1.5 * model.plan_.max_cell_size) ** 2 <= 0.25 * 1e6 + 1e4
+    assert np.isfinite(model.predict(X)).all()
+    dense = TreeSelection(training=AllRows("dense", memory_limit=1e6))
+    with pytest.raises(MemoryLimitError, match="a kernel matrix of 300 rows needs"):
+        HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=dense).fit(X, y)
+    X, y = seven_classes(300)
+    votes = HierarchicalGaussianClassifier(2, max_time=None, multi_class="all-vs-all", search=QUICK, selection=tight)
+    with pytest.raises(MemoryLimitError, match="multi_class='one-vs-all'"):
+        votes.fit(X, y)
+
+
+def test_cells_that_cannot_be_divided_learn_from_a_part_of_their_rows(rng):
+    rows = CellRows(np.zeros((90, 1)), rng.uniform(-1, 1, (1, 90)), np.ones(90), np.arange(90) < 60)
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), kernel=Gaussian(1.0), pair=(1.0, 0.1), max_rows=20)
+    assert len(learner.learn(rows, rng).X) == 20
+
+
+def test_the_time_limit_leaves_constants_and_says_so():
+    X, y = table(400)
+    search = TreeSearch("stochastic", size=100, max_iter=10**6)
+    model = HierarchicalGaussianRegressor(2, search=search, selection=in_cells(50), max_time=0.05, random_state=0)
+    with pytest.warns(ConvexKernelsWarning) as said:
+        model.fit(X, y)
+    assert any("answer with a constant (TIME_LIMIT)" in str(warning.message) for warning in said)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interrupt_keeps_the_cells_that_are_learned(monkeypatch):
+    X, y = table(300)
+    original, count = training.learn_cell, []
+
+    def interrupted(*arguments):
+        count.append(1)
+        if len(count) == 3:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(training, "learn_cell", interrupted)
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=in_cells(60), random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match=r"answer with a constant \(INTERRUPTED\)"):
+        model.fit(X, y)
+    assert sum(np.isfinite(cell.width) for cell in model.function_.localized.functions) == 2
+    assert np.isfinite(model.predict(X)).all()
+    assert model.solution_.status is not Status.INTERRUPTED  # the search had come to its end
+
+
+def test_architectures_are_compared_on_a_sample_and_averages_are_of_cells():
+    X, y = table(300)
+    selection = TreeSelection(2, training=AllRows("cells", max_cell_size=120))
+    model = HierarchicalGaussianRegressor((1, 2), max_time=None, search=QUICK, selection=selection, random_state=0).fit(
+        X, y
+    )
+    assert np.isfinite(model.choice_.risks).all()
+    averaged = TreeSelection(2, True, AllRows("cells", max_cell_size=80))
+    mean = clone(model).set_params(architecture=2, selection=averaged).fit(X, y)
+    assert len(mean.function_.functions) == 2
+    points = mean.scaling_.apply(X)
+    values = np.mean([function.values(points)[:, 0] for function in mean.function_.functions], axis=0)
+    np.testing.assert_allclose(mean.predict(X), mean.targets_.center + mean.targets_.spread * values)
+    assert np.isfinite(mean.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "fast"}, "method must be one of"),
+        ({"memory_limit": 0.0}, "memory_limit must be a finite number > 0"),
+        ({"max_cell_size": 1}, "max_cell_size must be a whole number >= 2"),
+        ({"cells": "voronoi"}, "cells must be None or Cells"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        AllRows(**options)
+
+
+def test_settings_of_the_training_are_refused_by_name():
+    with pytest.raises(InvalidInputError, match="training must be None or AllRows"):
+        TreeSelection(training="cells")
+    for cells in (Cells(time_budget=1.0), Cells(radius=0.1), Cells("tree"), Cells("random")):
+        with pytest.raises(InvalidInputError, match="cells must be 'overlapping' or 'voronoi', of a max_cell_size"):
+            AllRows(cells=cells)
