@@ -16,7 +16,7 @@ import numpy as np
 from convexkernels import AllKernelMatrices, Candidates, Gaussian, Hinge, KernelLearning, Matern, Polynomial, Span
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
-from convexkernels.families import Family
+from convexkernels.families.base import Family
 from convexkernels.solvers.convex.conic import Conic
 from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix, feasible_dual, labels
 
