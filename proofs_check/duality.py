@@ -21,7 +21,8 @@ from convexkernels import (
 )
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
-from convexkernels.families import FAMILIES, Family
+from convexkernels.families import FAMILIES
+from convexkernels.families.base import Family
 from convexkernels.losses import LOSSES
 from convexkernels.solvers.convex.conic import Conic
 from proofs_check.claim import Claim
