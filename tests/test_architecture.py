@@ -280,6 +280,23 @@ def test_kernels_load_neither_compiler_nor_modelling_language():
     assert run_python(code) == "[]"
 
 
+def test_estimators_learn_where_there_is_no_modelling_language():
+    code = """if True:
+        import sys
+        class Absent:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] in {"cvxpy", "clarabel", "scs", "sympy"}:
+                    raise ImportError(name)
+        sys.meta_path.insert(0, Absent())
+        import convexkernels as ck
+        from convexkernels.datasets import make_friedman1
+        X, y = make_friedman1(40, n_features=5, random_state=0)
+        for model in (ck.TessellatedRidge(lam=1.0), ck.MultipleKernelRidge(lam=1.0), ck.VoronoiRidge(random_state=0)):
+            print(round(model.fit(X, y).score(X, y)), end="")
+    """
+    assert run_python(code) == "111"
+
+
 def run_python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     return done.stdout.strip()
