@@ -281,7 +281,7 @@ def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock:
             best = other if other.risk < best.risk else best
     except KeyboardInterrupt:  # what was found so far will do
         pass
-    return best if best.pair else replace(best, pair=(1.0, best.lam))
+    return best if best.pair or best.lam is None else replace(best, pair=(1.0, best.lam))
 
 
 def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int) -> Array:
