@@ -37,7 +37,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.cells import learner, training
+from convexkernels.cells import kernel_learner, training
 from convexkernels.clock import Clock
 from convexkernels.estimators.table import sorted_rows
 from convexkernels.progress import Silent
@@ -361,8 +361,8 @@ def test_a_loose_tolerance_is_proven_and_a_broken_one_is_named(monkeypatch):
     assert loose.status is Status.OPTIMAL
     assert loose.certificate.holds(0.9)
     assert not loose.certificate.holds(1e-9)
-    original = learner.fit
-    monkeypatch.setattr(learner, "fit", lambda *args, tol, **named: original(*args, tol=0.9, **named))
+    original = kernel_learner.fit
+    monkeypatch.setattr(kernel_learner, "fit", lambda *args, tol, **named: original(*args, tol=0.9, **named))
     with pytest.warns(ConvexKernelsWarning, match=r"worst of 1 cells has the relative gap .* above tol=1e-06"):
         broken = VoronoiSVR(tol=1e-6, selection=choice(2)).fit(X, y).solution_
     assert broken.status is Status.STALLED

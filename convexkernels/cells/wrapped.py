@@ -48,7 +48,7 @@ class WrappedLearner:
         model = clone(self.estimator)
         if np.isfinite(deadline) and "max_time" in model.get_params(deep=False):
             left = max(deadline - time.monotonic(), 1e-3)
-            model.set_params(max_time=left if model.max_time is None else min(left, model.max_time))
+            model.set_params(max_time=min(left, model.max_time) if isinstance(model.max_time, float | int) else left)
         # With weights where they say something; then the estimator has to take them.
         named = {} if (weights == weights[0]).all() else {"sample_weight": weights}
         model.fit(X, targets, **named)
