@@ -121,14 +121,13 @@ class _HierarchicalEstimator(KernelEstimator):
                 start = earlier[k] if k < len(earlier) else None
                 problem = task.problem(candidates[0], seed + k)
                 jobs.append(partial(search.run, problem, seed + k, f"-{k}" if k else "", start))
-            solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds))
+            solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds), repr(plan))
         trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
         functions, gaps = [function for function, _ in trained], [gap for _, gap in trained if gap is not None]
         if interrupted:
             solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
         self.solutions_, self.architecture_ = solutions, candidates[0]
         self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
-        clock.show.note(repr(self.plan_))
         self.function_: Any = functions[0] if len(functions) == 1 else MeanFunction(functions)
         return solutions[0]
 
@@ -141,9 +140,7 @@ class _HierarchicalEstimator(KernelEstimator):
         takes = training_seconds(problem) if clock.left is not None or problem.m > DENSE_ROWS else 0.0
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         limit = None if self.max_time == "auto" else clock.left
-        plan = self._all_rows.plan(problem, limit, takes, self._votes(problem))
-        clock.show.note(repr(plan))
-        return plan
+        return self._all_rows.plan(problem, limit, takes, self._votes(problem))
 
     def _votes(self, problem: OuterLearning) -> bool:
         """Whether every pair of classes has a function."""
@@ -182,7 +179,7 @@ class _HierarchicalEstimator(KernelEstimator):
                 problem = task.problem(candidate, seed, train)
                 jobs.append(partial(search.run, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
         part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
-        solutions, interrupted = one_after_the_other(jobs, part)
+        solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         risks = np.full((len(candidates), len(folds)), np.inf)
         for k, solution in enumerate(solutions):
             function, _ = (

@@ -67,12 +67,15 @@ class PairwiseFunction:
 Job = Callable[[Clock], Solution]
 
 
-def one_after_the_other(jobs: Sequence[Job], clock: Clock) -> tuple[list[Solution], bool]:
-    """Searches, each with an equal share of the time that is left, and whether the user interrupted them."""
+def one_after_the_other(jobs: Sequence[Job], clock: Clock, then: str) -> tuple[list[Solution], bool]:
+    """Searches, each with an equal share of the time that is left, and whether the user interrupted them.
+
+    What follows is said with the announcement of each: an interrupt before there is anything would be lost otherwise.
+    """
     solutions: list[Solution] = []
     try:
         for k, job in enumerate(jobs):
-            clock.show.note(f"search {k + 1} of {len(jobs)}")
+            clock.show.note(f"search {k + 1} of {len(jobs)}, then {then}")
             solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
             clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
             if solutions[-1].status is Status.INTERRUPTED:
