@@ -21,6 +21,7 @@ from convexkernels.compiled import warm_up as warm_up
 from convexkernels.criteria.held_out import HeldOut as HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut as LeaveOneOut
 from convexkernels.criteria.training_value import TrainingValue as TrainingValue
+from convexkernels.estimators.all_rows import AllRows as AllRows
 from convexkernels.estimators.concatenated import ConcatenatedKernelClassifier as ConcatenatedKernelClassifier
 from convexkernels.estimators.concatenated import ConcatenatedKernelInterpolator as ConcatenatedKernelInterpolator
 from convexkernels.estimators.concatenated import ConcatenatedKernelRegressor as ConcatenatedKernelRegressor

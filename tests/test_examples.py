@@ -36,7 +36,11 @@ def test_script_keeps_the_convention(path):
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
 def test_script_runs_at_reduced_size(path, tmp_path):
-    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONWARNINGS": "error::UserWarning:__main__"}
+    environment = {
+        **os.environ,
+        "MPLBACKEND": "Agg",
+        "PYTHONWARNINGS": "error::UserWarning:__main__,ignore:MOSEK is installed:UserWarning",
+    }
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, str(path), "--quick", "--out", str(tmp_path / "figures")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=240)
