@@ -13,7 +13,6 @@ over the standard deviation of their targets; the peak of memory is that of the 
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import resource
 import time
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import convexkernels as ck
-from benchmarks.tabular.rows import append, known
+from benchmarks.tabular.rows import append, known, measure_or_report, resumable_parser
 from benchmarks.tabular.tables import manifests, published_splits
 from convexkernels.datasets import load_table
 
@@ -121,22 +120,13 @@ def report(path):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser = resumable_parser(__doc__, RESULTS)
     parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--search-rows", type=int, default=6000)
     parser.add_argument("--search-steps", type=int, default=100)
     parser.add_argument("--memory-limit", type=float, default=6e9, help="bytes for the solution on all rows")
-    parser.add_argument("--report", action="store_true")
-    args = parser.parse_args(argv)
-    if args.report:
-        report(args.out)
-    elif args.data is None:
-        parser.error("--data is needed to measure; --report prints what is there")
-    else:
-        measure(args)
+    measure_or_report(parser, argv, measure, report)
 
 
 if __name__ == "__main__":

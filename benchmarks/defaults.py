@@ -14,7 +14,6 @@ choosing costs is the ratio of the two.
 
 from __future__ import annotations
 
-import argparse
 import math
 import signal
 import time
@@ -33,7 +32,7 @@ from sklearn.ensemble import (
 
 import convexkernels as ck
 from benchmarks.tabular.rivals import cross_validated_rbf
-from benchmarks.tabular.rows import append, known
+from benchmarks.tabular.rows import append, known, measure_or_report, resumable_parser
 from benchmarks.tabular.tables import manifests, published_splits
 from convexkernels.datasets import load_table
 from convexkernels.estimators import ESTIMATORS
@@ -244,21 +243,12 @@ def _print_losses(method, names, means, allowed):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser = resumable_parser(__doc__, RESULTS)
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--methods", nargs="+", default=[*OURS, *RIVALS], help="names of estimators, or of rivals")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600.0, help="processor seconds of a fit")
-    parser.add_argument("--report", action="store_true")
-    args = parser.parse_args(argv)
-    if args.report:
-        report(args.out)
-    elif args.data is None:
-        parser.error("--data is needed to measure; --report prints what is there")
-    else:
-        measure(args)
+    measure_or_report(parser, argv, measure, report)
 
 
 if __name__ == "__main__":

@@ -245,7 +245,10 @@ def test_a_row_or_two_are_enough():
     [
         ({"kernel": "gaussian"}, "kernel must be a Kernel"),
         ({"loss": ck.Hinge(1.0)}, "loss must be LeastSquares"),
-        ({"sample_weight": np.zeros(20)}, "one number > 0 per row"),
+        (
+            {"sample_weight": np.zeros(20)},
+            "sample_weight must be finite and > 0; leave out rows of weight 0, got 0.0 at row 0",
+        ),
         ({"X": np.full((20, 2), np.nan)}, "X"),
         ({"y": np.zeros(19)}, "19"),
         ({"memory_limit": -1.0}, "memory_limit"),

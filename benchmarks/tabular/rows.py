@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import fcntl
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +36,28 @@ def append(path: Path, row: Mapping[str, Any], fields: Sequence[str]) -> None:
         stream.write(lines.getvalue().encode())
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def resumable_parser(doc: str | None, out: Path) -> argparse.ArgumentParser:
+    """The arguments of a benchmark whose rows are kept in a file."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, default=out)
+    parser.add_argument("--report", action="store_true")
+    return parser
+
+
+def measure_or_report(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None,
+    measure: Callable[[argparse.Namespace], None],
+    report: Callable[[Path], None],
+) -> None:
+    """Print what the file holds, or run what is missing in it."""
+    args = parser.parse_args(argv)
+    if args.report:
+        report(args.out)
+    elif args.data is None:
+        parser.error("--data is needed to measure; --report prints what is there")
+    else:
+        measure(args)

@@ -18,7 +18,7 @@ from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.certified import UNITS, charge_above
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.validation import check_labels_finite, check_number, check_points
+from convexkernels.validation import check_number, check_points, check_weights
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
@@ -87,7 +87,7 @@ class FixedKernel:
         self.X = check_points(X)
         Y = loss.targets(y, len(self.X))
         self.single = np.ndim(y) == 1
-        self.weights = _positive_weights(sample_weight, len(self.X))
+        self.weights = check_weights(sample_weight, len(self.X), open_low=True)
         self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)
         self.Y = Y - self.offset[:, None]
         self.bounds = bounds
@@ -243,15 +243,6 @@ class FixedKernel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_known"}
-
-
-def _positive_weights(sample_weight: Any, m: int) -> Array:
-    if sample_weight is None:
-        return np.ones(m)
-    weights = check_labels_finite(sample_weight, m, name="sample_weight")
-    if weights.ndim != 1 or not (weights > 0.0).all():
-        raise InvalidInputError("sample_weight must be one number > 0 per row; leave out rows of weight 0.")
-    return weights
 
 
 def _rounding(diagonal: Array, W: Array) -> tuple[Array, Array]:
