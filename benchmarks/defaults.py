@@ -40,6 +40,8 @@ from convexkernels.estimators import ESTIMATORS
 RESULTS = Path(__file__).parent / "results" / "defaults.csv"
 FIELDS = ["table", "split", "method", "task", "rows", "features", "score", "seconds", "wall", "status", "chosen"]
 TRAINING_ROWS, TEST_ROWS = 2000, 5000
+# Rows beyond which parameters of the RBF machines are found by successive halving: all pairs take ten minutes.
+MANY_ROWS = 1000
 # Wall seconds to a second of the processor beyond which other work is to blame.
 BUSY = 1.5
 OURS = ["TessellatedSVC", "TessellatedSVR", "TessellatedRidge"]
@@ -78,11 +80,12 @@ def parts(place, entry, split):
     return X[train], y[train], X[test], y[test]
 
 
-def make(method, task, n, split):
-    """The estimator of a name, None where it is not for the task."""
+def make(method, task, n, split, rows=0):
+    """The estimator of a name for tables of so many features and rows, None where it is not for the task."""
     if method in RBF:
         unsuited = method == "rbf ridge" and task == "classification"
-        return None if unsuited else cross_validated_rbf(method.removeprefix("rbf "), task, n)
+        halving = rows if rows > MANY_ROWS else None
+        return None if unsuited else cross_validated_rbf(method.removeprefix("rbf "), task, n, halving)
     if method in RIVALS:
         forest, boosting = (
             (RandomForestClassifier, HistGradientBoostingClassifier)
@@ -147,7 +150,7 @@ def measure(args):
                 continue
             X, y, T, t = parts(place, entry, split)
             for method in missing:
-                estimator = make(method, entry["task"], X.shape[1], split)
+                estimator = make(method, entry["task"], X.shape[1], split, len(X))
                 score, seconds, wall, status = run(estimator, X, y, T, t, args.limit)
                 row = {"table": name, "split": split, "method": method, "task": entry["task"], "rows": len(X)}
                 row |= {"features": X.shape[1], "score": f"{score:.5f}", "seconds": f"{seconds:.2f}"}
