@@ -1,13 +1,17 @@
 """The benchmark on tables: its list is consistent, it resumes, and its statistics agree with other implementations."""
 
+import re
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 
 pd = pytest.importorskip("pandas")
 
-from benchmarks.tabular import plan, report, runner, sizes, statistics  # noqa: E402
+from benchmarks.defaults import SEEN  # noqa: E402
+from benchmarks.tabular import methods, plan, report, runner, sizes, statistics  # noqa: E402
 from benchmarks.tabular.catalog import TABLES  # noqa: E402
 from benchmarks.tabular.methods import METHODS, RandomSearch  # noqa: E402
 from benchmarks.tabular.rows import append, known  # noqa: E402
@@ -43,8 +47,28 @@ def test_every_estimator_of_the_library_is_a_method():
     assert names == {name for name, method in METHODS.items() if method.ours and not method.tuned}
 
 
+def test_tables_whose_test_rows_were_seen_are_apart():
+    assert all(TABLES[name].shaped for name in SEEN)
+
+
+def test_what_says_most_is_run_first():
+    found = plan.cells(None, None, quick=False, splits=2)
+    stages = [(one.split, one.stage) for one in found]
+    assert stages == sorted(stages)
+    assert {stage for _, stage in stages} == set(range(7))
+    assert not found[0].entry.shaped
+    assert len(found) == len({one.key for one in found})
+    visits = [key for key, _ in groupby(found, key=lambda one: (one.split, one.stage, one.entry))]
+    assert len(visits) == len(set(visits))
+
+
+def test_no_estimator_of_the_library_has_a_limit_of_wall_seconds():
+    models = [method.build(method.tasks[0], 3, 1.0) for method in METHODS.values() if method.ours and not method.tuned]
+    assert {model.estimator.max_time for model in models} == {None}
+
+
 def test_all_methods_together_fit_the_hours():
-    spent = sum(one.guess for one in plan.cells(None, None, quick=False))
+    spent = sum(one.guess for one in plan.cells(None, None, quick=False) if not one.method.slow)
     assert spent <= 3600.0 * sizes.HOURS
 
 
@@ -62,16 +86,19 @@ def test_a_run_writes_rows_resumes_and_reports(tmp_path):
     rows = plan.results(tmp_path)
     assert len(rows) == 4
     assert {row["status"] for row in rows} == {"done"}
+    assert {row["version"] for row in rows} == {sklearn.__version__}
     assert all(0.3 < float(row["rmse_std"]) < 1.0 for row in rows if row["task"] == "regression")
     assert all(0.85 < float(row["accuracy"]) <= 1.0 for row in rows if row["task"] == "classification")
     report.write(rows, tmp_path)
     text = (tmp_path / "REPORT.md").read_text()
     assert text.count("not run") >= 2
+    assert re.search(r"first defaults \| 0 of \d+ \| 0 of", text)
     assert "| random forest |" in text
 
 
 def test_a_cell_beyond_its_limit_has_a_row_without_a_score(tmp_path, monkeypatch):
-    monkeypatch.setattr(sizes, "LIMIT", 1e-3)
+    monkeypatch.setattr(methods, "LIMIT", 1e-3)
+    monkeypatch.setattr(methods, "SLOW_LIMIT", 1e-3)
     runner.run(plan.cells(["quick_cancer"], ["linear"], quick=True), None, tmp_path, 1, lambda text: None)
     assert plan.results(tmp_path)[0]["status"] in ("time", "wall time")
 
@@ -102,11 +129,36 @@ class _Constant:
         return np.full(len(X), self.value)
 
 
+def test_a_column_that_has_begun_is_left_out_until_it_is_complete():
+    def row(table, method):
+        return {"task": "regression", "table": table, "split": "0", "method": method, "status": "done"} | {
+            "fit_seconds": "1.0",
+            "rmse_std": "0.5",
+        }
+
+    rows = [row(f"t{k}", name) for k in range(20) for name in ("linear", "CatBoost")]
+    rows += [row(f"t{k}", "LightGBM") for k in range(19)] + [row("t0", "XGBoost")]
+    found = report.matrix(rows, "regression", "rmse_std")
+    assert found.methods == ["linear", "LightGBM", "CatBoost"]
+    assert len(found.tables) == 19
+
+
 def test_random_search_trains_the_best_setting_on_all_rows():
     X, y = pd.DataFrame({"x": np.zeros(40)}), np.full(40, 7.0)
     space = {"value": lambda rng: float(rng.choice([3.0, 7.0, 9.0]))}
     search = RandomSearch(_Constant, space, "regression", 0, 10.0).fit(X, y)
     assert (search.value, search.rows, search.n_tried) == (7.0, 40, 16)
+
+
+def test_a_setting_that_fails_is_no_candidate():
+    def made(task, seed, value=0.0):
+        if value > 3.0:
+            raise ValueError("no")
+        return _Constant(task, seed, value)
+
+    X, y = pd.DataFrame({"x": np.zeros(40)}), np.full(40, 7.0)
+    search = RandomSearch(made, {"value": lambda rng: float(rng.choice([3.0, 9.0]))}, "regression", 0, 10.0).fit(X, y)
+    assert (search.value, search.n_tried) == (3.0, 16)
 
 
 def test_ranks_and_shares():

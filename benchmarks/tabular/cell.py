@@ -5,9 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import resource
+import subprocess
 import time
 import warnings
+from functools import cache
+from importlib.metadata import version
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,12 +23,27 @@ from benchmarks.tabular.tables import Table
 FIELDS = [
     *("table", "split", "method", "rows", "status", "task", "features", "classes", "test_rows", "rmse", "rmse_std"),
     *("accuracy", "log_loss", "auc", "fit_seconds", "predict_seconds", "wall_seconds", "peak_mb", "limit", "settings"),
+    "version",
 ]
 GIGABYTES = 6
 # Processor seconds that importing and reading may take before the clock begins.
 IMPORTS = 20.0
 # Wall seconds to a second of the processor after which a cell is given up: other work may hold the machine.
 WALL = 20.0
+
+
+@cache
+def library_commit() -> str:
+    """The commit that changed the library last, with a + where files differ from it."""
+    git = ["git", "-C", str(Path(__file__).parents[2])]
+    asked = [["log", "-1", "--format=%h"], ["status", "--porcelain"]]
+    said = [subprocess.run([*git, *what, "--", "convexkernels"], capture_output=True, text=True) for what in asked]
+    return said[0].stdout.strip() + ("+" if said[1].stdout.strip() else "")
+
+
+def made_by(method: Method) -> str:
+    """The commit of this library, or the release of the package that does the work."""
+    return library_commit() if method.ours else version((*method.packages, "scikit-learn")[0])
 
 
 def run(method: Method, table: Table, split: int, training_rows: int, limit: float, budget: float) -> dict[str, Any]:
@@ -35,7 +54,7 @@ def run(method: Method, table: Table, split: int, training_rows: int, limit: flo
     process.start()
     theirs.close()
     row = {"table": table.entry.name, "split": split, "method": method.name, "rows": training_rows}
-    row |= {"task": table.entry.task, "limit": limit}
+    row |= {"task": table.entry.task, "limit": limit, "version": made_by(method)}
     try:
         row |= ours.recv() if ours.poll(WALL * limit) else {"status": "wall time"}
     except EOFError:
@@ -77,15 +96,16 @@ def measured(method: Method, table: Table, split: int, rows: int, budget: float)
     """Scores, seconds and memory; what has to be imported or compiled comes before the clock."""
     train, test = table.split(split, rows)
     X, y, T, t = table.X.iloc[train], table.y[train], table.X.iloc[test], table.y[test]
-    _prepare(method, table.entry.task)
+    prepare(method)
     model = method.build(table.entry.task, split, budget)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, wall = processor_seconds(), time.monotonic()
     model.fit(X, y)
     fitted = processor_seconds()
     found = scores(model, table.entry.task, T, t, y)
-    memory = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    memory, children = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     found |= {"fit_seconds": round(fitted - began, 3), "predict_seconds": round(processor_seconds() - fitted, 3)}
-    found |= {"wall_seconds": round(time.monotonic() - wall, 3), "peak_mb": memory // 1024}
+    found |= {"wall_seconds": round(time.monotonic() - wall, 3), "peak_mb": max(memory - before, children) // 1024}
     found |= {"rows": len(train), "test_rows": len(test), "features": X.shape[1]}
     return found | {"classes": len(np.unique(y)) if table.entry.task == "classification" else 0} | _settings(model)
 
@@ -94,8 +114,8 @@ def _settings(model: Any) -> dict[str, int]:
     return {"settings": getattr(model, "n_tried", 1)}
 
 
-def _prepare(method: Method, task: str) -> None:
-    """Import, and where it takes a fit to be compiled, compile."""
+def prepare(method: Method) -> None:
+    """Import what a method needs; processes that are forked afterwards have it."""
     for package in method.packages:
         __import__(package)
     if "torch" in method.packages:

@@ -47,6 +47,10 @@ class Cell:
     def key(self) -> tuple[str, int, str]:
         return self.entry.name, self.split, self.method.name
 
+    @property
+    def stage(self) -> int:
+        return self.method.stage + 2 * int(self.entry.shaped)
+
 
 def described(table: Table) -> dict[str, Any]:
     """What the report and the size rule have to know of a table."""
@@ -99,7 +103,10 @@ def frozen() -> dict[str, dict[str, str]]:
 def cells(
     tables: list[str] | None, methods: list[str] | None, quick: bool, splits: int = sizes.FIRST_SPLITS
 ) -> list[Cell]:
-    """All cells of the first splits, split by split, cheap tables first; of the quick size three small tables."""
+    """All cells of the first splits, of the quick size three small tables: split by split, what says most first.
+
+    That are the first stages, tables that shaped no choice two stages before the others; within a stage cheap tables.
+    """
     if quick:
         listed = [(entry, Size(QUICK_ROWS, 1, QUICK_BUDGET), None) for entry in QUICK.values()]
     else:
@@ -110,15 +117,14 @@ def cells(
         listed.sort(key=lambda one: one[1].training_rows * one[2].features ** 0.5)
     wanted = METHODS if methods is None else {name: METHODS[name] for name in methods}
     found = []
-    for split in range(max(size.splits for _, size, _ in listed)):
-        for entry, size, known_facts in listed:
-            if split >= size.splits or (tables is not None and entry.name not in tables):
-                continue
+    for entry, size, known_facts in listed:
+        if tables is None or entry.name in tables:
             for method in wanted.values():
                 if entry.task in method.tasks:
                     guess = sizes.seconds(method, known_facts, size.training_rows) if known_facts else 2.0
-                    found.append(Cell(entry, split, method, size, guess))
-    return found
+                    found += [Cell(entry, split, method, size, guess) for split in range(size.splits)]
+    place = {entry.name: k for k, (entry, _, _) in enumerate(listed)}
+    return sorted(found, key=lambda one: (one.split, one.stage, place[one.entry.name]))
 
 
 def results(folder: Path) -> list[dict[str, str]]:

@@ -128,7 +128,13 @@ class Forest(Rival):
 
     def estimator(self, n_features: int) -> Any:
         kind = RandomForestClassifier if self.task == "classification" else RandomForestRegressor
-        return kind(**{"n_estimators": 300, "random_state": self.seed} | self.setting)
+        setting = {"n_estimators": 300, "random_state": self.seed} | self.setting
+        return kind(**setting | ({} if setting.get("bootstrap", True) else {"max_samples": None}))
+
+    def fit_whole(self, Z: Any, y: np.ndarray) -> None:
+        if self.task == "regression" and "min_impurity_decrease" in self.setting:  # of targets of unit variance
+            self.estimator_.set_params(min_impurity_decrease=self.setting["min_impurity_decrease"] * np.var(y))
+        super().fit_whole(Z, y)
 
 
 class Histogram(Rival):

@@ -11,7 +11,8 @@ from pathlib import Path
 from threading import Lock
 
 import convexkernels as ck
-from benchmarks.tabular import cell, plan, sizes
+from benchmarks.tabular import cell, plan
+from benchmarks.tabular.methods import METHODS
 from benchmarks.tabular.rows import append
 from benchmarks.tabular.tables import load
 
@@ -58,6 +59,8 @@ def run(
     todo = [one for one in todo if one.method.name not in missing]
     if any(one.method.ours for one in todo):
         ck.warm_up()
+    for name in {one.method.name for one in todo}:
+        cell.prepare(METHODS[name])
     progress, lock = Progress(sum(one.guess for one in todo), len(todo), jobs, say), Lock()
 
     for (entry, _), group in groupby(todo, key=lambda one: (one.entry, one.split)):
@@ -73,7 +76,7 @@ def run(
             if time.monotonic() > until:
                 return
             began = time.monotonic()
-            row = cell.run(one.method, table, one.split, one.size.training_rows, sizes.LIMIT, one.size.budget)
+            row = cell.run(one.method, table, one.split, one.size.training_rows, one.method.limit, one.size.budget)
             with lock:
                 append(out / f"{one.entry.name}.csv", row, cell.FIELDS)
                 progress.after(one, row, time.monotonic() - began)
