@@ -11,7 +11,7 @@ import sklearn
 pd = pytest.importorskip("pandas")
 
 from benchmarks.defaults import SEEN  # noqa: E402
-from benchmarks.tabular import methods, plan, report, runner, sizes, statistics  # noqa: E402
+from benchmarks.tabular import cell, methods, plan, report, runner, sizes, statistics  # noqa: E402
 from benchmarks.tabular.catalog import TABLES  # noqa: E402
 from benchmarks.tabular.methods import METHODS, RandomSearch  # noqa: E402
 from benchmarks.tabular.rows import append, known  # noqa: E402
@@ -99,8 +99,17 @@ def test_a_run_writes_rows_resumes_and_reports(tmp_path):
 def test_a_cell_beyond_its_limit_has_a_row_without_a_score(tmp_path, monkeypatch):
     monkeypatch.setattr(methods, "LIMIT", 1e-3)
     monkeypatch.setattr(methods, "SLOW_LIMIT", 1e-3)
+    monkeypatch.setattr(cell, "WALL", 1e6)
     runner.run(plan.cells(["quick_cancer"], ["linear"], quick=True), None, tmp_path, 1, lambda text: None)
-    assert plan.results(tmp_path)[0]["status"] in ("time", "wall time")
+    assert plan.results(tmp_path)[0]["status"] == "time"
+
+
+def test_a_cell_that_other_work_has_held_up_is_begun_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(cell, "WALL", 0.0)
+    said = []
+    runner.run(plan.cells(["quick_cancer"], ["random forest"], quick=True), None, tmp_path, 1, said.append)
+    assert "again" in said[0]
+    assert not plan.done(tmp_path)
 
 
 def test_rows_are_whole_or_absent(tmp_path: Path):

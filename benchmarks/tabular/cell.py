@@ -29,7 +29,7 @@ GIGABYTES = 6
 # Processor seconds that importing and reading may take before the clock begins.
 IMPORTS = 20.0
 # Wall seconds to a second of the processor after which a cell is given up: other work may hold the machine.
-WALL = 20.0
+WALL, BUSY = 60.0, "wall time"
 
 
 @cache
@@ -47,7 +47,7 @@ def made_by(method: Method) -> str:
 
 
 def run(method: Method, table: Table, split: int, training_rows: int, limit: float, budget: float) -> dict[str, Any]:
-    """The row of a cell. Whatever happens to the process, there is a row that says so."""
+    """The row of a cell, whatever happens to the process; the status BUSY says that other work is to blame."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     job = (theirs, method, table, split, training_rows, limit, budget)
     process = multiprocessing.get_context("fork").Process(target=_child, args=job)
@@ -56,7 +56,7 @@ def run(method: Method, table: Table, split: int, training_rows: int, limit: flo
     row = {"table": table.entry.name, "split": split, "method": method.name, "rows": training_rows}
     row |= {"task": table.entry.task, "limit": limit, "version": made_by(method)}
     try:
-        row |= ours.recv() if ours.poll(WALL * limit) else {"status": "wall time"}
+        row |= ours.recv() if ours.poll(WALL * limit) else {"status": BUSY}
     except EOFError:
         row["status"] = "killed"
     process.join(5)

@@ -78,6 +78,9 @@ def run(
             began = time.monotonic()
             row = cell.run(one.method, table, one.split, one.size.training_rows, one.method.limit, one.size.budget)
             with lock:
+                if row["status"] == cell.BUSY:
+                    say(f"{one.key}: other work holds the machine; the next run begins it again")
+                    return
                 append(out / f"{one.entry.name}.csv", row, cell.FIELDS)
                 progress.after(one, row, time.monotonic() - began)
 
