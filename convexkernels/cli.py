@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             arguments.run(arguments)
+        sys.stdout.flush()
     except ConvexKernelsError as error:
         more = (
             " Tables of any length: --model voronoi or --model spectral." if isinstance(error, MemoryLimitError) else ""
@@ -50,6 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("convexkernels: interrupted before there was an answer.", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; what is left must not be written when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         print(f"convexkernels: {error}", file=sys.stderr)
         return 1
@@ -178,17 +183,28 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.interval is not None and not 0.0 < arguments.interval < 1.0:
         raise InvalidInputError(f"--interval must lie strictly between 0 and 1, got {arguments.interval}.")
 
-    from convexkernels.commands.model_file import load_model
+    from convexkernels.commands.model_file import columns_of, load_model
+    from convexkernels.tables import load_features
+
+    features, categories = columns_of(arguments.model)
+    X, others = load_features(arguments.table, features, category=categories)
+
+    # From here on the work is slow, and so is loading what does it.
     from convexkernels.commands.predict import predict
 
     model = load_model(arguments.model)
-    n_rows = predict(model, arguments.table, arguments.out, proba=arguments.proba, interval=arguments.interval)
+    ignored = [name for name in others if name != model.target]
+    if ignored:
+        print(f"note: not used: {', '.join(ignored)}", file=sys.stderr)
+    n_rows = predict(model, X, arguments.out, proba=arguments.proba, interval=arguments.interval)
     if arguments.out is not None:
         print(f"wrote {n_rows} predictions of {model.target} to {arguments.out}")
 
 
 def _show(arguments: argparse.Namespace) -> None:
-    from convexkernels.commands.model_file import load_model
+    from convexkernels.commands.model_file import columns_of, load_model
+
+    columns_of(arguments.model)
     from convexkernels.commands.predict import show
 
     show(load_model(arguments.model))

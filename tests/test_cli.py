@@ -2,10 +2,12 @@
 
 import csv
 import gzip
+import io
 import resource
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 import convexkernels
 from convexkernels import cli
 from convexkernels.commands.catalog import MODELS, chosen_model
-from convexkernels.commands.model_file import load_model
+from convexkernels.commands.model_file import COLUMNS, load_model
 from convexkernels.commands.request import check_target, task_of
 from convexkernels.commands.scores import difference, score_of, split_table
 from convexkernels.datasets import load_table, make_friedman1, make_two_moons
@@ -130,6 +132,8 @@ def test_columns_in_another_order_give_the_same_predictions_and_files_are_kept(t
     assert [row.split(",")[1] for row in out.read_text().splitlines()[1:]] == model.estimator.predict(X).tolist()
     assert cli.main(["predict", str(path), str(turned), "--out", str(out)]) == 2
     assert "--force" in capsys.readouterr().err
+    command = f"{sys.executable} -m convexkernels predict {path} {turned} | true"
+    assert subprocess.run(command, shell=True, capture_output=True, text=True, check=True).stderr == ""
     turned.write_text("x2,x3\n1,2\n")
     assert cli.main(["predict", str(path), str(turned)]) == 2
     assert "no column 'x1', which the model was fitted on" in capsys.readouterr().err
@@ -287,19 +291,32 @@ def test_targets_that_cannot_be_learned_are_refused(y, task, phrases):
 # --- models on disk ---------------------------------------------------------------------------
 
 
-def test_files_that_are_no_models_are_refused_and_nothing_foreign_is_loaded(table, tmp_path, capsys):
+def with_columns(thing):
+    """The bytes of a file that looks like a model from outside."""
+    import skops.io
+
+    written = io.BytesIO(skops.io.dumps(thing))
+    with zipfile.ZipFile(written, "a") as parts:
+        parts.writestr(COLUMNS, '[["x"], []]')
+    return written.getvalue()
+
+
+def test_files_that_are_no_models_are_refused_and_nothing_foreign_is_loaded(tmp_path, capsys):
     import skops.io
     from sklearn.linear_model import LinearRegression
 
+    new = tmp_path / "new.csv"
+    new.write_text("x\n1\n")
     path = tmp_path / "m.skops"
     for content, said in [
         (b"hello", "is not a model that"),
-        (skops.io.dumps(LinearRegression()), "holds a LinearRegression"),
-        (skops.io.dumps(Constant(1)), "Constant, which no model of this library has; it is not loaded"),
-        (skops.io.dumps(cli.main), "which no model of this library has"),
+        (skops.io.dumps(LinearRegression()), "is not a model that"),
+        (with_columns(LinearRegression()), "holds a LinearRegression"),
+        (with_columns(Constant(1)), "Constant, which no model of this library has; it is not loaded"),
+        (with_columns(cli.main), "which no model of this library has"),
     ]:
         path.write_bytes(content)
-        assert cli.main(["predict", str(path), str(table)]) == 2
+        assert cli.main(["predict", str(path), str(new)]) == 2
         assert said in capsys.readouterr().err
     assert cli.main(["show", str(tmp_path / "none.skops")]) == 2
     assert "no file" in capsys.readouterr().err
@@ -342,27 +359,39 @@ def test_bad_arguments_are_refused_by_name(table, arguments, phrases, capsys):
         assert phrase in err
 
 
-def test_what_can_be_refused_early_is_refused_before_anything_slow_is_loaded(table):
+def refused_quickly(*arguments):
+    """Run a command in a process of its own: it refuses within a second of processor, and loads nothing slow."""
     code = "import sys; from convexkernels.cli import main; main(sys.argv[1:])\n"
-    code += "print(sorted({'sklearn', 'scipy', 'cvxpy', 'numba', 'matplotlib'} & set(sys.modules)))"
+    code += "print(sorted({'sklearn', 'scipy', 'cvxpy', 'numba', 'matplotlib', 'skops'} & set(sys.modules)))"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run("-c", code, *arguments)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+    assert done.stderr.startswith("convexkernels: ")
+    assert after.ru_utime - before.ru_utime < 1.0, "seconds of processor"
+    return done.stderr
+
+
+def test_what_can_be_refused_early_is_refused_before_anything_slow_is_loaded(table):
     for arguments in ([], *(arguments for arguments, _ in REFUSED)):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = run(
-            "-c",
-            code,
-            "learn",
-            str(table),
-            "--target",
-            "x1" if not arguments else "moon",
-            "--task",
-            "classification",
-            *DROP,
-            *arguments,
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert done.stdout.splitlines()[-1] == "[]", done.stderr
-        assert done.stderr.startswith("convexkernels: ")
-        assert after.ru_utime - before.ru_utime < 1.0, "seconds of processor"
+        target = "x1" if not arguments else "moon"
+        refused_quickly("learn", str(table), "--target", target, "--task", "classification", *DROP, *arguments)
+
+
+def test_new_tables_are_refused_before_the_model_is_loaded(table, tmp_path):
+    path, new = tmp_path / "m.skops", tmp_path / "new.csv"
+    assert learn(table, *FAST, "--out", str(path)) == 0
+    for text, said in (
+        ("x2,x3\n1,2\n", "no column 'x1', which the model was fitted on"),
+        ("x1,x2\n1,two\n3,4\n", "text among the numbers of column 'x2'"),
+        ("x1,x2\n", "no rows"),
+    ):
+        new.write_text(text)
+        assert said in refused_quickly("predict", str(path), str(new))
+    assert "no file" in refused_quickly("predict", str(path), str(tmp_path / "none.csv"))
+    for command in (["show"], ["predict", str(new)]):
+        assert "is not a model" in refused_quickly(command[0], str(new), *command[1:])
+        assert "no file" in refused_quickly(command[0], str(tmp_path / "none.skops"), *command[1:])
 
 
 def test_a_table_that_is_too_long_is_told_what_takes_it(table, capsys):

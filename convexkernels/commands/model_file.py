@@ -1,5 +1,7 @@
 """Fitted models as files that say what they expect, and that execute nothing when they are loaded."""
 
+import io
+import json
 import os
 import zipfile
 from dataclasses import dataclass
@@ -10,6 +12,9 @@ from typing import Any
 
 from convexkernels import __version__
 from convexkernels.exceptions import InvalidInputError
+
+# The part of a file that says what columns the model expects.
+COLUMNS = "columns.json"
 
 
 @dataclass(eq=False)
@@ -46,9 +51,32 @@ def save_model(model: SavedModel, path: Path) -> None:
     """Write a model; an interrupted write leaves no half a model behind."""
     import skops.io
 
+    written = io.BytesIO(skops.io.dumps(model))
+    with zipfile.ZipFile(written, "a") as parts:
+        parts.writestr(COLUMNS, json.dumps([model.features, model.categories]))
     unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_bytes(skops.io.dumps(model))
+    unfinished.write_bytes(written.getvalue())
     os.replace(unfinished, path)
+
+
+def columns_of(path: Path) -> tuple[list[str], list[str]]:
+    """Features of a model, and those of them that hold text: what a table needs, known before anything slow is loaded.
+
+    Raises
+    ------
+    InvalidInputError
+        When there is no such file, it is none that `save_model` wrote, or what reads it is not installed.
+    """
+    if find_spec("skops") is None:
+        raise InvalidInputError("Models need skops, which is not installed: pip install 'convexkernels[persist]'.")
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {str(path)!r}; check the name and the folder.")
+    try:
+        with zipfile.ZipFile(path) as parts:
+            features, categories = json.loads(parts.read(COLUMNS))
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise InvalidInputError(f"{path} is not a model that `convexkernels learn --out` wrote ({error}).") from error
+    return features, categories
 
 
 def load_model(path: Path) -> SavedModel:
@@ -59,10 +87,7 @@ def load_model(path: Path) -> SavedModel:
     InvalidInputError
         When the file is not such a model, or holds types that are not this library's.
     """
-    if find_spec("skops") is None:
-        raise InvalidInputError("Models need skops, which is not installed: pip install 'convexkernels[persist]'.")
-    if not path.is_file():
-        raise InvalidInputError(f"There is no file {str(path)!r}; check the name and the folder.")
+    columns_of(path)
     import skops.io
 
     try:

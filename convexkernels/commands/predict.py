@@ -7,19 +7,19 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from convexkernels.arrays import Labels
 from convexkernels.commands.learn import described
 from convexkernels.commands.model_file import SavedModel
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.tables import load_features
 
 
-def predict(model: SavedModel, table: Path, out: Path | None, *, proba: bool, interval: float | None) -> int:
-    """Predict the rows of a table, whose columns are found by their names.
+def predict(model: SavedModel, X: Labels, out: Path | None, *, proba: bool, interval: float | None) -> int:
+    """Predict the rows of a table.
 
     Parameters
     ----------
     model : SavedModel
-    table : path
+    X : table as ``load_features`` returns it
     out : path or None
         A CSV file with a line for each row; standard output when None.
     proba : bool
@@ -36,10 +36,6 @@ def predict(model: SavedModel, table: Path, out: Path | None, *, proba: bool, in
     for asked, method, flag in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):
         if asked and not hasattr(estimator, method):
             raise InvalidInputError(f"{flag}: a {type(estimator).__name__} has no {method}.")
-    X, others = load_features(table, model.features, category=model.categories)
-    ignored = [name for name in others if name != model.target]
-    if ignored:
-        print(f"note: not used: {', '.join(ignored)}", file=sys.stderr)
     columns: dict[str, Any] = {model.target: estimator.predict(X)}
     if proba:
         shares = estimator.predict_proba(X)

@@ -84,4 +84,8 @@ class Box(BoxRule):
         return self.lower, self.upper
 
     def __repr__(self) -> str:
-        return f"Box(lower={self.lower.tolist()}, upper={self.upper.tolist()})"
+        lower, upper = (
+            ", ".join([f"{value:.6g}" for value in corner[:3]] + ["..."] * (corner.size > 3))
+            for corner in (self.lower, self.upper)
+        )
+        return f"Box(lower=[{lower}], upper=[{upper}])"
