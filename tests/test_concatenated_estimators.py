@@ -6,8 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_circles
+from sklearn.datasets import load_breast_cancer, make_circles
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -20,15 +22,18 @@ from convexkernels import (
     ConvexKernelsWarning,
     Gaussian,
     InvalidInputError,
+    LeastSquares,
     Matern,
+    OuterLearning,
     Polynomial,
     Restarts,
     Status,
     TensorMatern,
+    TrainingValue,
 )
+from convexkernels.estimators.concatenated_settings import LAMS, candidates, suited_weights, with_weights
 from convexkernels.losses import EpsilonInsensitive
 from convexkernels.solvers.nonconvex import paths
-from convexkernels.solvers.nonconvex.paths import PAPER_GRID
 from convexkernels.solvers.nonconvex.restarts import objective
 
 
@@ -78,12 +83,82 @@ def test_cross_validation_chooses_from_the_grid_and_reports_every_risk():
     assert model.selection_.risks.min() < 0.5 * model.selection_.risks.max()
 
 
-def test_default_grid_spans_the_one_of_the_paper_and_stronger_weights():
-    X, y = kinked(20)
-    model = ConcatenatedKernelRegressor(cv=2, n_restarts=1, tol=0.01, random_state=0).fit(X, y)
-    assert np.allclose(PAPER_GRID, 2.0 ** np.arange(-1, -20, -2))
-    assert np.allclose(model.selection_.lams, 2.0 ** np.arange(-19.0, 6.0, 4.0))
-    assert model.selection_.risks.shape == (7, 7)
+def deep_problem(layers):
+    X, y = kinked(30)
+    return OuterLearning(Concatenations(layers), LeastSquares(intercept=False), TrainingValue(), X, y - y.mean())
+
+
+@pytest.mark.parametrize("layers", [[Matern(2), Polynomial(1)], [Matern(2), Polynomial(2)]])
+def test_suited_mu_holds_the_scale_of_all_layers(layers):
+    problem = deep_problem(layers)
+    lam, mu = suited_weights(problem, lam=1e-3)
+    assert lam == 1e-3
+    z, values = problem.split(problem.start(0))[0], []
+    for weight in (mu, 2.0 * mu):
+        here = with_weights(problem, lam, weight)
+        chart = here.gram_set.chart(z)
+        low, high = (here.evaluate(chart, chart.u * (1.0 + step)).value for step in (-1e-4, 1e-4))
+        values.append(abs(high - low) / (high + low))
+    assert values[0] < 1e-3 * values[1]
+
+
+def test_suited_mu_is_small_where_larger_images_gain_nothing():
+    problem = deep_problem([Matern(2), Gaussian(0.5), Polynomial(1)])
+    lam, mu = suited_weights(problem, lam=0.1)
+    there = problem.gram_set.at(problem.split(problem.start(0))[0])
+    weighed = with_weights(problem, lam, mu)
+    fit = weighed.bind()(there.gram(), np.log(lam)).value
+    assert mu * there.penalty == pytest.approx(0.01 * fit, rel=1e-3)
+
+
+def test_suited_lam_has_the_least_error_of_functions_that_have_not_seen_the_row():
+    problem = deep_problem([Matern(2), Polynomial(1)])
+    K, y = Matern(2)(problem.kernel(problem.start(0)).images(problem.X)), problem.Y[0]
+
+    def risk(lam):
+        ridge = KernelRidge(alpha=lam, kernel="precomputed")
+        return np.mean((cross_val_predict(ridge, K, y, cv=LeaveOneOut()) - y) ** 2)
+
+    assert suited_weights(problem)[0] == min(LAMS, key=risk)
+
+
+def test_lists_of_weights_lie_around_what_suits_the_data():
+    problem = deep_problem([Matern(2), Polynomial(1)])
+    lam, mu = suited_weights(problem)
+    assert np.allclose(candidates(problem, None, None)[0], [lam / 8, lam, 8 * lam])
+    assert np.allclose(candidates(problem, None, None)[1], [mu / 16, mu, 16 * mu])
+    assert candidates(problem, 0.5, [1.0, 2.0]) == ([0.5], [1.0, 2.0])
+    assert np.allclose(candidates(problem, 0.5, None)[1], suited_weights(problem, 0.5)[1] * np.array([1 / 16, 1, 16]))
+
+
+def test_features_in_any_unit_are_learned_from():
+    X, labels = load_breast_cancer(return_X_y=True)
+    model = ConcatenatedKernelClassifier(random_state=0).fit(X[:150], labels[:150])
+    assert model.score(X[150:], labels[150:]) > 0.92
+    X, y = kinked(80)
+    T, t = kinked(300, seed=1)
+    scores = []
+    for units in ([1.0, 1.0], [1e4, 1e-3]):
+        model = ConcatenatedKernelRegressor(lam=1e-3, mu=1e-3, n_restarts=1, random_state=0).fit(X * units, y)
+        scores.append(model.score(T * units, t))
+        assert np.allclose(model.kernel_((X * units)[:5]), model.solution_.kernel(model.scaling_.apply(X * units)[:5]))
+    assert min(scores) > 0.9
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3)
+
+
+def test_features_that_say_nothing_get_small_factors():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (150, 6))
+    factors = ConcatenatedKernelRegressor(lam=1e-3, mu=1e-3, n_restarts=1, tol=0.1, random_state=0)
+    factors = factors.fit(X, np.sin(4 * X[:, 0])).scaling_.factors
+    assert factors[0] > 5 * factors[1:].max()
+
+
+def test_given_layers_see_features_as_they_are():
+    X, y = kinked(30)
+    model = ConcatenatedKernelRegressor([Matern(2), Polynomial(1)], lam=0.1, mu=0.1, n_restarts=1, random_state=0)
+    assert model.fit(100.0 * X, y).scaling_.factors is None
+    assert np.array_equal(model.scaling_.scale, [1.0, 1.0])
 
 
 def test_large_tables_are_searched_on_a_sample():

@@ -8,7 +8,6 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import ConvexKernelsWarning
-from convexkernels.families.curved.base import CurvedFamily
 from convexkernels.families.curved.widths import Widths
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
@@ -47,21 +46,42 @@ def learned_metric(X: Array, Y: Array, weights: Array, clock: Clock, seed: int) 
     KeyboardInterrupt
         The search itself would keep its best point; there is nothing to use it for.
     """
-    m, n = X.shape
-    if n == 1 or m < max(LEAST_ROWS, ROWS_PER_FEATURE * n) or (Y[:, :1] == Y).all():
+    if not tells_widths(X) or (Y[:, :1] == Y).all():
         return None
+    clock.show.note(f"a width for each of {X.shape[1]} features is learned")
+    return learned_widths(Widths(), X, Y, weights, clock, seed, (-1.0, 1.0) if len(Y) == 1 else None)[0]
+
+
+def tells_widths(X: Array) -> bool:
+    """Whether a table has several features, and rows enough for a weight of each."""
+    m, n = X.shape
+    return n > 1 and m >= max(LEAST_ROWS, ROWS_PER_FEATURE * n)
+
+
+def learned_widths(
+    family: Widths,
+    X: Array,
+    Y: Array,
+    weights: Array,
+    clock: Clock,
+    seed: int,
+    bounds: tuple[float, float] | None = None,
+) -> tuple[Array, float]:
+    """Factors of the features that make the leave-one-out risk of least squares small, and that risk.
+
+    Arguments are those of `learned_metric`; predictions are clipped to `bounds`.
+    """
+    m = len(X)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(m, SAMPLE, replace=False)) if m > SAMPLE else np.arange(m)
-    family: CurvedFamily = Widths()
     loss, criterion = LeastSquares(lam=1.0, intercept=False), LeaveOneOut()
-    bounds = (-1.0, 1.0) if len(Y) == 1 else None
     y = Y[:, rows].T
     problem = OuterLearning(family, loss, criterion, X[rows], y, sample_weight=weights[rows], bounds=bounds)
     search = Stochastic(size=min(STEP_ROWS, max(50, len(rows) // 3)), max_iter=STEPS, random_state=rng)
-    clock.show.note(f"a width for each of {n} features is learned on {len(rows)} rows")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvexKernelsWarning)  # the limit of time is told by the whole
         found = problem.solve(search, max_time=clock.part(SHARE).left)
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
-    return np.asarray(np.exp(problem.split(found.theta)[0]))
+    factors = np.broadcast_to(np.exp(problem.split(found.theta)[0]), X.shape[1:])
+    return np.array(factors), float(found.certificate.value)

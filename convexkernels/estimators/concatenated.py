@@ -4,7 +4,7 @@ Bohn, Griebel and Rieger, "A representer theorem for deep kernel learning". All 
 """
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.training_value import TrainingValue
 from convexkernels.driver import Kept, OuterSolver
 from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
-from convexkernels.estimators.concatenated_settings import candidates, named, with_weights
+from convexkernels.estimators.concatenated_settings import candidates, learned_scale, named, with_weights
 from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
@@ -34,7 +35,7 @@ from convexkernels.validation import check_whole_number
 # Rows that starts and weights of norms are searched on.
 SEARCH_SIZE = 400
 # Starts of the cross-validated paths.
-MOST_PATH_STARTS = 8
+MOST_PATH_STARTS = 2
 # Share of the time limit that the choice of lam and mu may take.
 SELECTION_SHARE = 0.5
 
@@ -45,7 +46,7 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
 
     layers: Any = field(default=None, kw_only=False)
     mu: Any = None
-    n_restarts: Any = 64
+    n_restarts: Any = 4
     tol: float = 1e-4
     random_state: Any = None
     n_jobs: int | None = None
@@ -66,6 +67,9 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
             return self.layers
         return Concatenations([Matern(order=2), Polynomial(degree=1)] if self.layers is None else self.layers)
 
+    def _scaling_of(self, X: Array) -> Scaling:
+        return Scaling.standard(X) if self.layers is None else Scaling.none(X)
+
     def _solver(self, seed: Any) -> Restarts:
         chosen = self.n_restarts
         solver = copy(chosen) if isinstance(chosen, Restarts) else Restarts(chosen, SEARCH_SIZE)
@@ -85,8 +89,15 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         clock = self._clock(problem.m)
         state = self.random_state
         seed = seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state)
+        self._learned_factors = None
+        if self.layers is None:
+            self._learned_factors = learned_scale(problem, self._family().layers[0], clock, seed)
+            problem = problem.at_points(problem.X * self._learned_factors)
         problem, solver = self._weighed(problem, self._solver(seed), clock)
         return problem.solve(solver, tol=self.tol, max_time=clock.left, progress=clock.show)
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
 
     @property
     def _n_features_out(self) -> int:
@@ -113,15 +124,17 @@ class _Regularized(_Concatenated):
     """With lam and mu, which can be cross-validated."""
 
     lam: Any = None
-    cv: int = 5
+    cv: int = 3
+    tol: float = 1e-3
 
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
-        lams, mus = candidates("lam", self.lam), candidates("mu", self.mu)
+        rows = sampled_rows(problem, solver.search_size, solver.random_state)
+        small = problem if rows is None else problem.on_rows(rows)
+        lams, mus = candidates(small, self.lam, self.mu)
         self.selection_, chosen = None, None
         if len(lams) * len(mus) > 1:
-            rows = sampled_rows(problem, solver.search_size, solver.random_state)
             self.selection_ = select_weights(
-                problem if rows is None else problem.on_rows(rows),
+                small,
                 with_weights,
                 lams,
                 mus,
@@ -148,9 +161,9 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
 
     Parameters
     ----------
-    loss : {"hinge", "squared"} or Loss
-        Hinge with an intercept, solved as a SVM (``C = 1 / (2 lam)``), or squares of differences
-        from -1 and 1, in closed form and faster. Of a loss object everything but its regularization counts.
+    loss : {"squared", "hinge"} or Loss
+        Squares of differences from -1 and 1, in closed form, or hinge with an intercept, solved as a SVM
+        (``C = 1 / (2 lam)``), three to five times slower. Of a loss object everything but its regularization counts.
     {weights_of_norms}
     {parameters}
 
@@ -162,8 +175,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
 
     Notes
     -----
-    Features should be of comparable scale: put a StandardScaler in front. The gradient of the hinge objective is
-    exact at every point, by the envelope theorem.
+    The gradient of the hinge objective is exact at every point, by the envelope theorem.
 
     Examples
     --------
@@ -175,7 +187,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
     True
     """
 
-    loss: Any = "hinge"
+    loss: Any = "squared"
 
     def _chosen_loss(self) -> Loss:
         return named(self.loss, ("hinge", "squared"))
@@ -204,7 +216,7 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     Notes
     -----
     The objective [BGR19 (16)] has three terms; they add up to ``lam y' (Q + lam I)^-1 y + mu |g|^2``
-    [BGR19 (uR-X)]. Features should be of comparable scale: put a StandardScaler in front.
+    [BGR19 (uR-X)].
 
     Examples
     --------

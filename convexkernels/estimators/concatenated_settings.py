@@ -1,16 +1,30 @@
-"""What parameters of concatenated estimators stand for: losses by name, lists of weights of norms."""
+"""What parameters of concatenated estimators stand for: losses by name, the scale of features, weights of norms."""
 
 from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
+from convexkernels.cells.metric import learned_widths, tells_widths
+from convexkernels.clock import Clock
+from convexkernels.criteria.ridge_path import path_residuals
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.curved.widths import Widths
+from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
-from convexkernels.solvers.nonconvex.paths import DEFAULT_GRID
+from convexkernels.validation import check_number
+
+# Candidates of lam for the plainest start, and what lam and mu are tried at beside those that suit it.
+LAMS = 2.0 ** np.arange(-23.0, 11.0)
+LAM_FACTORS, MU_FACTORS = 8.0 ** np.arange(-1.0, 2.0), 16.0 ** np.arange(-1.0, 2.0)
+# What is left of the leave-one-out risk where a width per feature is worth its overfitting.
+WORTHWHILE = 0.5
+# What norms cost of the fit where that says nothing about their weight.
+SMALL = 0.01
 
 LOSSES: dict[str, Loss] = {
     "hinge": Hinge(),
@@ -25,15 +39,69 @@ def with_weights(problem: OuterLearning, lam: float, mu: float) -> OuterLearning
     return problem.with_loss(problem.loss.at(lam), family.with_mu(mu))
 
 
-def candidates(name: str, value: Any) -> Any:
-    """The list of values that a norm-weight parameter stands for; None is the default grid."""
+def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[float, float]:
+    """The lam and the mu that suit the plainest start.
+
+    lam, unless it is given, is that of the least leave-one-out risk of least squares. With mu the objective is
+    stationary along multiples of all layers: larger images, which are a narrower kernel, gain in fit what their norms
+    cost. Where they gain nothing, norms cost a hundredth of the fit.
+    """
+    z = problem.split(problem.start(0))[0]
+    if lam is None:
+        at_start = problem.gram_set.at(z)
+        assert at_start is not None
+        values, vectors = np.linalg.eigh(at_start.gram())
+        Z = vectors * np.sqrt(np.maximum(values, 0.0))
+        found = path_residuals(Z, problem.Y, problem.weights, LAMS, None)
+        lam = float(LAMS[np.argmin([np.square(residuals).sum(axis=0) @ problem.weights for residuals in found])])
+    values, slopes = np.empty(2), np.empty(2)
+    for k in range(2):
+        here = with_weights(problem, lam, k + 1.0)
+        chart = here.gram_set.chart(z)
+        there = here.evaluate(chart, chart.u)
+        values[k], slopes[k] = there.value, there.gradient() @ chart.u
+    of_norms = slopes[1] - slopes[0]
+    mu = (of_norms - slopes[0]) / of_norms
+    if mu > 0.0:
+        return lam, float(mu)
+    cost = values[1] - values[0]
+    return lam, SMALL * float((values[0] - cost) / cost)
+
+
+def candidates(problem: OuterLearning, lam: Any, mu: Any) -> tuple[list[float], list[float]]:
+    """The lists of values that lam and mu stand for; None is a list around the value that suits the data."""
+    lams, mus = _listed("lam", lam), _listed("mu", mu)
+    if lams and mus:
+        return lams, mus
+    suited = suited_weights(problem, float(np.median(lams)) if lams else None)
+    return lams or list(suited[0] * LAM_FACTORS), mus or list(suited[1] * MU_FACTORS)
+
+
+def _listed(name: str, value: Any) -> list[float]:
+    """The values as a list, which is empty for None."""
     if value is None:
-        return DEFAULT_GRID
+        return []
     if np.ndim(value) == 0:
-        return [value]
+        return [check_number(name, value, low=0.0, open_low=True)]
     if len(value) == 0:
         raise InvalidInputError(f"{name} must be None, a number > 0 or a list of them, got {value!r}.")
-    return list(value)
+    return [check_number(name, entry, low=0.0, open_low=True) for entry in value]
+
+
+def learned_scale(problem: OuterLearning, kernel: Kernel, clock: Clock, seed: int) -> Array:
+    """Factors of the features for which the plainest images have the width that the data ask for.
+
+    Leave-one-out risks of least squares with the outermost kernel decide: one factor for all features, or one for each
+    where that is clearly better.
+    """
+    X, arguments = problem.X, (problem.Y, problem.weights, clock, seed)
+    if (problem.Y[:, :1] == problem.Y).all():
+        return np.ones(X.shape[1])
+    factors, risk = learned_widths(Widths(kernel, per_feature=False), X, *arguments)
+    if not tells_widths(X):
+        return factors
+    by_feature, less = learned_widths(Widths(kernel), X, *arguments)
+    return by_feature if less < WORTHWHILE * risk else factors
 
 
 def named(loss: Any, names: tuple[str, ...]) -> Loss:

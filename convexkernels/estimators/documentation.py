@@ -82,10 +82,12 @@ search : TreeSearch, optional
 warm_start : bool
     Continue from the weights of the last fit where the tree is the same.
 layers : list of Kernel or Concatenations, optional
-    K_1, ..., K_L, outermost first: ``[Matern(2), Polynomial(1)]``, the default, is Matern o Poly, whose inner map is
-    affine. All but the last have to be differentiable; kinks of Matern kernels of order 1 are smoothed. A
-    :class:`convexkernels.Concatenations` says more: widths and matrix-valued kernels of the layers, repulsion of
-    their images; its `mu` is replaced.
+    K_1, ..., K_L, outermost first. All but the last have to be differentiable; kinks of Matern kernels of order 1 are
+    smoothed. A :class:`convexkernels.Concatenations` says more: widths and matrix-valued kernels of the layers,
+    repulsion of their images; its `mu` is replaced. None: ``[Matern(2), Polynomial(1)]``, Matern o Poly, whose inner
+    map is affine, on standardized features times the factor for which the outer kernel has the least leave-one-out
+    risk (``scaling_``), or a factor for each feature where that halves the risk. Layers that are given get features as
+    they are: put a StandardScaler in front.
 cv : int, >= 2
     Number of folds.
 setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"}
@@ -181,8 +183,9 @@ its end is stationary at best.
 lam, mu : float, list of float or None
     Weights of ``|f_1|^2`` and of ``sum_l |f_l|^2``. Lists are cross-validated, which may take half of `max_time`; of
     the pairs the one with the least held-out loss is taken (the paper says "smallest function value", which would
-    always be the smallest pair). None is the list ``2^(1 - 2t)`` for t = -2, 0, 2, ..., 10; the paper has
-    t = 1, ..., 10.
+    always be the smallest pair). None is three values, factors of 8 (lam) and 16 (mu) apart, around those that suit the
+    plainest inner map: the lam of the least leave-one-out risk, and the mu with which neither wider nor narrower
+    images gain. The paper has ``2^(1 - 2t)``, t = 1, ..., 10.
 tol : float, > 0
     Relative gradient at which the answer counts as stationary.
 """,

@@ -110,6 +110,13 @@ class OuterLearning:
         other.gram_set = self.gram_set.restrict(rows)
         return other
 
+    def at_points(self, X: Array) -> OuterLearning:
+        """The problem with the same targets at other points, shape (m, any number of features)."""
+        other = copy(self)
+        other.X, other.gram_set, other._bound = X, self.family.on(X), None
+        other.n_unknowns = other.gram_set.n_unknowns + int(self.criterion.learns_lam)
+        return other
+
     def with_loss(self, loss: Loss, family: CurvedFamily | None = None) -> OuterLearning:
         """The same problem with another loss for the same targets, and perhaps another weight of the penalty."""
         other = copy(self)

@@ -28,9 +28,6 @@ from convexkernels.validation import check_number, check_whole_number
 
 # lam and mu of [BGR19 Section 4.1.2]: 2^(-2t + 1), t = 1, ..., 10.
 PAPER_GRID = tuple(2.0 ** (1 - 2 * t) for t in range(1, 11))
-# Its range at every other exponent, and two larger values: noisy tables need stronger weights than the
-# paper's almost noise-free functions.
-DEFAULT_GRID = tuple(2.0 ** (1 - 2 * t) for t in range(-2, 11, 2))
 
 PATH_TOL = 1e-3
 PATH_STEPS = 40

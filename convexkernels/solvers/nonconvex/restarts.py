@@ -144,21 +144,32 @@ class _Search:
 
 
 def rounds(problem: Any, starts: list[Start], limits: Limits, n_jobs: int | None) -> Iterator[tuple[Found, bool]]:
-    """Every start searched coarsely, then the best few to the end; with each whether it is the last one."""
-    coarse = replace(limits, stall_tol=max(COARSE_STALL, limits.stall_tol))
-    ended = []
-    for found in _each(problem, starts, coarse, COARSE_RENEWALS, n_jobs):
-        ended.append(found)
-        yield found, False
-    finalists = [f for f in sorted(ended, key=lambda f: (f.value, f.index))[:N_FINALISTS] if np.isfinite(f.value)]
-    if not finalists:
-        raise InvalidInputError(
-            f"the objective is not finite at any of the {len(starts)} starts: the kernel of {problem.family!r} is "
-            "numerically singular there; use a rougher or narrower outer kernel, a larger nugget, or regression."
-        )
-    again = [Start(f.index, theta=f.theta) for f in finalists]
+    """Every start searched coarsely, then the best few to the end; with each whether it is the last one.
+
+    A single start is searched to the end at once.
+    """
+    again = starts
+    if len(starts) > 1:
+        coarse = replace(limits, stall_tol=max(COARSE_STALL, limits.stall_tol))
+        ended = []
+        for found in _each(problem, starts, coarse, COARSE_RENEWALS, n_jobs):
+            ended.append(found)
+            yield found, False
+        best = sorted(ended, key=lambda f: (f.value, f.index))[:N_FINALISTS]
+        again = [Start(f.index, theta=f.theta) for f in best if np.isfinite(f.value)]
+        if not again:
+            raise _nowhere_finite(problem, starts)
     for count, found in enumerate(_each(problem, again, limits, None, n_jobs), start=1):
+        if len(starts) == 1 and not np.isfinite(found.value):
+            raise _nowhere_finite(problem, starts)
         yield found, count == len(again)
+
+
+def _nowhere_finite(problem: Any, starts: list[Start]) -> InvalidInputError:
+    return InvalidInputError(
+        f"the objective is not finite at any of the {len(starts)} starts: the kernel of {problem.family!r} is "
+        "numerically singular there; use a rougher or narrower outer kernel, a larger nugget, or regression."
+    )
 
 
 def descended(problem: Any, start: Start, limits: Limits, renewals: int | None = None) -> Found:
