@@ -22,6 +22,7 @@ _HOME = {
         "kernels.localized": "Localized",
         "kernels.matern": "Matern",
         "kernels.normalized": "Centered Normalized",
+        "kernels.nystrom": "Nystrom",
         "kernels.polynomial": "Linear Polynomial",
         "kernels.rescaled": "Rescaled",
         "kernels.spectral": "Spectral",

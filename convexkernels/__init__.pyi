@@ -77,6 +77,7 @@ from convexkernels.kernels.localized import Localized as Localized
 from convexkernels.kernels.matern import Matern as Matern
 from convexkernels.kernels.normalized import Centered as Centered
 from convexkernels.kernels.normalized import Normalized as Normalized
+from convexkernels.kernels.nystrom import Nystrom as Nystrom
 from convexkernels.kernels.polynomial import Linear as Linear
 from convexkernels.kernels.polynomial import Polynomial as Polynomial
 from convexkernels.kernels.rescaled import Rescaled as Rescaled

@@ -23,6 +23,7 @@ LAYERS = [
         "validation",
         "linalg",
         "cones",
+        "factored",
         "threads",
         "compiled",
         "backend",

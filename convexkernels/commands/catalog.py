@@ -46,8 +46,8 @@ MODELS: dict[str, Model] = {
 # Parameters by estimator, so that a slip is found before the estimators are loaded; a test compares them.
 _ANY = "max_time verbose"
 _CONVEX = f"{_ANY} intercept memory_limit solver tol"
-_TESSELLATED = f"{_CONVEX} degree margin z_degree"
-_CANDIDATES = f"{_CONVEX} center kernels normalize"
+_TESSELLATED = f"{_CONVEX} degree margin n_points z_degree"
+_CANDIDATES = f"{_CONVEX} center kernels landmarks normalize"
 _TREES = f"{_ANY} architecture clip criterion loss random_state search selection warm_start"
 _DEEP = f"{_ANY} layers mu n_jobs n_restarts random_state tol"
 _SPECTRAL = f"{_ANY} feature_map lam1 lam2 loss n_components random_state setting sigma training"

@@ -7,11 +7,12 @@ seen B is ``(I - H_BB)^-1 (y_B - f_B)``, for the same lam, the weight of ``|f|^2
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
+from convexkernels.factored import FactoredGram
 
 Blocks = Sequence[Rows] | None
 
@@ -90,8 +91,8 @@ def residuals_at(K: Array, Y: Array, weights: Array, lam: float, blocks: Blocks)
 
     Parameters
     ----------
-    K : ndarray of shape (m, m)
-        Overwritten.
+    K : ndarray of shape (m, m), or FactoredGram
+        A matrix is overwritten.
     Y, weights, lam, blocks
         As in `path_residuals`.
 
@@ -113,13 +114,15 @@ def residuals_at(K: Array, Y: Array, weights: Array, lam: float, blocks: Blocks)
     return residual.T
 
 
-def coefficients_at(K: Array, Y: Array, weights: Array, lam: float, intercept: bool) -> tuple[Array, Array] | None:
+def coefficients_at(
+    K: Array | FactoredGram, Y: Array, weights: Array, lam: float, intercept: bool
+) -> tuple[Array, Array] | None:
     """Coefficients w of ridge regression and the diagonal of the matrix that takes targets to them.
 
     Parameters
     ----------
-    K : ndarray of shape (m, m)
-        Overwritten.
+    K : ndarray of shape (m, m), or FactoredGram
+        A matrix is overwritten.
     Y, weights, lam
         As in `path_residuals`.
     intercept : bool
@@ -129,12 +132,15 @@ def coefficients_at(K: Array, Y: Array, weights: Array, lam: float, intercept: b
     -------
     (W, diagonal), shapes (n_outputs, m) and (m,), or None where ``K + lam S^-1`` is not definite at working precision
         The residual of row i is ``lam w_i / s_i``, and ``w_i / diagonal_i`` by the function that has not seen it.
-        O(m^3).
+        O(m^3), or O(m rank^2).
     """
-    solved = _solved(K, np.vstack([Y, np.ones((1, len(weights)))]).T, weights, lam)
+    right = np.vstack([Y, np.ones((1, len(weights)))]).T
+    solved = (
+        _solved_by_factors(K, right, weights, lam) if isinstance(K, FactoredGram) else _solved(K, right, weights, lam)
+    )
     if solved is None:
         return None
-    W, diagonal = solved[0][:, :-1], np.diagonal(solved[1]).copy()
+    W, diagonal = solved[0][:, :-1], solved[1]
     if intercept:
         ones = solved[0][:, -1]
         W = W - np.outer(ones, W.sum(axis=0) / ones.sum())
@@ -143,14 +149,34 @@ def coefficients_at(K: Array, Y: Array, weights: Array, lam: float, intercept: b
 
 
 def _solved(K: Array, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
-    """``A^-1 right`` and the lower triangle of the inverse of ``A = K + lam S^-1``, which takes the place of K."""
+    """``A^-1 right`` and the diagonal of the inverse of ``A = K + lam S^-1``; K is overwritten."""
     A = K.T  # symmetric; the transpose has the layout of LAPACK
     A[np.diag_indices_from(A)] += lam / weights
     factor, failed = dpotrf(A, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None
     W = cho_solve((factor, True), right, check_finite=False)
-    return np.asarray(W), np.asarray(dpotri(factor, lower=1, overwrite_c=1)[0])
+    return np.asarray(W), np.diagonal(dpotri(factor, lower=1, overwrite_c=1)[0]).copy()
+
+
+def _solved_by_factors(K: FactoredGram, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
+    """The same for ``K = Psi Psi'``, by ``A^-1 = (S - S Psi (lam I + Psi' S Psi)^-1 Psi' S) / lam``: O(m rank^2)."""
+    inner, pulled = lam * np.eye(K.rank), np.zeros((K.rank, right.shape[1]))
+    for rows in K.blocks():
+        scaled = weights[rows, None] * K.rows(rows)
+        inner += K.rows(rows).T @ scaled
+        pulled += scaled.T @ right[rows]
+    factor, failed = dpotrf(inner, lower=1)
+    if failed:
+        return None
+    solved = cho_solve((factor, True), pulled, check_finite=False)
+    W, diagonal = np.empty(right.shape), np.empty(len(weights))
+    for rows in K.blocks():
+        Psi, s = K.rows(rows), weights[rows] / lam
+        W[rows] = s[:, None] * (right[rows] - Psi @ solved)
+        half = solve_triangular(factor, Psi.T, lower=True, check_finite=False)
+        diagonal[rows] = s * (1.0 - weights[rows] * np.square(half).sum(axis=0))
+    return W, diagonal
 
 
 def _definite_solve(A: Array, right: Array) -> Array:

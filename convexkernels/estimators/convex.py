@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge_path import coefficients_at
 from convexkernels.estimators.base import KernelEstimator
@@ -16,6 +16,7 @@ from convexkernels.estimators.selection import Selection, follow_path, spreads
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, tell
+from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -23,7 +24,7 @@ from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution, Status
-from convexkernels.validation import check_number
+from convexkernels.validation import check_number, check_whole_number
 
 # Values of C to choose from, for kernels of unit scale and targets of unit spread, the most regular first.
 COSTS = np.geomspace(0.01, 1e6, 9)
@@ -31,6 +32,8 @@ COSTS = np.geomspace(0.01, 1e6, 9)
 INSENSITIVITY = 0.25
 # The part of the time limit that choosing may take.
 SHARE = 0.5
+# Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
+MATRIX_ROWS = 10_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -119,14 +122,16 @@ class ConvexEstimator(KernelEstimator):
         return getattr(self, self._regularization) is None
 
     def _left_out(self) -> LeftOut:
-        problem = self.solution_.problem
-        return left_out_of_problem(problem, self.solution_.theta, lambda rows: self._gram()[np.ix_(rows, rows)])
+        return left_out_of_problem(self.solution_.problem, self.solution_.theta, self._gram)
 
-    def _gram(self) -> Array:
-        """The learned Gram matrix of the training points, up to constants where there is an intercept."""
+    def _gram(self, rows: Index) -> Array:
+        """The learned kernel matrix of some training points, up to constants where there is an intercept."""
         gram_set = self.solution_.problem.gram_set
         try:
-            return np.array(gram_set.gram(self.solution_.theta), dtype=np.float64)
+            K = gram_set.matrix(self.solution_.theta)
+            if isinstance(K, FactoredGram):
+                return K.rows(rows) @ K.rows(rows).T
+            return np.asarray(K[np.ix_(rows, rows)], dtype=np.float64)
         finally:
             gram_set.release()
 
@@ -134,6 +139,13 @@ class ConvexEstimator(KernelEstimator):
         self.support_ = table.rows[self.solution_.function.support]
         self.support_vectors_ = rows.points_of(self.support_)
         self.solution_.problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should
+
+
+def number_of_features(name: str, value: Any, n_rows: int, otherwise: int) -> int | None:
+    """What a parameter that replaces matrices by features stands for: a number, or None for matrices."""
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return otherwise if value is not None and n_rows > MATRIX_ROWS else None
+    return check_whole_number(name, value, low=1, remedy="None means matrices, 'auto' a choice by the number of rows.")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -200,7 +212,8 @@ class RidgeEstimator(ConvexEstimator):
         the leverage.
         """
         problem, lam = self.solution_.problem, self.solution_.problem.loss.lam
-        K = np.ascontiguousarray(problem.gram_set.gram(self.solution_.theta), dtype=np.float64)
+        K = problem.gram_set.matrix(self.solution_.theta)
+        K = K if isinstance(K, FactoredGram) else np.ascontiguousarray(K, dtype=np.float64)
         found = coefficients_at(K, problem.Y, problem.weights, lam, self.intercept)
         Y = problem.Y + problem.center[:, None]
         if found is None:

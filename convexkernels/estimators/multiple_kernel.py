@@ -8,7 +8,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
+from convexkernels.estimators.convex import (
+    ConvexEstimator,
+    EpsilonEstimator,
+    HingeEstimator,
+    RidgeEstimator,
+    number_of_features,
+)
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,6 +28,9 @@ from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.polynomial import Polynomial
 
+# Landmarks on tables that are too long for matrices.
+LANDMARKS = 100
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ConvexEstimator):
@@ -30,6 +39,11 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     kernels: Any = field(default=None, kw_only=False)
     normalize: str | None = None
     center: bool = False
+    landmarks: int | str | None = "auto"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        number_of_features("landmarks", self.landmarks, 1, LANDMARKS)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         self._stack = None
@@ -44,8 +58,15 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
 
     def _family(self, X: Array) -> Candidates:
         if self.kernels is None:
-            return Candidates(data_library(X), *self._normalization, allow_duplicates=True)
-        return Candidates(self._listed(), *self._normalization)
+            return self._candidates(data_library(X), X, allow_duplicates=True)
+        return self._candidates(self._listed(), X)
+
+    def _candidates(self, kernels: list[Any], X: Array, **options: Any) -> Candidates:
+        landmarks = number_of_features("landmarks", self.landmarks, len(X), LANDMARKS)
+        if self.landmarks == "auto" and (self.center or any(isinstance(kernel, Precomputed) for kernel in kernels)):
+            landmarks = None
+        normalize = self.normalize or ("variance" if self.intercept else "mean")
+        return Candidates(kernels, normalize, self.center, landmarks=landmarks, **options)
 
     def _other_families(self, X: Array) -> list[Family]:
         if self.kernels is not None:
@@ -53,11 +74,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         # Where few rows tell little about single features, fewer and smoother candidates predict better.
         smooth = [entry for entry in data_library(X) if isinstance(entry[1], Gaussian | Polynomial)]
         smooth = [entry for entry in smooth if len(entry[2]) == X.shape[1]]
-        return [Candidates(smooth, *self._normalization, allow_duplicates=True)]
-
-    @property
-    def _normalization(self) -> tuple[str, bool]:
-        return self.normalize or ("variance" if self.intercept else "mean"), self.center
+        return [self._candidates(smooth, X, allow_duplicates=True)]
 
     def _listed(self) -> list[Any]:
         """The candidates that were passed."""

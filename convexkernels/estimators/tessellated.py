@@ -7,7 +7,13 @@ from scipy.spatial.distance import cdist
 
 from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import ConvexEstimator, EpsilonEstimator, HingeEstimator, RidgeEstimator
+from convexkernels.estimators.convex import (
+    ConvexEstimator,
+    EpsilonEstimator,
+    HingeEstimator,
+    RidgeEstimator,
+    number_of_features,
+)
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.families.base import Family
@@ -21,6 +27,8 @@ SAMPLE = 500
 # How far the default box begins below the features, in their ranges, and how far it reaches beyond them, in mean
 # distances between rows.
 BELOW, REACH = 0.1, 0.7
+# Points of the box on tables that are too long for matrices.
+POINTS = 400
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -28,9 +36,11 @@ class _TessellatedEstimator(ConvexEstimator):
     degree: int | None = None
     z_degree: int | None = 0
     margin: float | None = None
+    n_points: int | str | None = "auto"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        number_of_features("n_points", self.n_points, 1, POINTS)
         if self.margin is not None:
             UnitBox(self.margin)
 
@@ -41,9 +51,10 @@ class _TessellatedEstimator(ConvexEstimator):
         sample = X[np.unique(np.linspace(0, len(X) - 1, SAMPLE).round().astype(np.intp))]
         box: BoxRule = _far_box(sample) if self.margin is None else UnitBox(self.margin)
         degree = self.degree if self.degree is not None else int(X.shape[1] <= MANY_FEATURES)
-        family = Tessellated(degree, self.z_degree, box)
+        points = number_of_features("n_points", self.n_points, len(X), POINTS)
+        family = Tessellated(degree, self.z_degree, box, n_points=points)
         size = family.on(sample, modulo_constants=self.intercept).largest_scale(self.intercept)
-        return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0)
+        return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, points)
 
 
 def _far_box(X: Array) -> Box:

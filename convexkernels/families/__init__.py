@@ -20,9 +20,11 @@ from convexkernels.kernels import Gaussian, Polynomial
 FAMILIES: dict[str, Callable[[], Family]] = {
     "tessellated": lambda: Tessellated(degree=1, box=UnitBox(0.3)),
     "tessellated_no_z": lambda: Tessellated(degree=2, z_degree=0, box=UnitBox(0.5), trace=2.0),
+    "tessellated_of_points": lambda: Tessellated(degree=1, z_degree=0, box=UnitBox(0.5), n_points=12),
     "generalized_polynomial": lambda: GeneralizedPolynomial(degree=2),
     "candidates": lambda: Candidates(_example_kernels()),
     "candidates_centered_cosine": lambda: Candidates(_example_kernels(), normalize="cosine", center=True),
+    "candidates_on_landmarks": lambda: Candidates(_example_kernels(), normalize="variance", landmarks=6),
     "span": lambda: Span(_example_kernels(), trace=10.0),
     "all_kernel_matrices": lambda: AllKernelMatrices(),
 }

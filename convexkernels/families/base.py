@@ -96,6 +96,20 @@ class GramSet(ABC):
     def gram(self, theta: Array, out: Array | None = None) -> Array:
         """K(theta), shape (m, m), linear in `theta` (which need not lie in Theta); written to `out` if given."""
 
+    def matrix(self, theta: Array, out: Array | None = None) -> Any:
+        """K(theta) for a theta in Theta as it is learned with: `gram`, or by its factors where it is never formed."""
+        return self.gram(theta, out)
+
+    @property
+    def is_factored(self) -> bool:
+        """Whether `matrix` is a :class:`FactoredGram`."""
+        return False
+
+    def expansion(self, theta: Array, W: Array) -> tuple[Crossing, Array, Index]:
+        """What evaluates the functions with coefficients `W`, their coefficients there, and the rows they stand on."""
+        support = np.flatnonzero(W.any(axis=0))
+        return self.restrict(support), W[:, support], support
+
     @abstractmethod
     def adjoint(self, W: Array) -> Array:
         """D with ``<D, theta> = sum_k w_k' K(theta) w_k`` for the rows w_k of `W`, in the shape of theta."""

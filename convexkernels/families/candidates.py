@@ -12,14 +12,15 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Family, FamilyStatement, GramSet
+from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList, Combination, combination
+from convexkernels.families.factored_stack import FactoredStack, OnFeatures, with_landmarks
 from convexkernels.families.gram_filling import make_stack
 from convexkernels.families.gram_stack import GramStack, StreamedStack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import project_simplex
-from convexkernels.validation import check_range
+from convexkernels.validation import check_points, check_range, check_whole_number
 
 NORMALIZATIONS = ("trace", "mean", "variance", "cosine", "none")
 # Share of a matrix that has to be left by centering: below, rounding of the matrix makes up its digits.
@@ -43,6 +44,9 @@ class Candidates(Family):
         Whether the images of the training points get mean 0 in feature space first.
     allow_duplicates : bool
         Whether candidates may have the same matrix. Their weights are then not unique, only the sum of them is.
+    landmarks : int or array of shape (n_landmarks, n_features), optional
+        Kernels are replaced by what landmarks see of them (:class:`Nystrom`; a number is drawn among the rows), so that
+        memory and time grow as the number of rows. Certificates are those of the family that this makes.
 
     Notes
     -----
@@ -67,6 +71,7 @@ class Candidates(Family):
         normalize: str = "trace",
         center: bool = False,
         allow_duplicates: bool = False,
+        landmarks: Any = None,
     ) -> None:
         if normalize not in NORMALIZATIONS:
             raise InvalidInputError(f"normalize must be one of {list(NORMALIZATIONS)}, got {normalize!r}.")
@@ -74,19 +79,38 @@ class Candidates(Family):
         self.normalize = normalize
         self.center = bool(center)
         self.allow_duplicates = bool(allow_duplicates)
+        self.landmarks = landmarks
+        if landmarks is not None:
+            self._check_landmarks()
 
     def __repr__(self) -> str:
         return f"Candidates({len(self.candidates)} kernels, normalize={self.normalize!r}, center={self.center})"
+
+    def _check_landmarks(self) -> None:
+        if self.candidates.n_rows is not None:
+            raise InvalidInputError("landmarks need kernels, got ready-made matrices; pass landmarks=None.")
+        if self.center:
+            raise InvalidInputError("landmarks and center=True exclude each other; an intercept centers.")
+        if np.ndim(self.landmarks) == 0:
+            self.landmarks = check_whole_number("landmarks", self.landmarks, low=1)
+        else:
+            self.landmarks = check_points(self.landmarks, name="landmarks")
 
     def on(
         self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
     ) -> CandidateGramSet:
         points, kernels, names = self.candidates.on(X)
+        if self.landmarks is not None:
+            kernels = with_landmarks(kernels, points, self.landmarks)
         if self.center:
             kernels = [Centered(kernel, points) for kernel in kernels]
         if self.normalize == "cosine":
             kernels = [Normalized(_with_mean(kernel)) for kernel in kernels]
-        stack = make_stack(kernels, points, memory_limit=memory_limit, dtype=dtype)
+        stack: GramStack
+        if self.landmarks is None:
+            stack = make_stack(kernels, points, memory_limit=memory_limit, dtype=dtype)
+        else:
+            stack = FactoredStack(kernels, points, memory_limit)
         kernels = [_with_mean(kernel) for kernel in kernels]
         traces = _checked_traces(stack, names, kernels, self.center, points)
         scales = self._scales(stack, traces, names)
@@ -154,8 +178,7 @@ def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:
     for first, second in pairwise(order.tolist()):
         if np.abs(marks[:, first] - marks[:, second]).max() > 1e-10 * max(size[first], size[second]):
             continue
-        A, B = stack.matrix(first), stack.matrix(second)
-        if np.abs(A - B).max() <= 1e-12 * np.abs(A).max():
+        if stack.agree(first, second):
             one, other = sorted((first, second))
             raise InvalidInputError(
                 f"kernels {names[one]!r} and {names[other]!r} (positions {one} and {other}) are the same on the "
@@ -180,7 +203,10 @@ class CandidateGramSet(GramSet):
         self.m = self.X.shape[0]
 
     def release(self) -> None:
-        self.stack = self._streamed()
+        if isinstance(self.stack, FactoredStack):
+            self.stack.release()
+        else:
+            self.stack = self._streamed()
 
     def _streamed(self) -> StreamedStack:
         stack = StreamedStack(self.kernels, self.X)
@@ -189,7 +215,7 @@ class CandidateGramSet(GramSet):
 
     def __getstate__(self) -> dict[str, Any]:
         # What grows as m^2, and what can be had again from X, is not written out with a model.
-        return {**self.__dict__, "stack": self._streamed()}
+        return self.__dict__ if self.is_factored else {**self.__dict__, "stack": self._streamed()}
 
     def initial(self) -> Array:
         return np.full(self.stack.l, 1.0 / self.stack.l)
@@ -199,6 +225,19 @@ class CandidateGramSet(GramSet):
             stored = getattr(getattr(self.stack, "values", None), "dtype", np.float64)
             out = np.empty((self.m, self.m), dtype=stored)
         return self.stack.combine(theta, out)
+
+    @property
+    def is_factored(self) -> bool:
+        return isinstance(self.stack, FactoredStack)
+
+    def matrix(self, theta: Array, out: Array | None = None) -> Any:
+        return self.stack.factored(theta) if isinstance(self.stack, FactoredStack) else self.gram(theta, out)
+
+    def expansion(self, theta: Array, W: Array) -> tuple[Crossing, Array, Index]:
+        if not isinstance(self.stack, FactoredStack):
+            return super().expansion(theta, W)
+        active, coefficients = self.stack.compressed(theta, W)
+        return OnFeatures([self.kernels[k] for k in active]), coefficients, np.flatnonzero(W.any(axis=0))
 
     def adjoint(self, W: Array) -> Array:
         return self.stack.weigh(W)

@@ -48,6 +48,11 @@ class GramStack(ABC):
     def diagonals(self) -> Array:
         """Diagonals of the ``scales[k] K_k``, shape (l, m)."""
 
+    def agree(self, first: int, second: int) -> bool:
+        """Whether two of the matrices are the same."""
+        A, B = self.matrix(first), self.matrix(second)
+        return bool(np.abs(A - B).max() <= 1e-12 * np.abs(A).max())
+
     def rescale(self, factors: Array) -> None:
         """Multiply the matrices by factors, shape (l,)."""
         self.scales = self.scales * factors

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.bases.monomials import monomial_basis
+from convexkernels.bases.monomials import MonomialBasis, monomial_basis
 from convexkernels.bases.tessellation import BoxPoints, Tessellation
 from convexkernels.bases.tessellation_adjoint import adjoint, derivative, pullback
 from convexkernels.bases.tessellation_box import margin_slope
+from convexkernels.bases.tessellation_points import PointTessellation, dividing_points
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory
+from convexkernels.families.tessellated_points import PointGramSet
 from convexkernels.kernels.tessellated import TessellatedKernel
-from convexkernels.validation import check_points, check_range, check_scale, check_whole_number
+from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
 # Entries of the derivative of K w in P that are worth forming (about 160 MB).
 LARGEST_DERIVATIVE = 20_000_000
@@ -38,6 +41,10 @@ class Tessellated(Family):
         Integration domain; the training points must lie in it. ``UnitBox(margin)`` for features in [0, 1].
     trace : float, > 0
         Bound tau on the trace of P; scaling it by s is scaling C by s.
+    n_points : int, optional
+        The integral over the box is replaced by the mean over so many of its points that divide the rows, and memory
+        and time grow as the number of rows. Certificates are those of the family that this makes. With ``z_degree=0``
+        only.
 
     Notes
     -----
@@ -45,23 +52,33 @@ class Tessellated(Family):
     """
 
     def __init__(
-        self, degree: int = 1, z_degree: int | None = None, box: BoxRule | None = None, trace: float = 1.0
+        self,
+        degree: int = 1,
+        z_degree: int | None = None,
+        box: BoxRule | None = None,
+        trace: float = 1.0,
+        n_points: int | None = None,
     ) -> None:
         self.degree = check_whole_number("degree", degree, low=0)
         self.z_degree = None if z_degree is None else check_whole_number("z_degree", z_degree, low=0)
         self.box = UnitBox() if box is None else box
         self.trace = check_scale("trace", trace, remedy="Scaling it by s is scaling C by s.")
+        self.n_points = None if n_points is None else check_whole_number("n_points", n_points, low=1)
+        if n_points is not None and self.z_degree != 0 and self.degree != 0:
+            raise InvalidInputError(f"n_points={n_points} takes z_degree=0, got {z_degree!r}; pass z_degree=0.")
 
     def with_margin(self, margin: float) -> Tessellated:
         """The same family on another box ``[-margin, 1 + margin]^n``."""
-        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace)
+        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace, self.n_points)
 
     def __repr__(self) -> str:
-        return f"Tessellated(degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g})"
+        points = "" if self.n_points is None else f", n_points={self.n_points}"
+        settings = f"degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g}{points}"
+        return f"Tessellated({settings})"
 
     def on(
         self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
-    ) -> TessellatedGramSet:
+    ) -> TessellatedGramSet | PointGramSet:
         X = check_points(X)
         lower, upper = self.box.containing(X)
         basis = monomial_basis(X.shape[1], self.degree, self.z_degree)
@@ -72,10 +89,25 @@ class Tessellated(Family):
             dtype,
             remedy="scale the features to [0, 1], lower the degree or the trace, or use dtype='float64'.",
         )
+        if self.n_points is not None:
+            return self._on_points_of(lower, upper, basis, X, memory_limit)
         tessellation = Tessellation(basis, lower, upper)
         # The Gram matrix, the pair volumes, and the rows a new Gram matrix is built from.
         check_spectraplex_memory(X.shape[0], 2 * basis.q, 2.2, dtype, memory_limit, "tessellated")
         return TessellatedGramSet(self, tessellation, X, modulo_constants, dtype)
+
+    def _on_points_of(
+        self, lower: Array, upper: Array, basis: MonomialBasis, X: Array, memory_limit: float | None
+    ) -> PointGramSet:
+        count = self.n_points or 1
+        check_memory(
+            len(X) * (count + 8.0 * 6 * basis.q) + 8.0 * (count * 2 * basis.q) ** 2,
+            memory_limit,
+            what=f"{count} points of the box with {basis.q} monomials on {len(X)} rows",
+            remedy="Use fewer points, a lower degree or a larger memory_limit.",
+        )
+        points = dividing_points(X, lower, upper, count)
+        return PointGramSet(self, PointTessellation(basis, lower, upper, points), self.trace, X)
 
 
 class TessellatedGramSet(SpectraplexGramSet):

@@ -18,6 +18,7 @@ from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.kernels.localized import Localized
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
+from convexkernels.kernels.nystrom import Nystrom
 from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.kernels.spectral import Spectral
@@ -47,9 +48,13 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "tessellated_no_z": lambda n: TessellatedKernel(
         _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, degree=1, z_degree=0
     ),
+    "tessellated_of_points": lambda n: TessellatedKernel(
+        _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, 1, 0, points=np.outer([0.2, 0.6, 0.9, 1.1], np.ones(n))
+    ),
     "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
     "rescaled": lambda n: Rescaled(Gaussian(1.0), np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n)),
     "normalized": lambda n: Normalized(Polynomial(degree=2, offset=0.5)),
+    "nystrom": lambda n: Nystrom(Gaussian(1.5), np.linspace(0.1, 0.9, 5)[:, None] * np.ones(n)),
     "centered": lambda n: Centered(Gaussian(1.5), np.linspace(0.1, 0.9, 7)[:, None] * np.ones(n)),
     "localized": lambda n: Localized(
         np.outer([0.2, 0.7], np.ones(n)), [Gaussian(1.5), Gaussian(0.5) + Polynomial(2)], [0.5, 2.0]

@@ -1,6 +1,6 @@
 """Weighted sums of many kernels, and kernels on some of the columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,10 @@ class OnColumns(Kernel):
         if columns.min() < 0 or columns.max() >= X.shape[1]:
             raise InvalidInputError(f"columns must lie in [0, {X.shape[1]}), got {self.columns!r}.")
         return np.ascontiguousarray(X[:, columns])
+
+    def feature_map(self) -> Callable[[Array], Array] | None:
+        inner = self.kernel.feature_map()
+        return None if inner is None else lambda X: inner(self._select(X))
 
     def _gram(self, X: Array, Y: Array) -> Array:
         return self.kernel._gram(self._select(X), self._select(Y))

@@ -157,6 +157,10 @@ class Kernel(ABC, Described):
 
         return block
 
+    def feature_map(self) -> Callable[[Array], Array] | None:
+        """Validated table -> features, shape (n_samples, rank), whose products are the kernel; None: too many."""
+        return None
+
     @abstractmethod
     def _gram(self, X: Array, Y: Array) -> Array:
         """Kernel matrix of two validated tables, as a new array the caller may overwrite."""

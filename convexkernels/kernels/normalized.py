@@ -1,5 +1,6 @@
 """Kernels with points of unit length, and kernels whose points have mean 0, in feature space."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class Normalized(Kernel):
     def _inverse_lengths(self, X: Array) -> Array:
         squares = self.kernel._diag(X)
         return np.divide(1.0, np.sqrt(np.maximum(squares, 0.0)), out=np.zeros_like(squares), where=squares > 0.0)
+
+    def feature_map(self) -> Callable[[Array], Array] | None:
+        inner = self.kernel.feature_map()
+        return None if inner is None else lambda X: inner(X) * self._inverse_lengths(X)[:, None]
 
     def _gram(self, X: Array, Y: Array) -> Array:
         K = self.kernel._gram(X, Y)

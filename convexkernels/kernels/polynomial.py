@@ -1,5 +1,7 @@
 """The polynomial and the linear kernel."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from convexkernels.arrays import Array
@@ -55,6 +57,9 @@ class Polynomial(Kernel):
 
 class Linear(Kernel):
     """k(x, y) = x'y."""
+
+    def feature_map(self) -> Callable[[Array], Array]:
+        return np.array
 
     def _gram(self, X: Array, Y: Array) -> Array:
         return X @ Y.T

@@ -7,10 +7,11 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.bases.monomials import count_monomials, monomial_basis, monomials
 from convexkernels.bases.tessellation import Tessellation
+from convexkernels.bases.tessellation_points import PointTessellation
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import rescale
-from convexkernels.validation import check_whole_number, floats
+from convexkernels.validation import check_points, check_whole_number, floats
 
 
 def check_parameter_matrix(P: Any, size: int, what: str) -> Array:
@@ -63,6 +64,8 @@ class TessellatedKernel(Kernel):
     degree : int, >= 0
     z_degree : int, >= 0, optional
         `degree` when None.
+    points : array-like of shape (r, n_features), optional
+        The mean over these z takes the place of the integral; with ``z_degree=0`` only.
 
     Notes
     -----
@@ -76,26 +79,38 @@ class TessellatedKernel(Kernel):
     binom(n + 2 z_degree, 2 z_degree) otherwise, besides matrix products with q inner terms.
     """
 
-    def __init__(self, P: Any, lower: Any, upper: Any, degree: int = 1, z_degree: int | None = None) -> None:
+    def __init__(
+        self, P: Any, lower: Any, upper: Any, degree: int = 1, z_degree: int | None = None, points: Any = None
+    ) -> None:
         self.P, self.lower, self.upper, self.degree, self.z_degree = P, lower, upper, degree, z_degree
+        self.points = points
 
-    def _prepare(self, X: Array) -> tuple[Array, Tessellation]:
+    def _prepare(self, X: Array) -> tuple[Array, Any]:
         lower, upper = check_corners(self.lower, self.upper)
         basis = monomial_basis(lower.size, self.degree, self.z_degree)
         what = f"{lower.size} features, degree={self.degree}, z_degree={self.z_degree}"
         P = check_parameter_matrix(self.P, 2 * basis.q, what)
         if X.shape[1] != lower.size:
             raise InvalidInputError(f"X has {X.shape[1]} features, but the box of the kernel has {lower.size}.")
-        return P, Tessellation(basis, lower, upper)
+        if self.points is None:
+            return P, Tessellation(basis, lower, upper)
+        if basis.z_degree != 0:
+            raise InvalidInputError(f"points take z_degree=0, got degree={self.degree}, z_degree={self.z_degree}.")
+        points = check_points(self.points, name="points", n_features=lower.size)
+        return P, PointTessellation(basis, lower, upper, points)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         P, tessellation = self._prepare(X)
+        if self.points is not None:
+            return np.asarray(tessellation.gram(P, X, Y))
         x = tessellation.points(X)
         return tessellation.gram(P, x, x if Y is X else tessellation.points(Y))
 
     def _diag(self, X: Array) -> Array:
         P, tessellation = self._prepare(X)
-        return tessellation.diagonal(P, tessellation.points(X))
+        if self.points is not None:
+            return np.asarray(tessellation.diagonal(P, X))
+        return np.asarray(tessellation.diagonal(P, tessellation.points(X)))
 
 
 class GeneralizedPolynomialKernel(Kernel):

@@ -1,11 +1,14 @@
 """The one inner solve: a loss and a Gram matrix in; dual variables, coefficients, intercepts and bounds out."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.factored import FactoredGram
 from convexkernels.losses.base import Loss, product
+from convexkernels.losses.factored import maximize_factored
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +53,18 @@ def fit(
     deadline: float | None = None,
 ) -> Fit:
     """Solve for all outputs up to the relative duality gap `tol`; arguments as for :meth:`Loss.maximize_all`."""
-    alpha = loss.maximize_all(K, Y, weights, start=start, tol=tol, deadline=deadline)
+    alpha = maximize(loss, K, Y, weights, start=start, tol=tol, deadline=deadline)
     return measure(loss, K, Y, weights, alpha)
 
 
-def measure(loss: Loss, K: Array, Y: Array, weights: Array, alpha: Array) -> Fit:
+def maximize(loss: Loss, K: Any, Y: Array, weights: Array, **settings: Any) -> Array:
+    """Alphas of all outputs, for a matrix or for its factors; settings as for :meth:`Loss.maximize_all`."""
+    if isinstance(K, FactoredGram):
+        return maximize_factored(loss, K, Y, weights, **settings)
+    return loss.maximize_all(K, Y, weights, **settings)
+
+
+def measure(loss: Loss, K: Any, Y: Array, weights: Array, alpha: Array) -> Fit:
     """What given dual variables are worth, infinite where they are not finite: nothing is solved."""
     if not np.isfinite(alpha).all():
         return Fit(alpha, alpha, np.zeros(len(Y)), np.ones(len(Y)), np.inf, np.inf, np.inf)

@@ -9,10 +9,11 @@ from scipy.linalg import solve_triangular
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, RigorousGap
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
+from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.fit import Fit, measure, product
+from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_points
 
@@ -87,14 +88,14 @@ class Certified:
         ----------
         theta : ndarray
         K : ndarray of shape (m, m), optional
-            ``gram_set.gram(theta)`` when it is at hand.
+            ``gram_set.matrix(theta)`` when it is at hand.
         start : ndarray of shape (n_outputs, m), optional
             Dual variables to start from.
         deadline : float, optional
             ``time.monotonic()`` after which inexact inner solutions are returned.
         """
-        K = self.gram_set.gram(theta) if K is None else K
-        alpha = self.loss.maximize_all(K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
+        K = self.gram_set.matrix(theta) if K is None else K
+        alpha = maximize(self.loss, K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
         return self.measure(theta, alpha, K)
 
     def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:
@@ -143,7 +144,9 @@ class Certified:
         J is piecewise smooth: this is the piece on which the active bounds of the coefficients stay as they are. None
         where the family does not offer the derivative of its Gram matrices.
         """
-        parts = []
+        parts: list[Array] = []
+        if isinstance(K, FactoredGram):  # of low rank: it does not determine the coefficients between their bounds
+            return None
         for alpha, w, y in zip(evaluation.alpha, evaluation.W, self.Y, strict=True):
             rows, diagonal = self.loss.free(alpha, y, self.weights)
             if rows.size < 2:
@@ -179,7 +182,7 @@ class Certified:
         alpha = self.feasible(alpha)
         exact = self._exact_gram_set()
         theta = exact.project(np.asarray(theta, dtype=np.float64))
-        K = exact.gram(theta)
+        K = exact.matrix(theta)
         known = self.measure(theta, alpha, K)
         self.__dict__["_known"] = known  # who asks for the function next needs no third Gram matrix
         point = alpha if witness is None else self.feasible(witness)
@@ -243,7 +246,7 @@ class Certified:
         alpha = self.feasible(alpha)
         known = self.__dict__.get("_known")
         if known is None or not (np.array_equal(known.theta, theta) and np.array_equal(known.alpha, alpha)):
-            known = self.measure(theta, alpha, self.gram_set.gram(theta))
+            known = self.measure(theta, alpha, self.gram_set.matrix(theta))
             self.__dict__["_known"] = known
         return known
 
@@ -251,11 +254,11 @@ class Certified:
         """The functions behind the upper bound, ``f(x) = sum_i w_i k(x_i, x) + b``, with their support vectors only."""
         found = self._measured(theta, alpha)
         W = found.multiples[:, None] * found.W
-        support = np.flatnonzero(W.any(axis=0))
+        points, coefficients, support = self.gram_set.expansion(theta, W)
         return DecisionFunction(
-            gram_set=self.gram_set.restrict(support),
+            gram_set=points,
             theta=theta,
-            W=W[:, support],
+            W=coefficients,
             b=found.multiples * found.b + self.center,
             support=support,
             single=self.single,
@@ -270,14 +273,23 @@ def charge_above(loss: Loss, Y: Array, weights: Array, F: Array, values: Array, 
     return 0.5 * loss.scale * float(squares.sum()) + losses
 
 
-def rounding_of(K: Array, W: Array) -> tuple[Array, Array]:
+def rounding_of(K: Array | FactoredGram, W: Array) -> tuple[Array, Array]:
     """What rounding makes of ``K w`` and of ``w' K w`` for every row w of `W`: shapes (k, m) and (k,).
 
     An estimate that a few digits more do not contradict; bounds that hold in exact arithmetic are another matter. It
     is next to nothing until K times the largest coefficients has lost the digits of the answer.
     """
+    if isinstance(K, FactoredGram):
+        return rounding_by_diagonal(K.diagonal(), W)
     squares = np.empty(W.shape)
     for start in range(0, len(K), ROWS):
         squares[:, start : start + ROWS] = W**2 @ np.square(K[start : start + ROWS], dtype=np.float64).T
     unit = UNITS * np.finfo(np.float64).eps
     return unit * np.sqrt(squares), unit * np.sqrt(np.einsum("km,km->k", W**2, squares))
+
+
+def rounding_by_diagonal(diagonal: Array, W: Array) -> tuple[Array, Array]:
+    """The same by ``k(x, z)^2 <= k(x, x) k(z, z)``, without a look at the matrix; it is not below the other."""
+    unit = UNITS * np.finfo(np.float64).eps
+    total = np.square(W) @ diagonal
+    return unit * np.sqrt(np.outer(total, diagonal)), unit * total

@@ -16,7 +16,7 @@ from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.problems.certified import UNITS, charge_above
+from convexkernels.problems.certified import charge_above, rounding_by_diagonal
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_number, check_points, check_weights
 
@@ -161,9 +161,9 @@ class FixedKernel:
         self.__dict__["_known"] = np.array(alpha, ndmin=2), found  # who asks for the function next needs no other look
         lowest = found if len(points) == 1 else self.measure(points[1], F[1])
         diagonal = self.kernel_.diag(self.X)
-        values, squares = _rounding(diagonal, found.W)
+        values, squares = rounding_by_diagonal(diagonal, found.W)
         upper = found.upper + charge_above(self.loss, self.Y, self.weights, F[0] + found.b[:, None], values, squares)
-        lower = lowest.value - 0.5 * self.loss.scale * float(_rounding(diagonal, lowest.W)[1].sum())
+        lower = lowest.value - 0.5 * self.loss.scale * float(rounding_by_diagonal(diagonal, lowest.W)[1].sum())
         return DualityGap(upper, lower)
 
     # -- using a point -----------------------------------------------------------------------------
@@ -243,13 +243,3 @@ class FixedKernel:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_known"}
-
-
-def _rounding(diagonal: Array, W: Array) -> tuple[Array, Array]:
-    """What rounding may make of ``W K`` and ``w' K w``, by ``k(x, z)^2 <= k(x, x) k(z, z)``: no look at the matrix.
-
-    See `certified.rounding_of`, which this is not below.
-    """
-    unit = UNITS * np.finfo(np.float64).eps
-    total = np.square(W) @ diagonal
-    return unit * np.sqrt(np.outer(total, diagonal)), unit * total

@@ -68,7 +68,7 @@ def rigorous_gap(
 
 def enclosed(gram_set: GramSet, X: Array) -> EnclosedFamily:
     """The set with error bounds, or a refusal that names it."""
-    if isinstance(gram_set, CandidateGramSet):
+    if isinstance(gram_set, CandidateGramSet) and not gram_set.is_factored:
         return EnclosedCandidates(gram_set)
     if isinstance(gram_set, TessellatedGramSet):
         return EnclosedTessellated(gram_set)
@@ -79,7 +79,8 @@ def enclosed(gram_set: GramSet, X: Array) -> EnclosedFamily:
     what = repr(gram_set.family) if hasattr(gram_set, "family") else type(gram_set).__name__
     raise InvalidInputError(
         f"rigorous=True: no error bound is known for the family {what} (the set of a Span is defined by a tolerance, "
-        "so that it has no exact optimum); verify() without it measures any family."
+        "so that it has no exact optimum; matrices by their features are not enclosed); verify() without it measures "
+        "any family."
     )
 
 

@@ -147,7 +147,7 @@ class SpectralGradient(OuterSolver):
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         theta, alpha = (problem.gram_set.initial(), None) if self.initial is None else self.initial
-        K = problem.gram_set.gram(theta)
+        K = problem.gram_set.matrix(theta)
         known = None if alpha is None else problem.feasible(alpha)
         evaluation = problem.evaluate(theta, K=K, start=known, tol=1e-3, deadline=deadline)
         lower, gradient, vertex = problem.lower_bound(evaluation)
@@ -261,7 +261,7 @@ class SpectralGradient(OuterSolver):
     ) -> Iterate:
         """Evaluate `theta`, with a model that has forgotten what it learnt: it would mislead from here on."""
         memory: _Memory = iterate.memory
-        K = problem.gram_set.gram(theta, out=memory.K)
+        K = problem.gram_set.matrix(theta, out=memory.K)
         start, inner_tol = memory.evaluation.alpha, self._inner_tol(iterate)
         found = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
         lower, gradient, _ = problem.lower_bound(found)
@@ -277,7 +277,7 @@ class SpectralGradient(OuterSolver):
         target, start, eta = max(memory.values), here.alpha, 1.0
         for _ in range(30):
             theta = here.theta + eta * direction
-            K = problem.gram_set.gram(theta, out=memory.K)
+            K = problem.gram_set.matrix(theta, out=memory.K)
             trial = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
             # Inner solutions are inexact: J lies between `value` and `upper`, here and there.
             if trial.value <= target + 1e-4 * eta * slope:

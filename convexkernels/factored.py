@@ -1,0 +1,72 @@
+"""Gram matrices that are known by their factors and never formed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+
+# Entries of a block of rows of a factor that are held at once (64 MB).
+BLOCK = 8_000_000
+
+
+class FactoredGram(ABC):
+    """``K = Psi Psi'`` for a matrix Psi with many rows and few columns: products with K cost ``O(m rank)``.
+
+    Takes the place of a Gram matrix wherever that is only multiplied by vectors.
+
+    Parameters
+    ----------
+    m : int
+        Number of rows of Psi.
+    rank : int
+        Number of its columns.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, m: int, rank: int) -> None:
+        self.m, self.rank = m, rank
+        self.shape = (m, m)
+
+    def __len__(self) -> int:
+        return self.m
+
+    @abstractmethod
+    def values(self, v: Array) -> Array:
+        """``Psi v`` for a vector of shape (rank,)."""
+
+    @abstractmethod
+    def pulled(self, a: Array) -> Array:
+        """``Psi' a`` for a vector of shape (m,)."""
+
+    @abstractmethod
+    def rows(self, index: Index | slice) -> Array:
+        """Some rows of Psi, shape (n_rows, rank)."""
+
+    def __matmul__(self, w: Array) -> Array:
+        return self.values(self.pulled(w))
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of the rows, of which one block of Psi at a time is held."""
+        size = max(1, BLOCK // max(1, self.rank))
+        return (slice(start, min(start + size, self.m)) for start in range(0, self.m, size))
+
+    def diagonal(self) -> Array:
+        """Diagonal of K, shape (m,)."""
+        parts = [np.einsum("ij,ij->i", part, part) for part in map(self.rows, self.blocks())]
+        return np.concatenate(parts)
+
+    def dense(self) -> Array:
+        """K itself, for a few rows."""
+        Psi = self.rows(slice(0, self.m))
+        return Psi @ Psi.T
+
+
+def is_factored(K: Any) -> bool:
+    """Whether a Gram matrix is known by its factors."""
+    return isinstance(K, FactoredGram)

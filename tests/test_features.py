@@ -1,0 +1,176 @@
+"""Learning by features: many rows, the same answers."""
+
+import numpy as np
+import pytest
+
+import convexkernels as ck
+from convexkernels.criteria.ridge_path import coefficients_at
+from convexkernels.factored import FactoredGram
+from convexkernels.losses import LOSSES
+from convexkernels.losses.factored import maximize_factored
+from convexkernels.losses.fit import measure
+
+
+class Plain(FactoredGram):
+    """Features as a matrix."""
+
+    def __init__(self, Psi):
+        super().__init__(*Psi.shape)
+        self.Psi = Psi
+
+    def values(self, v):
+        return self.Psi @ v
+
+    def pulled(self, a):
+        return self.Psi.T @ a
+
+    def rows(self, index):
+        return self.Psi[index]
+
+
+def table(rng, m=300, n=4):
+    X = rng.random((m, n))
+    f = np.sin(5.0 * X[:, 0]) + 2.0 * X[:, 1] * X[:, 2]
+    return X, f + 0.2 * rng.standard_normal(m)
+
+
+@pytest.mark.parametrize(("m", "rank"), [(200, 12), (60, 90), (3000, 5)])
+@pytest.mark.parametrize("name", [name for name in LOSSES if not LOSSES[name][1]().needs_definite])
+def test_inner_problems_have_the_optimum_of_the_dense_solvers(name, m, rank, rng):
+    loss = LOSSES[name][1]()
+    Psi = rng.standard_normal((m, rank)) / np.sqrt(rank)
+    t = Psi @ rng.standard_normal((rank, 2)) + 0.4 * rng.standard_normal((m, 2)) + 0.2
+    Y = loss.targets(np.where(t > 0.0, 1.0, -1.0) if loss.of_labels else 3.0 * t, m)
+    weights = rng.uniform(0.5, 2.0, m)
+    weights[:3] = 0.0
+    K = Plain(Psi)
+    found = measure(loss, K, Y, weights, maximize_factored(loss, K, Y, weights, tol=1e-7))
+    assert found.upper - found.value <= 1e-7 * abs(found.upper)
+    if m < 1000:
+        dense = measure(loss, K.dense(), Y, weights, loss.maximize_all(K.dense(), Y, weights, tol=1e-8))
+        assert found.upper == pytest.approx(dense.upper, rel=1e-6)
+
+
+def test_a_start_spares_steps_and_changes_nothing(rng):
+    Psi = rng.standard_normal((500, 8))
+    y = np.where(Psi[:, 0] + 0.5 * rng.standard_normal(500) > 0.0, 1.0, -1.0)[None]
+    loss, K, weights = ck.Hinge(1.0), Plain(Psi), np.ones(500)
+    first = maximize_factored(loss, K, y, weights, tol=1e-6)
+    again = maximize_factored(loss, K, y, weights, start=first, tol=1e-6)
+    assert measure(loss, K, y, weights, again).upper == pytest.approx(
+        measure(loss, K, y, weights, first).upper, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_left_out_in_closed_form(intercept, rng):
+    Psi, weights = rng.standard_normal((40, 6)), rng.uniform(0.5, 2.0, 40)
+    Y = rng.standard_normal((2, 40))
+    W, diagonal = coefficients_at(Plain(Psi), Y, weights, 0.3, intercept)
+    expected = coefficients_at(Psi @ Psi.T, Y, weights, 0.3, intercept)
+    np.testing.assert_allclose(W, expected[0], atol=1e-10)
+    np.testing.assert_allclose(diagonal, expected[1], atol=1e-10)
+
+
+def test_landmarks_see_themselves_and_never_too_much(rng):
+    X, L = rng.random((30, 3)), rng.random((10, 3))
+    kernel = ck.Gaussian(2.0)
+    seen = ck.Nystrom(kernel, L)
+    np.testing.assert_allclose(seen(X, L), kernel(X, L), atol=1e-4)
+    assert np.linalg.eigvalsh(kernel(X) - seen(X))[0] >= -1e-8
+
+
+def test_with_every_row_for_a_landmark_the_optimum_is_that_of_the_kernels(rng):
+    X, y = table(rng, 80)
+    kernels = [ck.Gaussian(1.0), ck.Gaussian(10.0), ("first", ck.Gaussian(5.0), [0]), ck.Linear()]
+    exact, seen = (
+        ck.KernelLearning(ck.Candidates(kernels, "variance", landmarks=landmarks), ck.LeastSquares(0.1), X, y).solve(
+            tol=1e-6
+        )
+        for landmarks in (None, X)
+    )
+    assert seen.certificate.upper == pytest.approx(exact.certificate.upper, rel=1e-4)
+    np.testing.assert_allclose(seen.theta, exact.theta, atol=0.02)
+    Z = rng.random((20, 4))
+    np.testing.assert_allclose(seen.decision_function(Z), exact.decision_function(Z), atol=0.02)
+
+
+def test_a_grid_of_points_is_the_integral(rng):
+    X = rng.random((6, 2))
+    P = np.cov(rng.standard_normal((6, 20)))
+    side = (np.arange(400) + 0.5) / 400 * 2.0 - 0.5
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    integral = ck.TessellatedKernel(P, [-0.5, -0.5], [1.5, 1.5], 1, 0)(X)
+    of_points = 4.0 * ck.TessellatedKernel(P, [-0.5, -0.5], [1.5, 1.5], 1, 0, points=grid)(X)
+    np.testing.assert_allclose(of_points, integral, atol=0.01 * np.abs(integral).max())
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        ck.Tessellated(1, 0, ck.UnitBox(0.5), n_points=20),
+        ck.Candidates([ck.Gaussian(2.0), ("first", ck.Gaussian(5.0), [0])], "variance", landmarks=20),
+    ],
+    ids=["points", "landmarks"],
+)
+def test_the_function_is_the_one_that_was_certified(family, rng):
+    X, y = table(rng)
+    problem = ck.KernelLearning(family, ck.Hinge(5.0), X, np.where(y > y.mean(), 1, -1))
+    solution = problem.solve(tol=1e-4)
+    assert solution.certificate.holds(1e-4)
+    W = problem.coefficients(np.atleast_2d(solution.alpha))
+    Z = rng.random((10, 4))
+    by_kernel = solution.kernel(Z, X) @ W[0] + solution.intercept
+    np.testing.assert_allclose(solution.decision_function(Z), by_kernel, atol=1e-9 * np.abs(by_kernel).max())
+    assert solution.verify().relative_gap <= 1e-4
+    with pytest.raises(ck.InvalidInputError, match="no error bound"):
+        solution.verify(rigorous=True)
+
+
+def test_many_rows_need_no_matrix(rng):
+    X, y = table(rng, 20_000)
+    kernels = [(f"x{j}", ck.Gaussian(5.0), [j]) for j in range(4)]
+    family = ck.Candidates(kernels, "variance", landmarks=15)
+    labels = np.where(y > y.mean(), 1, -1)
+    problem = ck.KernelLearning(family, ck.Hinge(1.0), X, labels, memory_limit=100e6)  # one matrix would take 3.2e9
+    solution = problem.solve(tol=1e-2)
+    assert solution.certificate.holds(1e-2)
+    assert np.mean(np.sign(solution.decision_function(X)) == labels) > 0.85
+    with pytest.raises(ck.MemoryLimitError, match="landmarks"):
+        ck.KernelLearning(family, ck.Hinge(1.0), X, labels, memory_limit=1e6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: ck.TessellatedRidge(1.0, n_points=25), lambda: ck.MultipleKernelRidge(lam=1.0, landmarks=25)],
+    ids=["points", "landmarks"],
+)
+def test_estimators_leave_out_rows_exactly(make, rng):
+    X, y = table(rng, 90)
+    model = make().fit(X, y)
+    kernel = model.kernel_
+    for i in (0, 17):
+        keep = np.arange(90) != i
+        K = kernel(X[keep]) + np.eye(89)
+        ones = np.linalg.solve(K, np.column_stack([y[keep], np.ones(89)]))
+        b = ones[:, 0].sum() / ones[:, 1].sum()
+        left = kernel(X[i : i + 1], X[keep]) @ (ones[:, 0] - b * ones[:, 1]) + b
+        assert model.loo_predictions_[i] == pytest.approx(float(left[0]), rel=1e-3, abs=1e-3)
+    assert model.predict_interval(X[:5]).shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ck.Tessellated(1, 1, n_points=10), "z_degree=0"),
+        (lambda: ck.Tessellated(0, n_points=0), "n_points"),
+        (lambda: ck.Candidates([ck.Linear()], center=True, landmarks=5), "center=True"),
+        (lambda: ck.Candidates([np.eye(3)], landmarks=5), "ready-made"),
+        (lambda: ck.Candidates([ck.Linear()], landmarks=0), "landmarks"),
+        (lambda: ck.TessellatedSVC(n_points="many").fit([[0.0], [1.0]], [0, 1]), "n_points"),
+        (lambda: ck.MultipleKernelSVC(landmarks=-1).fit([[0.0], [1.0]], [0, 1]), "landmarks"),
+    ],
+)
+def test_refusals_name_the_argument(make, message):
+    with pytest.raises(ck.InvalidInputError, match=message):
+        make()
