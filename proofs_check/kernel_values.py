@@ -228,6 +228,32 @@ def _tessellated(z_degree: int | None) -> Callable[[Generator, int], tuple[Any, 
     return draw
 
 
+def _of_points(rng: Generator, n: int) -> tuple[Any, Formula]:
+    points, G = rng.uniform(-0.2, 1.2, (7, n)), rng.standard_normal((2 * (n + 1), 3))
+    lower, upper = np.full(n, -0.2), np.full(n, 1.2)
+
+    def N(z: Array, x: Array) -> Array:
+        Z, above = np.append(1.0, x), float(all(z[j] >= x[j] for j in range(n)))
+        return np.concatenate([above * Z, (1.0 - above) * Z])
+
+    def mean(x: Array, y: Array) -> float:
+        return float(np.mean([N(z, x) @ G @ G.T @ N(z, y) for z in points]))
+
+    return k.TessellatedKernel(G @ G.T, lower, upper, 1, 0, points=points), mean
+
+
+def _nystrom(rng: Generator, n: int) -> tuple[Any, Formula]:
+    gamma = float(rng.uniform(5.0, 10.0))
+    L = np.array([0.1, 0.5, 0.9])[:, None] + rng.uniform(-0.1, 0.1, (3, n))
+
+    def f(x: Array, y: Array) -> float:
+        return float(np.exp(-gamma * np.sum((x - y) ** 2)))
+
+    inverse = np.linalg.inv([[f(a, b) for b in L] for a in L])
+    kernel = k.Nystrom(k.Gaussian(gamma), L)
+    return kernel, lambda x, y: float(np.array([f(x, a) for a in L]) @ inverse @ np.array([f(a, y) for a in L]))
+
+
 def _inhomogeneous(rng: Generator, n: int) -> tuple[Any, Formula]:
     w, width = rng.uniform(0.3, 2.0, n), float(rng.uniform(0.5, 2.0))
     return k.HierarchicalGaussian(w, gamma=width), lambda x, y: float(np.exp(-np.sum((w * (x - y) / width) ** 2)))
@@ -291,9 +317,11 @@ FORMULAS: dict[str, Callable[[Generator, int], tuple[Any, Formula]]] = {
     "generalized_polynomial": _generalized_polynomial,
     "tessellated": _tessellated(None),
     "tessellated_no_z": _tessellated(0),
+    "tessellated_of_points": _of_points,
     "on_columns": _on_columns,
     "rescaled": _rescaled,
     "normalized": _normalized,
+    "nystrom": _nystrom,
     "centered": _centered,
     "localized": _localized,
     "matern": _matern(None),
