@@ -43,10 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.run(arguments)
         sys.stdout.flush()
     except ConvexKernelsError as error:
-        more = (
-            " Tables of any length: --model voronoi or --model spectral." if isinstance(error, MemoryLimitError) else ""
-        )
-        print(f"convexkernels: {error}{more}", file=sys.stderr)
+        more = " Tables of any length: --model hierarchical, voronoi or spectral."
+        print(f"convexkernels: {error}{more if isinstance(error, MemoryLimitError) else ''}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("convexkernels: interrupted before there was an answer.", file=sys.stderr)
@@ -105,7 +103,7 @@ def _add_learn(commands: Any) -> None:
     add("--task", choices=("auto", *TASKS), default="auto", help="by the target: text or few whole numbers are classes")
     add("--drop", action="append", default=[], metavar="COLUMN", help="column to leave out; may be repeated")
     add("--category", action="append", default=[], metavar="COLUMN", help="column of numbers that are names of groups")
-    add("--model", default="auto", metavar="MODEL", help="auto (by the rows and the task), or one of those below")
+    add("--model", default="auto", metavar="MODEL", help="auto (by rows and columns), or one of those below")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="parameter of the model, for example C=10")
     add("--tol", type=float, help="relative gap to prove (default of the model)")
     add(

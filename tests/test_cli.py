@@ -201,7 +201,9 @@ def test_every_model_has_a_command(name, tmp_path, capsys):
 @pytest.mark.filterwarnings("default::convexkernels.ConvexKernelsWarning")
 def test_the_model_is_chosen_by_task_and_rows_and_says_why(table, capsys):
     assert chosen_model("regression", 500, 5)[0] == "hierarchical"
-    assert chosen_model("classification", 50_000, 5)[0] == "voronoi"
+    assert chosen_model("classification", 50_000, 5)[0] == "hierarchical"
+    assert "50,000 rows" in chosen_model("classification", 50_000, 5)[1]
+    assert chosen_model("classification", 50_000, 500)[0] == "spectral"
     assert learn(table, "--against", "none", "--max-time", "5", "--quiet") == 0
     assert "HierarchicalGaussianClassifier, chosen because" in capsys.readouterr().out
     assert task_of(np.array(["a", "b"])) == task_of(np.arange(100) % 3) == "classification"
@@ -398,7 +400,7 @@ def test_a_table_that_is_too_long_is_told_what_takes_it(table, capsys):
     assert learn(table, *FAST, "--set", "memory_limit=1000") == 2
     err = capsys.readouterr().err
     assert "memory" in err
-    assert "--model voronoi" in err
+    assert "--model hierarchical, voronoi or spectral" in err
 
 
 def test_bad_tables_are_refused(table, capsys):

@@ -26,6 +26,12 @@ def test_available_solvers_are_listed_in_order_of_preference():
     assert all(usable for name, _, usable, _ in rows if name != "MOSEK")
 
 
+def test_without_cvxpy_no_solver_can_be_used(monkeypatch):
+    monkeypatch.setattr(conic, "find_spec", lambda name: None if name in ("cvxpy", "scs") else object())
+    rows = [("MOSEK", True, False, "pip install cvxpy"), ("CLARABEL", True, False, "pip install cvxpy")]
+    assert available_solvers() == [*rows, ("SCS", False, False, "pip install cvxpy scs")]
+
+
 def test_unlicensed_mosek_falls_back_with_one_warning():
     """With the real package and no license file: its own error, one sentence, and the answer of the next solver."""
     pytest.importorskip("mosek")

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 TASKS = ("classification", "regression")
-# Rows up to which one kernel matrix of all of them is made.
-MOST_ROWS = 10_000
+# Rows up to which one kernel matrix of all of them is made, and columns up to which neighborhoods of longer tables mean
+# something.
+MOST_ROWS, MOST_COLUMNS = 10_000, 100
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ def chosen_model(task: str, n_rows: int, n_columns: int) -> tuple[str, str]:
     -------
     model, reason : str
     """
-    if n_rows > MOST_ROWS:
-        return "voronoi", f"{n_rows} rows are too many for one kernel matrix, so every part of the table gets its own"
-    return "hierarchical", "it predicts best on tables of up to 10,000 rows, and weighs every column"
+    if n_rows <= MOST_ROWS:
+        return "hierarchical", f"it predicts best on tables of up to {MOST_ROWS:,} rows, and weighs every column"
+    if n_columns <= MOST_COLUMNS:
+        return "hierarchical", f"it learns a kernel on some of {n_rows:,} rows at a time, and takes it to all of them"
+    return "spectral", f"its cost is linear in {n_rows:,} rows and {n_columns} columns, too many for neighborhoods"

@@ -35,9 +35,10 @@ def available_solvers() -> list[tuple[str, bool, bool, str]]:
     """
     rows = []
     for name in PREFERENCE:
-        installed = find_spec(name.lower()) is not None
-        usable, remark = installed, "" if installed else f"pip install {name.lower()}"
-        if name == "MOSEK" and installed:
+        missing = [part for part in ("cvxpy", name.lower()) if find_spec(part) is None]
+        installed, usable = name.lower() not in missing, not missing
+        remark = f"pip install {' '.join(missing)}" if missing else ""
+        if name == "MOSEK" and usable:
             remark = _mosek_refusal() or "licensed"
             usable = remark == "licensed"
         rows.append((name, installed, usable, remark))
