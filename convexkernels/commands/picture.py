@@ -86,7 +86,8 @@ def _draw_progress(axes: Any, solution: Any) -> None:
     upper, lower = (np.array([getattr(record, side) for record in history]) for side in ("upper", "lower"))
     if not isinstance(certificate, DualityGap):
         axes.plot(iterations, upper, color=COLORS[1], marker=".")
-        axes.set(ylabel="objective", title=solution.status.name.lower().replace("_", " "))
+        ended = solution.status.name.lower().replace("_", " ")
+        axes.set(ylabel="objective", title=f"how the search went; its end: {ended}")
         return
     size = max(abs(certificate.upper), abs(certificate.lower), 1e-300)
     sides = (
