@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,8 @@ from convexkernels.losses.base import BoxDual, Loss
 
 # Width of the smooth part of a kink against the size of the targets: at first, after a start, and from step to step.
 WIDTH, WARM_WIDTH, NARROWER, NARROWEST = 0.3, 0.1, 0.2, 1e-9
+# The same for second derivatives of the optimum.
+SMOOTH = 0.02
 # Newton matrices are made of as many rows as take so many operations, and of so many at least; of more rows they only
 # precondition conjugate gradients.
 WORK, ROWS = 2e9, 500
@@ -60,7 +63,7 @@ def _maximum(
     w = loss.coefficients(alpha, y)
     best, reached, before = alpha, np.inf, w
     v, width, b = K.pulled(w), WIDTH if start is None else WARM_WIDTH, 0.0
-    size = float(np.abs(lin).mean() if loss.of_labels else np.std(lin)) or 1.0
+    size = _size(loss, lin)
     for _ in range(PROXIMAL):
         smooth = _Smooth(loss, y, weights) if dual is None else _Proximal.of(dual, before, width * size, loss.intercept)
         v, b, w, converged = _newton(K, lin, smooth, v, b, tol, deadline)
@@ -231,17 +234,51 @@ def _length(step: _Step, r: Array, change: Array, first: float, second: float) -
     return eta
 
 
+def curvature_by_features(
+    loss: Loss, K: FactoredGram, y: Array, weights: Array, rows: Index, derivative: Callable[[Index], Array | None]
+) -> Array | None:
+    """R with ``R'R = T' (K_FF + delta)^-1 T`` for the rows F between their bounds and ``T = derivative(F)``.
+
+    That is the second derivative of the dual optimum along changes of K which change ``(K w)_F`` by the columns of T.
+    There are more rows than K has columns: delta, that of a proximal step, says how far the kinks of the loss are met
+    as curvature. Of many rows some stand for all.
+    """
+    dual = loss.box_dual(y, weights)
+    if dual is None:
+        delta = loss.free(loss.dual_variable(np.zeros_like(y), y), y, weights)[1][rows]
+    else:
+        delta = SMOOTH * _size(loss, dual.lin) / (dual.hi - dual.lo)[rows]
+        delta = delta if dual.diagonal is None else delta + dual.diagonal[rows]
+    used = _some(np.arange(len(rows)), _most(K.rank))
+    rows, delta = rows[used], delta[used] * (len(used) / len(rows))
+    T = derivative(rows)
+    if T is None:
+        return None
+    T = T.reshape(len(rows), -1)
+    s = np.zeros(K.m)
+    s[rows] = 1.0 / delta
+    if loss.intercept:
+        T = T - s[rows] @ T / s.sum()
+    scaled = s[rows, None] * T
+    pulled = K.rows(rows).T @ scaled
+    H = T.T @ scaled - pulled.T @ _System(K, s, loss.intercept).inverse(pulled)
+    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+
+def _size(loss: Loss, lin: Array) -> float:
+    """Of the residuals at which kinks are."""
+    return float(np.abs(lin).mean() if loss.of_labels else np.std(lin)) or 1.0
+
+
 class _System:
     """``I + Psi' (S - s s' / sum s) Psi`` [without the second term where no intercept is fitted]."""
 
     def __init__(self, K: FactoredGram, s: Array, intercept: bool) -> None:
         self.K, self.s, self.intercept = K, s, intercept
         self.free: Index = np.flatnonzero(s)
-        most = max(ROWS, int(max(np.sqrt(WORK / K.rank), WORK / K.rank**2))) if K.rank else 0
-        self.is_exact = len(self.free) <= most
-        self.sample = self.free
-        if not self.is_exact:
-            self.sample = np.sort(np.random.default_rng(0).choice(self.free, most, replace=False))
+        self.sample = _some(self.free, _most(K.rank))
+        self.is_exact = len(self.free) == len(self.sample)
 
     @cached_property
     def _few(self) -> Array | None:
@@ -268,19 +305,20 @@ class _System:
             H -= np.outer(mean, mean) / (times * self.s[self.sample].sum())
         return _cholesky(H)
 
-    def _inverse(self, g: Array) -> Array:
+    def inverse(self, g: Array) -> Array:
+        """Of the matrix on the sample of rows, times a vector or columns."""
         few = self._few
         if few is None:
             return np.asarray(cho_solve(self.factor, g, check_finite=False))
-        return np.asarray(g - cho_solve(self.factor, few @ g, check_finite=False) @ few)
+        return np.asarray(g - few.T @ cho_solve(self.factor, few @ g, check_finite=False))
 
     def solve(self, g: Array) -> Array:
         """By the factor, or by conjugate gradients that it preconditions."""
-        x = self._inverse(g)
+        x = self.inverse(g)
         if self.is_exact:
             return x
         r = g - self.product(x)
-        p = z = self._inverse(r)
+        p = z = self.inverse(r)
         descent, first = float(r @ z), float(g @ x)
         for _ in range(GRADIENTS):
             if descent <= FORCING**2 * first:
@@ -288,7 +326,7 @@ class _System:
             Ap = self.product(p)
             length = descent / float(p @ Ap)
             x, r = x + length * p, r - length * Ap
-            z = self._inverse(r)
+            z = self.inverse(r)
             descent, old = float(r @ z), descent
             p = z + descent / old * p
         return x
@@ -299,6 +337,15 @@ class _System:
         if self.intercept:
             u -= self.s * (float(u.sum()) / float(self.s.sum()))
         return p + self.K.pulled(u)
+
+
+def _most(rank: int) -> int:
+    """Rows that Newton matrices are made of."""
+    return max(ROWS, int(max(np.sqrt(WORK / max(rank, 1)), WORK / max(rank, 1) ** 2)))
+
+
+def _some(rows: Index, most: int) -> Index:
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
 def _cholesky(H: Array) -> Any:

@@ -1,6 +1,7 @@
 """What is certified: the bounds that any point of a convex problem proves, and the function behind them."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
+from convexkernels.losses.factored import curvature_by_features
 from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_points
@@ -145,14 +147,19 @@ class Certified:
         where the family does not offer the derivative of its Gram matrices.
         """
         parts: list[Array] = []
-        if isinstance(K, FactoredGram):  # of low rank: it does not determine the coefficients between their bounds
-            return None
         for alpha, w, y in zip(evaluation.alpha, evaluation.W, self.Y, strict=True):
             rows, diagonal = self.loss.free(alpha, y, self.weights)
             if rows.size < 2:
                 continue
-            derivative = self.gram_set.derivative(w, rows)
-            if derivative is None:
+            if isinstance(K, FactoredGram):
+                derivative = partial(self.gram_set.derivative, w)
+                root = curvature_by_features(self.loss, K, y, self.weights, rows, derivative)
+                if root is None:
+                    return None
+                parts.append(np.sqrt(self.loss.scale) * root)
+                continue
+            T = self.gram_set.derivative(w, rows)
+            if T is None:
                 return None
             A = K[np.ix_(rows, rows)].astype(np.float64)
             A[np.diag_indices_from(A)] += diagonal + 1e-11 * np.trace(A) / rows.size
@@ -160,7 +167,7 @@ class Certified:
                 L = np.linalg.cholesky(A)
             except np.linalg.LinAlgError:
                 return None
-            R = solve_triangular(L, derivative.reshape(rows.size, -1), lower=True)
+            R = solve_triangular(L, T.reshape(rows.size, -1), lower=True)
             if self.loss.intercept:
                 ones = solve_triangular(L, np.ones(rows.size), lower=True)
                 R -= np.outer(ones, ones @ R / (ones @ ones))
