@@ -127,7 +127,9 @@ def run(estimator, X, y, T, t, limit):
 
 def seconds_at_chosen(estimator, X, y, limit):
     """Processor seconds of a fit at the values that the estimator has chosen, None where it chooses none."""
-    given = {name: getattr(estimator, f"{name}_") for name in ("C", "epsilon", "lam") if hasattr(estimator, f"{name}_")}
+    given = {
+        name: getattr(estimator, f"{name}_") for name in ("C", "epsilon", "lam", "mu") if hasattr(estimator, f"{name}_")
+    }
     if getattr(estimator, "selection_", None) is None or not given:
         return None
     return run(clone(estimator).set_params(**given), X, y, X[:2], y[:2], limit)[1]
@@ -158,7 +160,7 @@ def measure(args):
                 if status == "TIME_LIMIT" and wall > BUSY * seconds:
                     print("not kept, the machine is busy:", *row.values(), flush=True)
                     continue
-                chosen = seconds_at_chosen(estimator, X, y, args.limit)
+                chosen = seconds_at_chosen(estimator, X, y, args.limit) if seconds <= args.cost_below else None
                 row["chosen"] = "" if chosen is None else f"{chosen:.2f}"
                 append(args.out, row, FIELDS)
                 print(*row.values(), flush=True)
@@ -251,6 +253,9 @@ def main(argv=None):
     parser.add_argument("--methods", nargs="+", default=[*OURS, *RIVALS], help="names of estimators, or of rivals")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600.0, help="processor seconds of a fit")
+    parser.add_argument(
+        "--cost-below", type=float, default=math.inf, help="seconds; of longer fits no cost of choosing"
+    )
     measure_or_report(parser, argv, measure, report)
 
 
