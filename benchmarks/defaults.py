@@ -253,9 +253,7 @@ def main(argv=None):
     parser.add_argument("--methods", nargs="+", default=[*OURS, *RIVALS], help="names of estimators, or of rivals")
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--limit", type=float, default=600.0, help="processor seconds of a fit")
-    parser.add_argument(
-        "--cost-below", type=float, default=math.inf, help="seconds; of longer fits no cost of choosing"
-    )
+    parser.add_argument("--cost-below", type=float, default=math.inf, help="of longer fits no cost of choosing")
     measure_or_report(parser, argv, measure, report)
 
 
