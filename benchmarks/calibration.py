@@ -1,11 +1,14 @@
 """Coverage of intervals and calibration of probabilities: ``python -m benchmarks.calibration --data FOLDER``.
 
     python -m benchmarks.calibration --data FOLDER [--tables NAME ...] [--rows 400] [--test 1000] [--splits 2]
+        [--unseen]
 
 Everything as it comes, on random splits of a table. Intervals: the share of test targets that they hold, for coverage
 0.5, 0.8 and 0.9, and their length at 0.9 in standard deviations of the targets. Probabilities: log loss, and expected
 calibration error of the likeliest class in ten bins of equal size, beside ``CalibratedClassifierCV`` of a
-cross-validated support vector machine. A line of a Markdown table for each table and method.
+cross-validated support vector machine. A line of a Markdown table for each table and method. With `--unseen` the shares
+that intervals hold by residuals at as many rows that neither kernel nor functions have seen follow, and the lengths of
+those: what is missing beside them is what the kernel has seen.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from sklearn.svm import SVC
 
 import convexkernels as ck
 from convexkernels.datasets import load_table
+from convexkernels.estimators.intervals import margins
 
 TABLES = ["space_ga", "abalone", "ccpp", "pima", "ionosphere", "satimage"]
 COVERAGES = (0.5, 0.8, 0.9)
@@ -56,7 +60,19 @@ METHODS = {
 
 def intervals(model, X, y):
     """Shares of targets within intervals, and the mean length of the last of them."""
-    found = [model.predict_interval(X, coverage=coverage) for coverage in COVERAGES]
+    return shares([model.predict_interval(X, coverage=coverage) for coverage in COVERAGES], y)
+
+
+def unseen_intervals(model, X, y):
+    """The same, and by residuals at the first rows, as many as there are to learn from."""
+    count = model.n_training_rows
+    fresh, X, y = y[:count] - model.predict(X[:count]), X[count:], y[count:]
+    by_fresh = [model.predict(X)[:, None] + margins(fresh, np.ones(count), coverage) for coverage in COVERAGES]
+    return [*intervals(model, X, y), *shares(by_fresh, y)]
+
+
+def shares(found, y):
+    """Shares of targets within intervals of every coverage, and the mean length of the last of them."""
     held = [float(np.mean((low <= y) & (y <= high))) for low, high in (each.T for each in found)]
     return [*held, float(np.mean(np.diff(found[-1])) / y.std())]
 
@@ -87,7 +103,9 @@ def measured(make, measure, X, y, arguments):
         began = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
-            values = measure(make().fit(X[train], y[train]), X[test], y[test])
+            model = make().fit(X[train], y[train])
+            model.n_training_rows = len(train)
+            values = measure(model, X[test], y[test])
         lines.append([*values, time.process_time() - began])
     return np.mean(lines, axis=0).tolist()
 
@@ -100,13 +118,14 @@ def main():
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--test", type=int, default=1000)
     parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--unseen", action="store_true")
     arguments = parser.parse_args()
     entries = json.loads((arguments.data / "manifest.json").read_text())
     for name in arguments.tables:
         X, y, _ = load_table(arguments.data / entries[name]["file"], "y")
         task = entries[name]["task"]
         y = np.asarray(y, dtype=np.float64) if task == "regression" else np.asarray(y).astype(str)
-        measure = intervals if task == "regression" else probabilities
+        measure = probabilities if task == "classification" else unseen_intervals if arguments.unseen else intervals
         for method, make in METHODS[task].items():
             values = measured(make, measure, X, y, arguments)
             *scores, seconds = values

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.cells.metric import learned_widths, tells_widths
+from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge_path import path_residuals
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.curved.widths import Widths
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -94,14 +93,10 @@ def learned_scale(problem: OuterLearning, kernel: Kernel, clock: Clock, seed: in
     Leave-one-out risks of least squares with the outermost kernel decide: one factor for all features, or one for each
     where that is clearly better.
     """
-    X, arguments = problem.X, (problem.Y, problem.weights, clock, seed)
     if (problem.Y[:, :1] == problem.Y).all():
-        return np.ones(X.shape[1])
-    factors, risk = learned_widths(Widths(kernel, per_feature=False), X, *arguments)
-    if not tells_widths(X):
-        return factors
-    by_feature, less = learned_widths(Widths(kernel), X, *arguments)
-    return by_feature if less < WORTHWHILE * risk else factors
+        return np.ones(problem.X.shape[1])
+    found = learned_widths(kernel, problem.X, problem.Y, problem.weights, clock, seed)
+    return found.by_feature if found.by_feature is not None and found.share < WORTHWHILE else found.alike
 
 
 def named(loss: Any, names: tuple[str, ...]) -> Loss:
