@@ -139,3 +139,15 @@ def test_bad_input_is_refused_by_name(iris):
             ck.MultipleKernelSVR(**wrong).fit(X, X[:, 0])
     with pytest.raises(ck.InvalidInputError, match=r"smallest eigenvalue is at most -"):
         ck.KernelLearning(ck.Span(np.array([negative]), trace=1.0), ck.Hinge(), None, np.repeat([1, -1], 75))
+
+
+def test_the_narrowest_gaussian_does_not_get_all_weight_where_a_wider_one_predicts():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (600, 6))
+    y = np.sin(1.5 * X.sum(axis=1))
+    train, test = slice(0, 150), slice(150, None)
+    model = ck.MultipleKernelRidge().fit(X[train], y[train])
+    scaled = StandardScaler().fit_transform(X[train])
+    listed = ck.MultipleKernelRidge(ck.data_library(scaled), lam=model.lam_)
+    every = make_pipeline(StandardScaler(), listed).fit(X[train], y[train])
+    assert model.score(X[test], y[test]) > every.score(X[test], y[test]) + 0.1

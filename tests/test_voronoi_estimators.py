@@ -236,6 +236,15 @@ def test_overlapping_cells_select_on_their_own_points():
         assert len(wide.X) > len(own.X)
 
 
+def test_features_are_weighed_where_that_lowers_the_risk_clearly():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 4))
+    alike, one = np.sin(3 * X.sum(axis=1)), np.sin(3 * X[:, 0])
+    factors = [VoronoiRidge(random_state=0).fit(X, y).feature_factors_ for y in (alike, one)]
+    assert np.array_equal(factors[0], np.ones(4))
+    assert factors[1][0] > 5 * factors[1][1:].max()
+
+
 def test_processes_and_seeds_change_nothing():
     X, y = table(300)
     options = {"max_cell_size": 80, "selection": choice(3), "random_state": 3}

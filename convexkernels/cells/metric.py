@@ -20,8 +20,8 @@ from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 # exp(-|s * (x - x')|^2 / 2), the kernel of `Widths`, is exp(-|s * (x - x')|^2 / width^2) for this width.
 LEARNED_WIDTH = float(np.sqrt(2.0))
-# Rows that a search draws from, rows of one of its steps, and steps.
-SAMPLE, STEP_ROWS, STEPS = 10_000, 1000, 40
+# Rows that a search draws from, rows of one of its steps (for one width), and steps.
+SAMPLE, STEP_ROWS, FEW_STEP_ROWS, STEPS = 10_000, 1000, 300, 40
 # The search may take this share of the time that there is; cells learn in the rest.
 SHARE = 0.25
 # With fewer rows, in all or for each feature, a weight per feature is more than they can tell.
@@ -105,17 +105,19 @@ def learned_widths(
         options: dict[str, Any] = {"sample_weight": weights[rows], "bounds": bounds}
         return OuterLearning(family, loss, LeaveOneOut(), X[rows], Y[:, rows].T, **options)
 
-    alike = _solved(problem(False, few), "quasi-newton", clock)
+    def search(most: int, count: int) -> Stochastic:
+        return Stochastic(size=min(most, max(50, count // 3)), max_iter=STEPS, random_state=rng)
+
+    alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
     factor = np.full(X.shape[1], np.exp(alike.theta[0]))
     if not tells_widths(X):
         return LearnedWidths(factor, None, np.inf)
-    search = Stochastic(size=min(STEP_ROWS, max(50, len(rows) // 3)), max_iter=STEPS, random_state=rng)
-    theta = _solved(problem(True, rows), search, clock).theta
+    theta = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock).theta
     share = problem(True, few).certificate(theta).value / alike.certificate.value
     return LearnedWidths(factor, np.exp(theta[:-1]), float(share))
 
 
-def _solved(problem: OuterLearning, search: Any, clock: Clock) -> Solution:
+def _solved(problem: OuterLearning, search: Stochastic, clock: Clock) -> Solution:
     """The end of a search; the limit of time is told by the whole, and an interrupt is not for it to keep."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvexKernelsWarning)

@@ -71,8 +71,8 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     def _other_families(self, X: Array) -> list[Family]:
         if self.kernels is not None:
             return []
-        # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians the
-        # narrowest fits the rows best and gets all weight, whatever is right for others: so it is left out, too.
+        # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
+        # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
         smooth = [entry for entry in data_library(X) if isinstance(entry[1], Gaussian | Polynomial)]
         smooth = [entry for entry in smooth if len(entry[2]) == X.shape[1]]
         return [self._candidates(smooth[k:], X, allow_duplicates=True) for k in (1, 2, 3)]
