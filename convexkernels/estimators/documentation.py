@@ -88,10 +88,9 @@ warm_start : bool
 layers : list of Kernel or Concatenations, optional
     K_1, ..., K_L, outermost first. All but the last have to be differentiable; kinks of Matern kernels of order 1 are
     smoothed. A :class:`convexkernels.Concatenations` says more: widths and matrix-valued kernels of the layers,
-    repulsion of their images; its `mu` is replaced. None: ``[Matern(2), Polynomial(1)]``, Matern o Poly, whose inner
-    map is affine, on standardized features times the factor for which the outer kernel has the least leave-one-out
-    risk (``scaling_``), or a factor for each feature where that halves the risk. Layers that are given get features as
-    they are: put a StandardScaler in front.
+    repulsion of their images; its `mu` is replaced. They see features as they are. None: ``[Matern(2),
+    Polynomial(1)]``, whose inner map is affine, on standardized features times the factor of least leave-one-out risk
+    of the outer kernel (``scaling_``), or a factor for each where that halves the risk.
 cv : int, >= 2
     Number of folds.
 setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"}
