@@ -91,8 +91,8 @@ def residuals_at(K: Array, Y: Array, weights: Array, lam: float, blocks: Blocks)
 
     Parameters
     ----------
-    K : ndarray of shape (m, m), or FactoredGram
-        A matrix is overwritten.
+    K : ndarray of shape (m, m)
+        Overwritten.
     Y, weights, lam, blocks
         As in `path_residuals`.
 
@@ -140,7 +140,8 @@ def coefficients_at(
     )
     if solved is None:
         return None
-    W, diagonal = solved[0][:, :-1], solved[1]
+    W, inverse = solved[0][:, :-1], solved[1]
+    diagonal = inverse if inverse.ndim == 1 else np.diagonal(inverse).copy()
     if intercept:
         ones = solved[0][:, -1]
         W = W - np.outer(ones, W.sum(axis=0) / ones.sum())
@@ -149,18 +150,21 @@ def coefficients_at(
 
 
 def _solved(K: Array, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
-    """``A^-1 right`` and the diagonal of the inverse of ``A = K + lam S^-1``; K is overwritten."""
+    """``A^-1 right`` and the lower triangle of the inverse of ``A = K + lam S^-1``, which takes the place of K."""
     A = K.T  # symmetric; the transpose has the layout of LAPACK
     A[np.diag_indices_from(A)] += lam / weights
     factor, failed = dpotrf(A, lower=1, overwrite_a=1, clean=0)
     if failed:
         return None
     W = cho_solve((factor, True), right, check_finite=False)
-    return np.asarray(W), np.diagonal(dpotri(factor, lower=1, overwrite_c=1)[0]).copy()
+    return np.asarray(W), np.asarray(dpotri(factor, lower=1, overwrite_c=1)[0])
 
 
 def _solved_by_factors(K: FactoredGram, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
-    """The same for ``K = Psi Psi'``, by ``A^-1 = (S - S Psi (lam I + Psi' S Psi)^-1 Psi' S) / lam``: O(m rank^2)."""
+    """``A^-1 right`` and the diagonal of the inverse for ``K = Psi Psi'``, in O(m rank^2).
+
+    By ``A^-1 = (S - S Psi (lam I + Psi' S Psi)^-1 Psi' S) / lam``.
+    """
     inner, pulled = lam * np.eye(K.rank), np.zeros((K.rank, right.shape[1]))
     for rows in K.blocks():
         scaled = weights[rows, None] * K.rows(rows)
