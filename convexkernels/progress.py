@@ -52,14 +52,16 @@ class Table(Silent):
         self._last = -float("inf")
         self._pending: Record | None = None
         self._first: Record | None = None
+        # Searches that are not convex have no lines of bounds, and no head of a table.
+        self._has_head = False
 
     def _write(self, text: str) -> None:
         print(text, file=self.stream or sys.stderr, flush=True)
 
     def start(self, title: str) -> None:
         self._last, self._pending, self._first = -float("inf"), None, None
+        self._has_head = False
         self._write(title)
-        self._write(f"{'iter':>6} {'upper':>16} {'lower':>16} {'rel. gap':>10} {'time':>9} {'left':>8}")
 
     def note(self, message: str) -> None:
         self._write(message)
@@ -72,6 +74,9 @@ class Table(Silent):
 
     def _show(self, record: Record) -> None:
         self._last, self._pending = time.monotonic(), None
+        if not self._has_head:
+            self._write(f"{'iter':>6} {'upper':>16} {'lower':>16} {'rel. gap':>10} {'time':>9} {'left':>8}")
+            self._has_head = True
         self._write(
             f"{record.iteration:>6d} {record.upper:>16.9g} {record.lower:>16.9g} "
             f"{record.relative_gap:>10.2e} {record.seconds:>8.2f}s {self._left(record):>8}"

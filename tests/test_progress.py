@@ -67,7 +67,16 @@ def test_notes_appear_in_their_place():
     table.note("compiling")
     table.record(RECORDS[0])
     lines = stream.getvalue().splitlines()
-    assert lines.index("compiling") == 2
+    assert lines.index("compiling") == 1, "and the head of the table comes with its first line"
+
+
+def test_a_search_without_bounds_has_no_head_of_a_table():
+    stream = io.StringIO()
+    table = Table(stream)
+    table.start("searching")
+    table.note("50 %")
+    table.finish("done")
+    assert stream.getvalue().splitlines() == ["searching", "50 %", "done"]
 
 
 def test_the_time_that_is_left_follows_from_how_fast_the_gap_closes():
