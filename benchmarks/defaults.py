@@ -18,7 +18,7 @@ import math
 import signal
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -191,11 +191,7 @@ def report(path):
         for method in methods:
             _print_losses(method, names, means, allowed)
             _print_cost(method, task, rows)
-            late = sorted(
-                {t for t in names for *_, status in cells.get((t, method), []) if status not in ("", "OPTIMAL")}
-            )
-            if late:
-                print(f"{method}: another status than OPTIMAL on {', '.join(late)}")
+            _print_ends(method, task, rows)
 
 
 def _cell(cell):
@@ -228,8 +224,16 @@ def _print_cost(method, task, rows):
         worst = ratios[slow].max(initial=0.0)
         print(
             f"{method}: a fit that chooses costs {np.median(ratios):.1f} times one at the chosen values (median of "
-            f"{len(pairs)}); at most {worst:.1f} where that takes {NOTICED} s or more; longest fit {whole.max():.0f} s"
+            f"{len(pairs)}); at most {worst:.1f} where that takes {NOTICED} s or more"
         )
+
+
+def _print_ends(method, task, rows):
+    """How long fits take, and how they end."""
+    some = [row for row in rows if row["method"] == method and row["task"] == task]
+    ends = Counter(row["status"] or "ended" for row in some)
+    longest = max(some, key=lambda row: float(row["seconds"]))
+    print(f"{method}: longest fit {longest['seconds']} s of processor ({longest['table']}); ends: {dict(ends)}")
 
 
 def _print_losses(method, names, means, allowed):
