@@ -20,10 +20,13 @@ class DualityGap:
         Objective of the problem at a feasible point: the optimum is not above it.
     lower : float
         Objective of the dual problem at a feasible point: the optimum is not below it.
+    charged : float
+        How much of ``upper - lower`` is what rounding of sums may have cost.
     """
 
     upper: float
     lower: float
+    charged: float = 0.0
 
     @property
     def value(self) -> float:
@@ -99,13 +102,12 @@ class RigorousGap(DualityGap):
     upper, lower : float
         The optimum in real numbers lies between them; infinite where the arithmetic breaks down.
     charged : float
-        How much of ``upper - lower`` is error bounds.
+        How much of ``upper - lower`` is error bounds, which are proven here.
     note : str
         Says so where error bounds are more than a millionth of the optimum; else empty.
     evidence : Evidence
     """
 
-    charged: float = 0.0
     note: str = ""
     evidence: Evidence | None = field(default=None, repr=False, compare=False)
 

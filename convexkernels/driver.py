@@ -19,6 +19,8 @@ from convexkernels.validation import check_number, check_whole_number
 
 # A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
 LEAST_GAIN = 1e-9
+# Share of a gap from which on rounding is the reason for it.
+MUCH = 0.1
 # Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.
 COARSE = 1e-6
 
@@ -229,6 +231,7 @@ def _concluded(
         status = success
     elif status.is_success:  # the running values promised more than the problem confirms
         status = Status.NUMERICAL_ERROR if success is Status.OPTIMAL else Status.STALLED
+    status = because_of_rounding(certificate, status, tol)
     single = getattr(problem, "single", False)
     alpha, witness = (None if a is None else a[0] if single else a for a in (best.alpha, best.witness))
     return Solution(
@@ -243,6 +246,14 @@ def _concluded(
         witness=witness,
         **{"n_iter": len(history) - 1, **solver.findings(last)},
     )
+
+
+def because_of_rounding(certificate: DualityGap | Stationarity, status: Status, tol: float) -> Status:
+    """ROUNDED in place of another limit, where what rounding may have cost is beyond `tol`, or much of the gap."""
+    if status.is_success or status is Status.INTERRUPTED or not isinstance(certificate, DualityGap):
+        return status
+    allowed = tol * max(abs(certificate.upper), abs(certificate.lower))
+    return Status.ROUNDED if certificate.charged > min(MUCH * abs(certificate.gap), allowed) else status
 
 
 def warn_unless_reached(solver: OuterSolver, solution: Solution) -> None:

@@ -23,6 +23,7 @@ class Status(Enum):
     EARLY_STOPPED = "the validation score stopped improving; the best point so far was kept"
     INTERRUPTED = "interrupted by the user; the best certified point so far was kept"
     STALLED = "no step improves the point any more at working precision"
+    ROUNDED = "the gap is rounding: float64 holds no more digits of numbers so far apart; rescale features, C or lam"
     NUMERICAL_ERROR = "the arithmetic broke down; the best certified point so far was kept"
     UNPROVEN = "learning came to its end; nothing is proven about how good the answer is"
     INFEASIBLE = "no point satisfies the constraints"

@@ -332,6 +332,57 @@ def test_an_interrupt_keeps_the_cells_that_are_learned(monkeypatch):
     assert model.solution_.status is not Status.INTERRUPTED  # the search had come to its end
 
 
+@pytest.mark.parametrize("method", ["cells", "iterative", "dense"])
+@pytest.mark.parametrize("searching", [True, False])
+def test_one_interrupt_ends_the_whole_fit(monkeypatch, method, searching):
+    from convexkernels.estimators import all_rows, hierarchical
+
+    X, y = table(300)
+    places = {
+        "cells": (all_rows, "shared_learner"),
+        "iterative": (all_rows.FixedKernel, "solve"),
+        "dense": (HierarchicalGaussianRegressor, "_function"),
+    }
+    begun = []
+
+    def interrupted(*arguments, **settings):
+        begun.append(1)
+        raise KeyboardInterrupt
+
+    def searched(*arguments):
+        return original(*arguments)[0], True
+
+    original = hierarchical.one_after_the_other
+    monkeypatch.setattr(*places[method], interrupted)
+    for module in (all_rows, hierarchical):
+        monkeypatch.setattr(module, "ROWS_OF_A_MOMENT", 80)
+    if searching:
+        monkeypatch.setattr(hierarchical, "one_after_the_other", searched)
+    selection = TreeSelection(training=AllRows(method, max_cell_size=60))
+    search = TreeSearch(max_iter=4, n_restarts=2)
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=search, selection=selection, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED: the function is trained on 80 of 300 rows"):
+        model.fit(X, y)
+    assert len(begun) == (0 if searching else 1)  # and never for the second search
+    assert model.score(X, y) > 0.8
+    assert np.isfinite(model.predict_interval(X)).all()
+
+
+def test_an_interrupted_refinement_is_not_gone_on_with(monkeypatch):
+    from convexkernels.estimators import all_rows
+
+    class Interrupted(all_rows.Stochastic):
+        def step(self, *arguments):
+            raise KeyboardInterrupt
+
+    X, y = table(300)
+    monkeypatch.setattr(all_rows, "Stochastic", Interrupted)
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=in_cells(60), random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED: the function is trained on 300 of 300 rows"):
+        model.fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
 def test_architectures_are_compared_on_a_sample_and_averages_are_of_cells():
     X, y = table(300)
     selection = TreeSelection(2, training=AllRows("cells", max_cell_size=120))

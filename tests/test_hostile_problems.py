@@ -133,7 +133,7 @@ def losses(C, intercept):
 
 def labels_for(loss, rng, X):
     targets = X[:, 0] + 0.5 * rng.normal(size=len(X))
-    return np.where(targets > 0, 1.0, -1.0) if isinstance(loss, ck.Hinge) else targets
+    return np.where(targets > 0, 1.0, -1.0) if loss.of_labels else targets
 
 
 def test_rows_without_features():
@@ -221,10 +221,10 @@ def test_values_without_room_are_refused(name):
 # --- solvers end with a status --------------------------------------------------------------------
 
 
-def outcome(problem, solver):
+def outcome(problem, solver, tol=1e-4):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
-        solution = problem.solve(solver, max_iter=60)
+        solution = problem.solve(solver, tol=tol, max_iter=60)
     assert np.isfinite([solution.certificate.upper, solution.certificate.lower]).all()
     return solution
 
@@ -455,3 +455,87 @@ def test_labels_of_a_far_polynomial_say_what_they_are_of():
     solution = ck.KernelLearning(ck.GeneralizedPolynomial(2), ck.Hinge(1.0), points, y).solve(tol=1e-3)
     labels = ParameterMatrixDisplay.from_solution(solution, names=["year", "day"]).labels
     assert any("(year - 1e+03)/" in label for label in labels)
+
+
+# -- sets without inner points, and units -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", [ck.Hinge(3.0), ck.EpsilonInsensitive(2.0, intercept=False), ck.Logistic(3.0)])
+@pytest.mark.parametrize("corners", [1, 2])
+def test_spans_without_a_definite_combination_are_solved_on_their_face(loss, corners):
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(corners, 9))
+    ends = np.array([np.outer(a, a) / (a @ a) for a in points])
+    b, c = rng.normal(size=(2, 9))
+    stack = np.array([*ends, np.outer(b, b) - np.outer(c, c)])
+    mixed = np.tensordot(rng.normal(size=(corners + 1, corners + 1)), stack, axes=1)
+    y = labels_for(loss, rng, rng.normal(size=(9, 1)))
+    # What is left of the indefinite matrix makes every combination indefinite: the set is what the ends span.
+    expected = ck.KernelLearning(ck.Candidates(ends), loss, None, y).solve(tol=1e-7)
+    found = ck.KernelLearning(ck.Span(mixed), loss, None, y).solve(tol=1e-6)
+    assert found.status.is_success
+    assert relative(found.value, expected.value) < 1e-5
+
+
+def test_near_singular_kernels_stay_in_their_span():
+    points = np.random.default_rng(0).normal(size=(30, 2))
+    kernels = [ck.Matern(2, 2.0), ck.Matern(2, 20.0)]
+    gram_set = ck.Span(kernels).on(points)
+    for k, kernel in enumerate(kernels):
+        corner = np.eye(2)[k] / np.trace(kernel(points))
+        np.testing.assert_allclose(gram_set.project(corner), corner, atol=1e-6 * np.abs(corner).max())
+
+
+def test_several_outputs_share_a_matrix_of_any_kind():
+    rng = np.random.default_rng(3)
+    Y2 = np.column_stack([np.sin(np.arange(14.0)), rng.normal(size=14)])
+    loss = ck.EpsilonInsensitive(0.5, epsilon=0.1)
+    problem = ck.KernelLearning(ck.AllKernelMatrices(), loss, np.arange(14.0)[:, None], Y2)
+    interior = problem.solve("interior-point", tol=1e-6)
+    assert interior.status.is_success
+    assert interior.n_iter < 40
+    assert relative(interior.value, outcome(problem, "conic").value) < 2e-4
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e6, 1e12])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_matrix_of_any_scale_is_one_of_scale_one_with_another_C(scale, intercept):
+    points = np.random.default_rng(0).normal(size=(24, 3))
+    K = ck.Gaussian(1.0)(points)
+    for loss in [*losses(10.0, intercept), ck.Logistic(10.0, intercept), ck.LeastSquares(0.1, intercept)]:
+        y = labels_for(loss, np.random.default_rng(1), points[:, :1])
+        found = outcome(ck.KernelLearning(ck.Candidates(scale * K[None], "none"), loss, None, y), "auto", tol=1e-6)
+        factor = 1.0 if isinstance(loss, ck.LeastSquares) else scale
+        if found.status is ck.Status.ROUNDED:  # C times the scale is 1e13
+            assert scale == 1e12
+            assert found.certificate.charged > 1e-6 * found.value
+            continue
+        same = ck.KernelLearning(ck.Candidates(K[None], "none"), loss.at(loss.lam / scale), None, y).solve(tol=1e-6)
+        assert found.status.is_success, (loss, found.certificate)
+        assert relative(found.value * factor, same.value) < 1e-5
+
+
+def test_a_gap_that_is_rounding_says_so():
+    points = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.where(points[:, 0] + np.random.default_rng(1).normal(size=40) > 0, 1.0, -1.0)
+    K = 1e12 * points @ points.T
+    solution = outcome(ck.KernelLearning(ck.Candidates(K[None], "none"), ck.Hinge(10.0), None, y), "auto")
+    certificate = solution.certificate
+    assert solution.status is ck.Status.ROUNDED
+    assert 1e-4 * certificate.upper < certificate.charged <= 1.001 * certificate.gap
+    # One unit in the last place of the entries is worth as much: no tolerance below that can be proven.
+    w = solution.problem.coefficients(np.atleast_2d(solution.witness))[0]
+    assert np.abs(w) @ (np.spacing(np.abs(K)) @ np.abs(w)) > 1e-4 * certificate.upper
+
+
+def test_one_class_that_counts_leaves_no_logistic_loss():
+    points = np.random.default_rng(0).normal(size=(12, 2))
+    y = np.where(np.arange(12) < 4, 1.0, -1.0)
+    for sign in (1.0, -1.0):
+        problem = ck.KernelLearning(
+            ck.Candidates([ck.Gaussian(1.0)]), ck.Logistic(2.0), points, sign * y, sample_weight=(y > 0).astype(float)
+        )
+        solution = problem.solve(tol=1e-9)
+        assert solution.status.is_success
+        assert solution.value == 0.0
+        assert (sign * y * solution.decision_function(points))[:4].min() > 30.0

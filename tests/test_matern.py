@@ -97,6 +97,25 @@ def test_positive_semidefinite_on_clustered_and_repeated_points(kind, order, smo
     assert np.allclose(kernel.diag(X), 1.0)
 
 
+@pytest.mark.parametrize("order", [1, 2, 3, 1.7, 20])
+@pytest.mark.parametrize("smoothing", [0.0, 0.5])
+def test_many_features_are_a_product_of_as_many_kernels(order, smoothing):
+    X = np.zeros((4, 700))
+    X[1, 0], X[2, :5], X[3, ::7] = 10.0, 3.0, 0.1
+    logarithms = [np.log(Matern(order, 0.5, smoothing)(column[:, None])) for column in X.T]
+    assert np.allclose(TensorMatern(order, 0.5, smoothing)(X), np.exp(sum(logarithms)), rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.parametrize("kind", [Matern, TensorMatern])
+def test_high_orders_are_gaussians_without_overflow(kind):
+    X = np.array([[0.0], [3.0], [40.0], [1e4], [1e150]])
+    order = 300
+    K = kind(order)(X)
+    assert np.allclose(K[:3, :3], np.exp(-((X[:3] - X[:3].T) ** 2) / (4.0 * order - 2.0)), atol=1e-2)
+    assert np.isfinite(K).all()
+    assert (K[3, :3] < 1e-50).all()
+
+
 @pytest.mark.parametrize("kind", [Matern, TensorMatern])
 def test_far_and_near_points_neither_overflow_nor_underflow(kind):
     X = np.array([[0.0], [1e-300], [1e-12], [1e4], [1e8]])

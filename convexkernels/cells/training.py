@@ -112,6 +112,7 @@ def learn_cells(
             shown.learned(j)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        clock.interrupt()
     everywhere = np.arange(len(table.X))
     for j in range(members.n_cells):
         if j not in learned:

@@ -20,12 +20,12 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, tell
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.outer_learning import OuterLearning
-from convexkernels.solution import Solution
+from convexkernels.solution import Solution, Status
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
 from convexkernels.validation import available_memory, check_memory, check_number, check_whole_number
 
@@ -44,6 +44,8 @@ OVERLAP, CELL_SIZE, LARGEST_CELL = 0.02, 4000, 2
 SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
 # Steps of the search on rows of one cell at a time, and the share of the time that they may take.
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
+# Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
+ROWS_OF_A_MOMENT = 1500
 # Of a cell with fewer rows there is nothing to draw from.
 FEWEST_ROWS = 10
 # Rows that the time of a training is measured on.
@@ -249,6 +251,21 @@ def train_in_cells(
     learner = _best_learner(solution, table, Assignment.from_labels(assigned[0], cover.n_cells), clock, seed)
     learner = replace(learner, max_rows=LARGEST_CELL * size)
     found = learn_cells(table, cover, learner, clock, seed=seed, n_jobs=settings.n_jobs, tol=TOL, assigned=assigned)
+    return _of_cells(problem, found)
+
+
+def train_at_once(solution: Solution, clock: Clock, seed: int) -> tuple[OffsetFunction, DualityGap]:
+    """The function of a learned kernel on some rows, in a moment: what an interrupt leaves the time for."""
+    problem = solution.problem
+    table = CellRows(problem.X, problem.Y, problem.weights)
+    cover = voronoi_cover(table.X[:1], n_cells=1)
+    learner = _with_pair(replace(_learner(problem, solution.theta), max_rows=ROWS_OF_A_MOMENT))
+    tell(f"INTERRUPTED: the function is trained on {min(ROWS_OF_A_MOMENT, len(table.X))} of {len(table.X)} rows.")
+    return _of_cells(problem, learn_cells(table, cover, learner, Clock(None, clock.show), seed=seed, tol=TOL))
+
+
+def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, DualityGap]:
+    """The function of cells for the targets of a problem, and the worst certificate."""
     bounds: Any = problem.bounds
     if bounds is not None:
         bounds = tuple(bound[:, 0] + problem.offset for bound in bounds)
@@ -264,6 +281,8 @@ def train_by_products(
     y = (problem.Y + problem.offset[:, None]).T
     fixed = FixedKernel.of(solution, problem.X, y, sample_weight=problem.weights, memory_limit=settings.memory_limit)
     found = fixed.solve(tol=TOL, max_time=clock.left, progress=clock.show, random_state=seed)
+    if found.status is Status.INTERRUPTED:
+        clock.interrupt()
     certificate: Any = found.certificate
     return found.function, certificate
 
@@ -271,17 +290,18 @@ def train_by_products(
 def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int) -> KernelLearner:
     """What learns in the cells, with the kernel of a search or with one that was refined in cells."""
     problem, rows = solution.problem, some_cells(table, cells, seed, solution.kernel)
-    best = _learner(problem, solution.theta)
-    try:
-        best = shared_learner(best, rows, clock, seed)
-        if cells.n_cells > 1 and isinstance(problem.criterion, LeaveOneOut) and problem.gram_set.draws_rows:
-            refined = _refined(solution, cells, clock, seed)
-            other = shared_learner(_learner(problem, refined), rows, clock, seed)
-            clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
-            best = other if other.risk < best.risk else best
-    except KeyboardInterrupt:  # what was found so far will do
-        pass
-    return best if best.pair or best.lam is None else replace(best, pair=(1.0, best.lam))
+    best = shared_learner(_learner(problem, solution.theta), rows, clock, seed)
+    if cells.n_cells > 1 and isinstance(problem.criterion, LeaveOneOut) and problem.gram_set.draws_rows:
+        refined = _refined(solution, cells, clock, seed)
+        other = shared_learner(_learner(problem, refined), rows, clock, seed)
+        clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
+        best = other if other.risk < best.risk else best
+    return _with_pair(best)
+
+
+def _with_pair(learner: KernelLearner) -> KernelLearner:
+    """The learner with what was learned on some rows, where nothing was selected for its cells."""
+    return learner if learner.pair or learner.lam is None else replace(learner, pair=(1.0, learner.lam))
 
 
 def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int) -> Array:
@@ -293,6 +313,8 @@ def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int) -> 
         warnings.simplefilter("ignore", ConvexKernelsWarning)  # the limit of time is told by the whole
         left = clock.part(REFINEMENT_TIME).left
         found = solution.problem.solve(search, start=solution.theta, max_time=left, random_state=seed)
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
     return np.asarray(found.theta)
 
 

@@ -15,9 +15,11 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.all_rows import (
     DENSE_ROWS,
+    ROWS_OF_A_MOMENT,
     AllRows,
     OffsetFunction,
     Plan,
+    train_at_once,
     train_by_products,
     train_in_cells,
 )
@@ -122,6 +124,8 @@ class _HierarchicalEstimator(KernelEstimator):
                 problem = task.problem(candidates[0], seed + k)
                 jobs.append(partial(search.run, problem, seed + k, f"-{k}" if k else "", start))
             solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds), repr(plan))
+        if interrupted:
+            clock.interrupt()
         trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
         functions, gaps = [function for function, _ in trained], [gap for _, gap in trained if gap is not None]
         if interrupted:
@@ -149,12 +153,23 @@ class _HierarchicalEstimator(KernelEstimator):
     def _trained(
         self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int
     ) -> tuple[Any, DualityGap | None]:
-        """The function of a solution on all rows that its problem has, and the worst certificate of its cells."""
-        if plan.method == "cells":
-            return train_in_cells(solution, plan, self._all_rows, clock, seed)
-        if plan.method == "iterative":
-            return train_by_products(solution, self._all_rows, clock, seed)
-        return self._function(task, solution), None
+        """The function of a solution on all rows that its problem has, and the worst certificate of its cells.
+
+        One interrupt ends all of it: what is not trained by then is trained on some rows.
+        """
+        votes, early = self._votes(solution.problem), clock.interrupted
+        try:
+            if plan.method == "dense" and (not early or votes or solution.problem.m <= ROWS_OF_A_MOMENT):
+                return self._function(task, solution), None
+            if plan.method == "cells" and not early:
+                return train_in_cells(solution, plan, self._all_rows, clock, seed)
+            if plan.method == "iterative" and not early:
+                return train_by_products(solution, self._all_rows, clock, seed)
+        except KeyboardInterrupt:
+            if votes:
+                raise
+            clock.interrupt()
+        return train_at_once(solution, clock, seed)
 
     def _choose(
         self,
@@ -180,6 +195,8 @@ class _HierarchicalEstimator(KernelEstimator):
                 jobs.append(partial(search.run, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
         part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
+        if interrupted:
+            clock.interrupt()
         risks = np.full((len(candidates), len(folds)), np.inf)
         for k, solution in enumerate(solutions):
             function, _ = (

@@ -47,18 +47,55 @@ class SemidefiniteSlice:
         self.trace = 1.0
         self.unit = trace
         self.matrices = matrices
-        sizes = np.linalg.norm(matrices.reshape(len(matrices), -1), axis=1)
-        unit = matrices / sizes[:, None, None]
-        values, vectors = np.linalg.eigh(np.einsum("kij,lij->kl", unit, unit, optimize=True))
-        keep = values > SMALLEST_DIRECTION**2 * values[-1]
-        self.back = vectors[:, keep] / np.sqrt(values[keep]) / sizes[:, None]
-        self.forth = (vectors[:, keep] * np.sqrt(values[keep])).T * sizes
+        self.back, self.forth = _orthonormal(matrices)
+        self.nearest = self.back @ self.forth
         self.basis = _on_joint_range(np.tensordot(self.back.T, matrices, axes=1))
-        self.traces = np.trace(self.basis, axis1=1, axis2=2)
         self.slack = ALLOWANCE
         self.margin, self.center = self._find_center()
+        while abs(self.margin) <= 10.0 * self.slack and self._reduce():
+            self.margin, self.center = self._find_center()
         self.back = self.back * trace
         self.forth = self.forth / trace
+
+    @property
+    def traces(self) -> Array:
+        """Traces of the basis."""
+        return np.trace(self.basis, axis1=1, axis2=2)
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the trace leaves one combination."""
+        return len(self.basis) == 1
+
+    def _reduce(self) -> bool:
+        """Go on to the face of the cone that all combinations lie in, where none is definite; False: to no other.
+
+        Where every M of the set has ``v'Mv = 0`` it has ``Mv = 0``: equations in nu, and the space can do without v.
+        """
+        values, vectors = np.linalg.eigh(self.matrix(self.center))
+        null, rest = (vectors[:, small] for small in (values <= self.slack, values > self.slack))
+        if not null.size or not rest.size:
+            return False
+        images = (self.basis @ null).reshape(len(self.basis), -1)
+        left, sizes, _ = np.linalg.svd(images, full_matrices=True)
+        Q = left[:, np.count_nonzero(sizes > np.sqrt(self.slack)) :]
+        if not Q.size or not self._keeps_candidates(Q):
+            return False
+        reduced = rest.T @ np.tensordot(Q.T, self.basis, axes=1) @ rest
+        reduced = 0.5 * (reduced + np.swapaxes(reduced, 1, 2))
+        back, forth = _orthonormal(reduced)
+        self.basis = np.tensordot(back.T, reduced, axes=1)
+        self.back, self.forth = self.back @ Q @ back, forth @ Q.T @ self.forth
+        return True
+
+    def _keeps_candidates(self, Q: Array) -> bool:
+        """Whether all matrices that are of the set by themselves are among the combinations ``nu = Q x``."""
+        for nu in self.forth.T:
+            trace = float(self.traces @ nu)
+            inside = trace > 0.0 and np.linalg.eigvalsh(self.matrix(nu))[0] >= -self.slack * trace
+            if inside and np.linalg.norm(nu - Q @ (Q.T @ nu)) > np.sqrt(self.slack) * np.linalg.norm(nu):
+                return False
+        return True
 
     @property
     def is_empty(self) -> bool:
@@ -72,6 +109,8 @@ class SemidefiniteSlice:
     def maximize(self, d: Array) -> tuple[float, Array]:
         """Upper bound of ``max d'theta`` over the set, and a theta of the set that nearly attains it."""
         slope = self.back.T @ d
+        if self.is_point:
+            return float(slope @ self.center), self.back @ self.center
         size = float(np.linalg.norm(slope))
         if size == 0.0:
             return 0.0, self.back @ self.center
@@ -90,6 +129,8 @@ class SemidefiniteSlice:
 
     def project(self, theta: Array) -> Array:
         """The nearest point of the set, in the Euclidean norm of theta."""
+        if self.is_point:
+            return self.back @ self.center
         start = self.forth @ theta
         smallest = float(np.linalg.eigvalsh(self.matrix(start))[0])
         outside = float(np.abs(np.tensordot(theta - self.back @ start, self.matrices, axes=1)).max())
@@ -98,7 +139,7 @@ class SemidefiniteSlice:
             return theta
         metric = self.back.T @ self.back
         scale = np.linalg.norm(metric, 2)
-        slope = metric @ start / scale
+        slope = self.back.T @ (self.nearest @ theta) / scale
         nu, _, _ = self._program().optimize(slope, metric / scale, self.center)
         return self.back @ nu
 
@@ -111,13 +152,17 @@ class SemidefiniteSlice:
         size = float(self.traces @ self.traces)
         if size == 0.0:
             return -np.inf, np.zeros(len(self.basis))
-        # Weights as equal as possible: inside already where the candidates are PSD and together definite.
+        # Equal shares of the candidates, or weights as equal as possible: inside already where the candidates are PSD
+        # and together definite.
+        own = self.traces @ self.forth
+        equal = self.forth @ np.divide(1.0, own, out=np.zeros_like(own), where=own > 0.0)
         ratio = self.forth @ np.abs(1.0 / np.linalg.norm(self.back, axis=1))
-        along = float(self.traces @ ratio)
-        for nu in ([ratio * (self.trace / along)] if along > 0.0 else []) + [self.traces * (self.trace / size)]:
-            smallest = float(np.linalg.eigvalsh(self.matrix(nu))[0])
-            if smallest > -0.5 * self.slack:
-                return smallest, nu
+        starts = [nu * (self.trace / (self.traces @ nu)) for nu in (equal, ratio) if self.traces @ nu > 0.0]
+        starts.append(self.traces * (self.trace / size))
+        margins = [float(np.linalg.eigvalsh(self.matrix(nu))[0]) for nu in starts]
+        smallest, nu = margins[int(np.argmax(margins))], starts[int(np.argmax(margins))]
+        if smallest > -0.5 * self.slack:
+            return smallest, nu
         # Maximize t with M(nu) >= t I: one more basis matrix, of no trace.
         lifted = _Program(
             np.concatenate([self.basis, -np.eye(self.basis.shape[1])[None]]), np.append(self.traces, 0.0), 0.0
@@ -134,6 +179,16 @@ class SemidefiniteSlice:
 def _symmetric(Z: Array) -> Array:
     """Rounding leaves multipliers not quite symmetric, and what is said of their eigenvalues does not see that."""
     return 0.5 * (Z + Z.T)
+
+
+def _orthonormal(matrices: Array) -> tuple[Array, Array]:
+    """`back` that combines matrices to an orthonormal basis of their span, and `forth` that takes weights to it."""
+    sizes = np.linalg.norm(matrices.reshape(len(matrices), -1), axis=1)
+    unit = matrices / sizes[:, None, None]
+    values, vectors = np.linalg.eigh(np.einsum("kij,lij->kl", unit, unit, optimize=True))
+    keep = values > SMALLEST_DIRECTION**2 * values[-1]
+    back = vectors[:, keep] / np.sqrt(values[keep]) / sizes[:, None]
+    return back, (vectors[:, keep] * np.sqrt(values[keep])).T * sizes
 
 
 def _on_joint_range(basis: Array) -> Array:

@@ -40,7 +40,8 @@ class Span(Family):
     -----
     [LCBEJ04], [CP20 (5)]. K is PSD on these points, which does not make k a
     positive kernel elsewhere. Eigenvalues down to -1e-10 times the trace count as rounding, and so do combinations
-    whose matrix is smaller than 3e-7 of their terms: they are not in the span.
+    whose matrix is smaller than 3e-7 of their terms: they are not in the span. Where no combination is definite,
+    the set is what the span has in common with the face of the cone that all of them lie in: perhaps one point.
     """
 
     def __init__(self, kernels: Sequence[Any] | Array, trace: float = 1.0, test: Any = None) -> None:
@@ -103,8 +104,6 @@ class SignedSum(WeightedSum):
 class SpanGramSet(GramSet):
     """Gram matrices of signed combinations on m training points."""
 
-    # A projection costs tens of eigendecompositions, and methods that use it ask for many.
-    has_projection = False
     has_support = False
 
     def __init__(self, family: Span, matrices: Array, kernels: Sequence[Kernel], points: Array, m: int) -> None:
@@ -120,6 +119,11 @@ class SpanGramSet(GramSet):
                 f"the {len(points)} points: the smallest eigenvalue is at most {self.slice.margin:.3g}. Add a kernel "
                 "that is positive semidefinite."
             )
+
+    @property
+    def has_projection(self) -> bool:  # type: ignore[override]
+        # It costs tens of eigendecompositions, and methods that use it ask for many.
+        return self.slice.is_point
 
     def initial(self) -> Array:
         return self.slice.back @ self.slice.center

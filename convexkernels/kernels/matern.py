@@ -13,8 +13,10 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.validation import check_number
 
-# Beyond this distance every Matern kernel is 0, and polynomials in the distance do not overflow below it.
+# Beyond this distance Matern kernels are 0.
 FARTHEST = 1e5
+# Exponentials of this do not overflow.
+LARGEST_EXPONENT = 690.0
 # Beyond this many lengths, and ten more per order, values are below the rounding of 1.
 NEGLIGIBLE = 40.0
 
@@ -28,6 +30,8 @@ class MaternProfile:
     def __init__(self, order: float) -> None:
         self.nu = order - 0.5
         self.is_closed_form = float(order).is_integer()
+        # Where ``exp(t) M(t)``, at most exp(t) and at most ``(1 + t)^order``, cannot overflow; M is next to 0 beyond.
+        self.farthest = min(FARTHEST, max(LARGEST_EXPONENT, float(np.expm1(min(LARGEST_EXPONENT / order, 20.0)))))
 
     def value(self, t: Array) -> Array:
         """``exp(t) M(t)``."""
@@ -119,7 +123,7 @@ class Matern(MaternBase):
     Without smoothing the kernel is differentiable for ``order > 1``.
     """
 
-    def _radius(self, X: Array, Y: Array, length: float, smoothing: float) -> Array:
+    def _radius(self, X: Array, Y: Array, length: float, smoothing: float, farthest: float) -> Array:
         # Rounding of the fast distances, 1e-8 between equal points, is harmless only where the
         # kernel is flat at 0; rougher ones would become indefinite by as much.
         rough = self.order < 2
@@ -130,7 +134,7 @@ class Matern(MaternBase):
             D /= length
         D += smoothing * smoothing
         np.sqrt(D, out=D)
-        return np.minimum(D, FARTHEST, out=D)
+        return np.minimum(D, farthest + smoothing, out=D)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         profile, t, decay = self._parts(X, Y)
@@ -140,7 +144,7 @@ class Matern(MaternBase):
     def _parts(self, X: Array, Y: Array) -> tuple[MaternProfile, Array, Array]:
         """The profile, where it is evaluated, and the factor ``exp(-t)`` that it leaves out, over its value at 0."""
         profile, length, smoothing = self._checked()
-        t = self._radius(X, Y, length, smoothing)
+        t = self._radius(X, Y, length, smoothing, profile.farthest)
         decay = np.subtract(smoothing, t)
         np.exp(decay, out=decay)
         if smoothing > 0.0:

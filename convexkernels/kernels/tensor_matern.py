@@ -3,7 +3,7 @@
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.kernels.matern import FARTHEST, MaternBase
+from convexkernels.kernels.matern import FARTHEST, LARGEST_EXPONENT, MaternBase
 
 
 class TensorMatern(MaternBase):
@@ -31,34 +31,39 @@ class TensorMatern(MaternBase):
         super().__init__(order, length, smoothing)
 
     @staticmethod
-    def _radius(difference: Array, length: float, smoothing: float) -> Array:
-        if smoothing == 0:
-            return np.abs(difference) / length
-        t = difference * (1.0 / length)
-        t *= t
-        t += smoothing * smoothing
-        return np.sqrt(t, out=t)
+    def _radius(difference: Array, length: float, smoothing: float, farthest: float) -> Array:
+        with np.errstate(over="ignore"):
+            t = difference / length
+            if smoothing == 0:
+                np.abs(t, out=t)
+            else:
+                t *= t
+                t += smoothing * smoothing
+                np.sqrt(t, out=t)
+        return np.minimum(t, farthest + smoothing, out=t)
 
-    def _farthest(self, X: Array, Y: Array, length: float) -> float:
-        """Differences in one feature are cut to this, where values are 0, if their products could overflow."""
-        spread = float(max(X.max(), Y.max()) - min(X.min(), Y.min())) / length
-        powers = self.order * X.shape[1]  # of the polynomial in front of the exponential
-        return np.inf if powers * np.log1p(spread) < 690.0 else length * min(FARTHEST, np.expm1(690.0 / powers))
+    def _may_overflow(self, X: Array, Y: Array) -> bool:
+        """Whether products of the polynomials before the exponential may: they are then added as logarithms."""
+        reach = float(max(X.max(), Y.max()) - min(X.min(), Y.min())) / self.length + self.smoothing
+        return bool(self.order * X.shape[1] * np.log1p(min(reach, FARTHEST)) >= LARGEST_EXPONENT)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         profile, length, smoothing = self._checked()
-        total = np.full((X.shape[0], Y.shape[0]), -smoothing * X.shape[1])
-        farthest = self._farthest(X, Y, length)
+        in_logarithms = self._may_overflow(X, Y)
+        start = -smoothing
+        if in_logarithms:
+            start += float(np.log(profile.value(np.array(smoothing))))
+        total = np.full((X.shape[0], Y.shape[0]), start * X.shape[1])
         factor = None
         for x, y in zip(X.T, Y.T, strict=True):
-            difference = x[:, None] - y
-            if farthest < np.inf:
-                np.clip(difference, -farthest, farthest, out=difference)
-            t = self._radius(difference, length, smoothing)
+            t = self._radius(x[:, None] - y, length, smoothing, profile.farthest)
             total += t
             if self.order != 1:
                 value = profile.value(t)
-                factor = value if factor is None else np.multiply(factor, value, out=factor)
+                if in_logarithms:
+                    total -= np.log(value, out=value)
+                else:
+                    factor = value if factor is None else np.multiply(factor, value, out=factor)
         np.negative(total, out=total)
         K = np.exp(total, out=total)
         if factor is not None:
@@ -73,7 +78,7 @@ class TensorMatern(MaternBase):
         gradient = np.empty_like(X)
         for j, (x, y) in enumerate(zip(X.T, Y.T, strict=True)):
             difference = x[:, None] - y
-            t = self._radius(difference, length, smoothing)
+            t = self._radius(difference, length, smoothing, profile.farthest)
             # The logarithmic derivative of one factor: both parts carry the same exp(t).
             ratio = profile.slope(t)
             ratio[t == 0.0] = 0.0

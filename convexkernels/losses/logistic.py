@@ -4,16 +4,19 @@ import time
 from typing import Any
 
 import numpy as np
-from scipy.special import entr, expit, logit
+from scipy.special import entr, expit, logit, xlog1py
 
 from convexkernels.arrays import Array, Index
 from convexkernels.linalg import shifted_cholesky, solve_bordered
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.weighted import WeightedLoss
 
-# Dual variables keep this distance from their bounds, as a share of the box: beyond, float64 has no slope left.
-MARGIN = 1e-14
+# Dual variables keep this distance from their upper bounds, as a share of the box: beyond, float64 has no slope left;
+# and this one from 0.
+MARGIN, LEAST = 1e-14, 1e-100
 LARGEST_INTERCEPT = 60.0
+# Margins from which on the loss is 0 in float64.
+NO_LOSS = 750.0
 
 
 class Logistic(WeightedLoss):
@@ -44,7 +47,10 @@ class Logistic(WeightedLoss):
         counted, alpha = np.flatnonzero(weights > 0), np.zeros(len(K))
         K = np.asarray(K if counted.size == len(K) else K[np.ix_(counted, counted)], dtype=np.float64)
         y, weights, cap = y[counted], weights[counted], self.C * weights[counted]
-        inside = np.full(counted.size, 0.5) if start is None else np.clip(start[counted] / cap, 1e-6, 1.0 - 1e-6)
+        # From the middle of a box that is large for K, each step would come a hundredth of the way down at most.
+        first = min(0.5, 1.0 / max(float((np.diagonal(K) * cap).max()), 1e-300))
+        inside = np.full(counted.size, first) if start is None else start[counted] / cap
+        inside = np.clip(inside, 1e-6 * first, 1.0 - 1e-6)
         w = y * self.feasible(inside * cap, y, weights)
         for _ in range(100):
             f = K @ w
@@ -65,7 +71,7 @@ class Logistic(WeightedLoss):
         self, K: Array, w: Array, f: Array, y: Array, cap: Array, weights: Array, dual: float
     ) -> Array | None:
         """The next w, strictly inside the box, with a dual value better than `dual`; None where there is none."""
-        u = np.clip(y * w / cap, MARGIN, 1.0 - MARGIN)
+        u = np.clip(y * w / cap, LEAST, 1.0 - MARGIN)
         slope = -y * logit(u) - f
         shifted = K + np.diag(1.0 / (cap * u * (1.0 - u)))
         factor = shifted_cholesky(shifted, 0.0)
@@ -95,13 +101,13 @@ class Logistic(WeightedLoss):
     def free(self, alpha: Array, y: Array, weights: Array) -> tuple[Index, Array]:
         counted = np.flatnonzero(weights > 0)
         cap = self.C * weights[counted]
-        u = np.clip(alpha[counted] / cap, MARGIN, 1.0 - MARGIN)
+        u = np.clip(alpha[counted] / cap, LEAST, 1.0 - MARGIN)
         return counted, 1.0 / (cap * u * (1.0 - u))
 
     def parabola(self, w: Array, y: Array, weights: Array) -> BoxDual:
         cap = self.C * weights
         full = np.where(cap > 0.0, cap, 1.0)
-        u = np.clip(y * w / full, MARGIN, 1.0 - MARGIN)
+        u = np.clip(y * w / full, LEAST, 1.0 - MARGIN)
         diagonal = 1.0 / (full * u * (1.0 - u))
         lin = diagonal * w - y * logit(u)
         return BoxDual(lin, np.zeros_like(y), np.where(y > 0, 0.0, -cap), np.where(y > 0, cap, 0.0), diagonal)
@@ -109,7 +115,7 @@ class Logistic(WeightedLoss):
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         cap = self.C * weights
         u = np.clip(np.divide(alpha, cap, out=np.zeros_like(alpha), where=cap > 0), 0.0, 1.0)
-        return float(cap @ (entr(u) + entr(1.0 - u)))
+        return float(cap @ (entr(u) - xlog1py(1.0 - u, -u)))  # of 1 - u few digits of a small u are left
 
     def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         b = _best_intercept(f, y, weights) if self.intercept else 0.0
@@ -127,6 +133,10 @@ class Logistic(WeightedLoss):
 
 def _best_intercept(f: Array, y: Array, weights: Array) -> float:
     """The b of least ``sum weights log(1 + exp(-y (f + b)))``: Newton's method inside a bracket."""
+    counted = weights > 0.0
+    if (y[counted] == y[counted][0]).all():  # nothing speaks for an end: the infimum, in float64
+        sign = float(y[counted][0])
+        return sign * (NO_LOSS - float((sign * f[counted]).min()))
     low, high = -LARGEST_INTERCEPT - float(f.max()), LARGEST_INTERCEPT - float(f.min())
     b = 0.0 if low < 0.0 < high else 0.5 * (low + high)
     for _ in range(100):

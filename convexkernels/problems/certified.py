@@ -198,8 +198,11 @@ class Certified:
             self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
         )
         sigma, _ = exact.support(exact.adjoint(W))
-        lower = self._best_multiple(constant, point, sigma) - 0.5 * self.loss.scale * rounding_of(K, W)[1].sum()
-        return DualityGap(upper=known.upper + self._rounding_above(known, K), lower=float(lower))
+        below = 0.5 * self.loss.scale * float(rounding_of(K, W)[1].sum())
+        above = self._rounding_above(known, K)
+        # Losses are not negative, and alpha = 0 proves it.
+        lower = max(0.0, self._best_multiple(constant, point, sigma) - below)
+        return DualityGap(known.upper + above, lower, charged=above + below)
 
     def _rounding_above(self, known: Evaluation, K: Array) -> float:
         """What the upper bound may be too small by, because its products with K are rounded."""

@@ -85,7 +85,7 @@ def _matern(kernel: Any, X: Array, rate: float) -> Known | None:
 
 
 def _tensor_matern(kernel: Any, X: Array, rate: float) -> Known | None:
-    if not float(kernel.order).is_integer() or kernel._farthest(X, X, float(kernel.length)) < np.inf:
+    if not float(kernel.order).is_integer() or kernel._may_overflow(X, X):
         return None
     p, n = whole_order(kernel), X.shape[1]
     largest = n * max(float(kernel.smoothing), p + 1.0)  # of all t together, times the value

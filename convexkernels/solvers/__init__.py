@@ -15,7 +15,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.driver import OuterSolver, run, warn_unless_reached
+from convexkernels.driver import OuterSolver, because_of_rounding, run, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.solution import Solution, Status
 from convexkernels.threads import threads_for
@@ -38,7 +38,7 @@ SOLVERS: dict[str, tuple[str, str]] = {
 
 # name -> coefficients up to which the method is tried where the first one has stopped short, and its settings.
 RESCUES: dict[str, tuple[int, dict[str, Any]]] = {"interior-point": (400, {}), "conic": (120, {"quiet": True})}
-SHORT = (Status.STALLED, Status.NUMERICAL_ERROR)
+SHORT = (Status.STALLED, Status.NUMERICAL_ERROR, Status.ROUNDED)
 # Rows up to which float32 matrices that are not exact enough are made again in float64.
 LARGEST_AGAIN = 4000
 # Matrices in float32 leave gaps of about this size.
@@ -122,11 +122,12 @@ def _joined(first: Solution, second: Solution, tol: float) -> Solution:
     witness = lower.alpha if lower.witness is None else lower.witness
     gap = upper.problem.certificate(upper.theta, upper.alpha, witness)
     ending = second.status if second.status in (Status.INTERRUPTED, Status.TIME_LIMIT) else first.status
+    ending = Status.STALLED if ending is Status.ROUNDED else ending
     return replace(
         upper,
         certificate=gap,
         witness=witness,
-        status=Status.OPTIMAL if gap.holds(tol) else ending,
+        status=Status.OPTIMAL if gap.holds(tol) else because_of_rounding(gap, ending, tol),
         n_iter=first.n_iter + second.n_iter,
         seconds=second.seconds,
         history=first.history + second.history,

@@ -14,6 +14,8 @@ from convexkernels.solution import Status
 from convexkernels.solvers.convex.box_program import Program, adjoint, at_point, collect, derivative
 from convexkernels.solvers.convex.newton_system import Direction, State, System
 
+# Steps shorter than this are made towards the central path instead, if that goes farther.
+SHORT = 0.1
 # Rows of all outputs together: one factorization of a matrix of this size takes seconds.
 LARGEST_SYSTEM = 4000
 # Numbers in the derivative of the Gram matrices, 8 bytes each.
@@ -139,10 +141,12 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     pairs += float((state.slack - reach * ahead.x) @ (state.t + reach * ahead.t))
     S = state.S + reach * ahead.S + reach * reach * ahead.bend
     pairs += 0.5 * (float(np.vdot(state.P + reach * ahead.P, S)) + cone.excess)
-    sigma = min(1.0, max(pairs, 0.0) / (mu * (2 * len(state.x) + cone.rank))) ** 3
-    final = system.direction(max(sigma, 1e-6) * mu, ahead)
-    final.bend = -adjoint(problem, program, cone, final.w)
-    step = 0.98 * _reach(program, scaling, state, final)
+    # Where the predictor is soon blocked, its second-order error says nothing of the step that can be made.
+    share = max(pairs, 0.0) / (mu * (2 * len(state.x) + cone.rank))
+    sigma = min(1.0, share) ** 3
+    final, step = _farthest(problem, program, cone, scaling, system, state, max(sigma, 1e-6) * mu, ahead)
+    if step < SHORT:
+        final, step = _farthest(problem, program, cone, scaling, system, state, mu, None)
     S, P = state.S + step * final.S + step * step * final.bend, state.P + step * final.P
     if not np.isfinite(step) or step <= 1e-10:
         return False
@@ -154,6 +158,16 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     state.K = problem.gram_set.gram(cone.theta(P), out=state.K)
     state.T = derivative(problem, program, cone, state.w)
     return True
+
+
+def _farthest(
+    problem: Any, program: Program, cone: Cone, scaling: Scaling, system: System, state: State, mu: float,
+    ahead: Direction | None,
+) -> tuple[Direction, float]:  # fmt: skip
+    """A direction towards the central path, and how far it is followed."""
+    found = system.direction(mu, ahead)
+    found.bend = -adjoint(problem, program, cone, found.w)
+    return found, 0.98 * _reach(program, scaling, state, found)
 
 
 def _reach(program: Program, scaling: Scaling, state: State, ahead: Direction) -> float:
