@@ -59,12 +59,14 @@ class Envelope(OuterSolver):
         """
         w, u = solve_on_factor(V, dual, problem.loss.intercept, tol=1e-3 * tol, deadline=deadline)
         alpha = problem.feasible(problem.loss.dual_variable(w, problem.Y[0])[None])
-        theta = np.outer(u, u) * (problem.gram_set.envelope()[0, 0] / max(float(u @ u), 1e-300))
+        length = max(float(np.linalg.norm(u)), 1e-300)
+        u = u / length
+        theta = problem.gram_set.envelope()[0, 0] * np.outer(u, u)
         K = problem.gram_set.gram(theta)
         found = problem.measure(theta, alpha, K)
         lower, _, _ = problem.lower_bound(found)
         # K(theta) w is V u times w'V u / |u|^2, which rounding of w can have moved away from 1.
-        ratio = float(w @ (V @ u)) / max(float(u @ u), 1e-300)
+        ratio = float(w @ (V @ u)) / length
         if ratio > 1.0:
             found = min(found, problem.measure(theta, alpha / ratio, K), key=lambda point: point.upper)
         return Iterate(theta, found.alpha, found.upper, lower, memory=1e-2 * tol, witness=alpha)
