@@ -73,6 +73,9 @@ def watched(verdict, what, limit):
         except KeyboardInterrupt:
             verdict.open.append("interrupt raised")
         except Exception as error:
+            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # numpy gives it another name
+                verdict.open.append("interrupt raised")
+                return
             place = traceback.extract_tb(error.__traceback__)[-1]
             line = f"{place.filename.rsplit('/', 1)[-1]}:{place.lineno}"
             verdict.add("crash", f"{what}: {type(error).__name__}: {str(error)[:200]} ({line})")

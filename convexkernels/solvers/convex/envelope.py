@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import norm
 
 from convexkernels.arrays import Array
 from convexkernels.driver import Iterate, OuterSolver
@@ -59,7 +60,7 @@ class Envelope(OuterSolver):
         """
         w, u = solve_on_factor(V, dual, problem.loss.intercept, tol=1e-3 * tol, deadline=deadline)
         alpha = problem.feasible(problem.loss.dual_variable(w, problem.Y[0])[None])
-        length = max(float(np.linalg.norm(u)), 1e-300)
+        length = float(norm(u)) or 1.0  # BLAS's, which squares nothing that is small
         u = u / length
         theta = problem.gram_set.envelope()[0, 0] * np.outer(u, u)
         K = problem.gram_set.gram(theta)
