@@ -80,6 +80,10 @@ class OuterSolver(ABC):
         then the answer, unless the certificate of the first one has the lower value.
     long_steps : bool
         Whether every step is worth a line of the report.
+    passes_kinks : bool
+        Whether it reaches a kernel that is singular on the data, at which J has kinks.
+    sublinear : bool
+        Whether gaps fall so slowly at the end that it is a cross-check.
     initial, random_state
         A point to begin with and the randomness of a search.
     """
@@ -88,6 +92,8 @@ class OuterSolver(ABC):
     max_iter: int = 10_000
     values_compare: bool = True
     long_steps: bool = False
+    passes_kinks: bool = False
+    sublinear: bool = False
     initial: Any = None
     random_state: Any = None
 

@@ -384,6 +384,32 @@ def test_every_estimator_is_in_the_table_of_estimators():
     assert not missing, f"add an example of each to ESTIMATORS: {missing}"
 
 
+def test_contract_tests_know_no_member_by_name():
+    """Members bring their example points and say what they are; a new one is found by its table and nothing else."""
+    from convexkernels.criteria import CRITERIA
+    from convexkernels.estimators import ESTIMATORS
+    from convexkernels.families import FAMILIES
+    from convexkernels.families.curved import CURVED
+    from convexkernels.kernels import KERNELS
+    from convexkernels.losses import LOSSES
+    from convexkernels.solvers import SEARCHES, SOLVERS
+
+    makers = {name: make for table in (CRITERIA, FAMILIES, CURVED) for name, make in table.items()}
+    makers |= {name: make for table in (LOSSES, ESTIMATORS) for name, (_, make) in table.items()}
+    classes = {type(make()).__name__ for make in makers.values()} | {
+        type(make(2)).__name__ for make in KERNELS.values()
+    }
+    names = makers.keys() | KERNELS.keys() | SOLVERS.keys() | SEARCHES.keys()
+    classes.discard("Gaussian")  # makes the matrices that losses are tested on
+    known = []
+    for path in sorted((ROOT / "tests" / "contracts").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            said = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+            meant = getattr(node, "id", getattr(node, "attr", None))
+            known += [f"{path.name}:{node.lineno}: {name}" for name in {said} & names | {meant} & classes]
+    assert not known, "\n".join(known)
+
+
 def test_the_command_line_has_every_estimator():
     from convexkernels.commands.catalog import MODELS
     from convexkernels.estimators import ESTIMATORS

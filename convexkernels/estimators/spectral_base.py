@@ -92,11 +92,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         rows = np.flatnonzero(weights)
         return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
-    def _new_points(self, X: Any) -> Any:
+    def _points(self, X: Any) -> Any:
         """Validated new points: tensors as tensors, where the model is."""
         check_is_fitted(self)
         if not is_tensor(X):
-            return read_points(self, X)
+            return super()._points(X)
         if X.ndim != 2 or X.shape[0] == 0:
             raise InvalidInputError(f"X must be a table of shape (rows, features) with rows, got {tuple(X.shape)}.")
         if X.shape[1] != self.n_features_in_:
@@ -107,9 +107,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             raise InvalidInputError("X has a missing or infinite value; impute or drop it first.")
         return points
 
-    def _values(self, X: Any) -> Any:
-        """Scores at new points: tensors where tensors come in."""
-        points = self._new_points(X)
+    def _evaluate(self, points: Any) -> Any:
         return self.solution_.decision_function(points)
 
     def _answer(self, X: Any, finish: Callable[[Any], Any]) -> Any:
@@ -234,7 +232,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         array of shape (n_samples, n_features_out)
             All at once: for long tables transform parts of them.
         """
-        points = self._new_points(X)
+        points = self._points(X)
         return self.solution_.theta.map(points).values if is_tensor(X) else self.solution_.kernel.transform(points)
 
 

@@ -30,6 +30,8 @@ class AllKernelMatrices(Family):
     function of row numbers.
     """
 
+    of_rows = True
+
     def __init__(self, m: int | None = None) -> None:
         self.m = None if m is None else check_whole_number("m", m, low=1)
 

@@ -36,7 +36,15 @@ class FamilyStatement:
 
 
 class Family(ABC):
-    """A convex set of kernels, ``{k_theta : theta in Theta}`` with k linear in theta."""
+    """A convex set of kernels, ``{k_theta : theta in Theta}`` with k linear in theta.
+
+    Attributes
+    ----------
+    of_rows : bool
+        Whether its kernels compare row numbers of one table, which are the points then, and know nothing of other ones.
+    """
+
+    of_rows: bool = False
 
     @abstractmethod
     def on(

@@ -90,7 +90,6 @@ class OuterLearning:
         if bounds is not None:
             self.bounds = (bounds[0] - self.offset[:, None], bounds[1] - self.offset[:, None])
         self.gram_set = family.on(self.X)
-        self.n_unknowns = self.gram_set.n_unknowns + int(criterion.learns_lam)
         self._bound: BoundCriterion | None = None
 
     def __repr__(self) -> str:
@@ -101,6 +100,11 @@ class OuterLearning:
     def m(self) -> int:
         """Number of rows."""
         return len(self.X)
+
+    @property
+    def n_unknowns(self) -> int:
+        """Number of unknowns of the family on these rows, and log lam where it is learned."""
+        return int(self.gram_set.n_unknowns) + int(self.criterion.learns_lam)
 
     def on_rows(self, rows: Rows, gram_set: Any = None) -> OuterLearning:
         """The problem on some of the rows; the family is restricted to them anew."""

@@ -88,8 +88,8 @@ def _box_duals(loss: Loss, Y: Array, weights: Array) -> list[BoxDual]:
     duals = [dual for y in Y if (dual := loss.box_dual(y, weights)) is not None]
     if len(duals) < len(Y):
         raise InvalidInputError(
-            f"rigorous=True: {loss!r} has a dual with logarithms, for which no error bound is known; there are bounds "
-            "for hinge, epsilon-insensitive, squared and pinball losses."
+            f"rigorous=True: no error bound is known for the dual of {loss!r}, which is no parabola on a box; there "
+            "are bounds for hinge, epsilon-insensitive, squared and pinball losses."
         )
     return duals
 

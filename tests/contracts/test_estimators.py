@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import convexkernels as ck
 from convexkernels import notebook, progress
 from convexkernels.estimators import ESTIMATORS
+from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.targets import ClassTargets, NumberTargets
 
 M = 40
 MOST_PARAMETERS = 12
@@ -80,6 +82,51 @@ def learns_without_a_word(estimator, kind, monkeypatch):
     model = estimator.fit(X, y)
     assert model.n_iter_ >= 1
     assert model.score(X, y) > 0.6
+
+
+FORTH = [
+    "_check_parameters",
+    "_read",
+    "_targets_of",
+    "encoded",
+    "_scaling_of",
+    "scaled",
+    "merged",
+    "_problem",
+    "_solve",
+    "_finish",
+]
+BACK = ["_points", "_evaluate", "decoded"]
+
+
+def walks_through_the_same_rooms(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    walked = []
+
+    def watch(owner, name):
+        original = getattr(owner, name)
+
+        def watched(self, *arguments, **named):
+            walked.append(name)
+            return original(self, *arguments, **named)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    for owner in (type(estimator), TrainingTable, ClassTargets, NumberTargets):
+        for name in [*FORTH, *BACK]:
+            if hasattr(owner, name):
+                watch(owner, name)
+    model = quietly(estimator, X, y)
+    assert walked[: walked.index("_finish") + 1] == [name for name in FORTH if name != "merged" or model._merges_rows]
+    walked.clear()
+    model.predict(X)
+    assert walked == BACK
+    try:
+        inside = model.solution_.kernel
+    except ck.InvalidInputError:
+        return  # some partitions of a table have none
+    points = model.scaling_.apply(X)
+    np.testing.assert_allclose(model.kernel_(X), inside(points), rtol=1e-9, atol=1e-9 * np.abs(inside(points)).max())
 
 
 def its_kernel_is_one(estimator, kind, monkeypatch):
@@ -453,6 +500,7 @@ BOTH = {"labels", "numbers"}
 CONTRACTS = {
     keeps_to_a_dozen_documented_parameters: BOTH,
     learns_without_a_word: BOTH,
+    walks_through_the_same_rooms: BOTH,
     its_kernel_is_one: BOTH,
     learns_several_classes: {"labels"},
     learns_several_outputs: {"numbers"},

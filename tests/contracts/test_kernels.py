@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 from convexkernels import InvalidInputError, NotDifferentiableError
 from convexkernels.checking import check_gradient, gram_and_error
-from convexkernels.kernels import KERNELS, Gaussian, Linear, Polynomial
+from convexkernels.kernels import KERNELS
 
 WIDTHS = [1, 2, 4]
 
@@ -213,7 +213,7 @@ def test_bad_points_are_refused_by_name(example, bad):
         (lambda: kernel(TABLE, table), "Y"),
         (lambda: kernel.pullback(TABLE, table, np.zeros((3, 2))), "Y"),
     ]:
-        if bad == "nothing" and name == "Y":
+        if table is None and name == "Y":
             continue  # Y=None stands for X
         with pytest.raises(InvalidInputError, match=phrase) as refusal:
             call()
@@ -233,45 +233,3 @@ def test_usable_as_kernel_of_a_support_vector_machine(example, n, rng):
     np.testing.assert_allclose(
         called.decision_function(Z), precomputed.decision_function(kernel(Z, X)), atol=1e-5, rtol=1e-5
     )
-
-
-# --- the algebra ------------------------------------------------------------------------------
-
-
-def test_algebra_is_arithmetic_of_matrices(rng):
-    X, Y = rng.uniform(size=(8, 3)), rng.uniform(size=(6, 3))
-    a, b = Gaussian(0.7), Polynomial(2)
-    for combined, expected in [
-        (a + b, a(X, Y) + b(X, Y)),
-        (a * b, a(X, Y) * b(X, Y)),
-        (2.5 * a, 2.5 * a(X, Y)),
-        (a * 2.5, 2.5 * a(X, Y)),
-        (a + 1.5, a(X, Y) + 1.5),
-        (1.5 + a, a(X, Y) + 1.5),
-        (a + b * Linear() + 0.5, a(X, Y) + b(X, Y) * Linear()(X, Y) + 0.5),
-    ]:
-        close(combined(X, Y), expected)
-
-
-def test_negative_multiples_are_refused():
-    with pytest.raises(InvalidInputError, match=r"scale .* -1"):
-        (-1.0 * Gaussian())(TABLE)
-    with pytest.raises(InvalidInputError, match=r"value .* -1"):
-        (Gaussian() + -1.0)(TABLE)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "name"),
-    [
-        (Gaussian(gamma=0.0), "gamma"),
-        (Gaussian(gamma=float("nan")), "gamma"),
-        (Gaussian(gamma="1"), "gamma"),
-        (Polynomial(degree=0), "degree"),
-        (Polynomial(degree=1.5), "degree"),
-        (Polynomial(offset=-0.1), "offset"),
-    ],
-)
-def test_bad_parameters_are_refused_by_name_when_the_kernel_is_evaluated(kernel, name):
-    for call in (lambda: kernel(TABLE), lambda: kernel.diag(TABLE)):
-        with pytest.raises(InvalidInputError, match=f"^{name}"):
-            call()

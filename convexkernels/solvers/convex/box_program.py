@@ -34,6 +34,7 @@ class Program:
     gain: float
     intercept: bool
     n_outputs: int
+    bent: bool
 
     def unstack(self, values: Array, m: int) -> Array:
         """One row per output, shape (n_outputs, m), zeros elsewhere."""
@@ -60,9 +61,10 @@ def collect(problem: Any, K: Array) -> Program:
     used = _movable(lo, hi, problem)
     lin, eps, lo, hi, diagonal = lin[used], eps[used], lo[used], hi[used], diagonal[used]
     free = np.isinf(hi) | bent
-    gain = 1.0 if bent else float(np.abs(lin).max(initial=0.0)) or float(eps.max(initial=0.0)) or 1.0
+    is_open = bool(np.isinf(hi).any())
+    gain = (float(np.abs(lin).max(initial=0.0)) or float(eps.max(initial=0.0)) or 1.0) if is_open or not bent else 1.0
     typical = float(np.diagonal(K).mean()) + float(diagonal.mean())
-    size = gain / typical if np.isinf(hi).any() else max(float(hi.max()), float(-lo.min()))
+    size = gain / typical if is_open else max(float(hi.max()), float(-lo.min()))
     up, down = np.flatnonzero((hi > 0) & ~free), np.flatnonzero((lo < 0) & ~free)
     point = np.concatenate([up, down])
     sign = np.concatenate([np.ones(up.size), -np.ones(down.size)])
@@ -82,12 +84,13 @@ def collect(problem: Any, K: Array) -> Program:
         gain=gain,
         intercept=problem.loss.intercept,
         n_outputs=len(problem.Y),
+        bent=bent,
     )
 
 
 def at_point(problem: Any, program: Program, w: Array) -> Program:
     """The program with parabolas that touch c at w, where c is no parabola itself."""
-    if not program.free.any() or np.isinf(program.hi).any():
+    if not program.bent:
         return program
     W = program.unstack(program.size * w, problem.m)
     duals = [problem.loss.parabola(u, y, problem.weights) for u, y in zip(W, problem.Y, strict=True)]

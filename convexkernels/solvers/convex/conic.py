@@ -79,6 +79,7 @@ class Conic(OuterSolver):
     """
 
     name = "conic"
+    passes_kinks = True
 
     def __init__(self, solver: str | None = None, program: Program | None = None, quiet: bool = False) -> None:
         if solver is not None and solver not in PREFERENCE:

@@ -23,6 +23,7 @@ class Envelope(OuterSolver):
     """
 
     name = "envelope"
+    passes_kinks = True
 
     def accepts(self, problem: Any) -> str | None:
         if problem.gram_set.envelope() is None:

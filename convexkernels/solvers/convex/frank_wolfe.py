@@ -30,6 +30,7 @@ class FrankWolfe(OuterSolver):
     """
 
     name = "frank-wolfe"
+    sublinear = True
 
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_support else "its family has no cheap support function; use 'conic'"

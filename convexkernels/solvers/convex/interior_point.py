@@ -37,6 +37,7 @@ class InteriorPoint(OuterSolver):
     """
 
     name = "interior-point"
+    passes_kinks = True
 
     def accepts(self, problem: Any) -> str | None:
         gram_set = problem.gram_set

@@ -1,0 +1,117 @@
+"""What single criteria and families promise beyond the contract of all."""
+
+import numpy as np
+import pytest
+
+from convexkernels import (
+    Candidates,
+    Gaussian,
+    Hinge,
+    Interpolation,
+    InvalidInputError,
+    KernelLearning,
+    LeastSquares,
+    LeaveOneOut,
+    OuterLearning,
+    Polynomial,
+    Span,
+    Tessellated,
+    TrainingValue,
+    UnitBox,
+    Widths,
+)
+from convexkernels.families.box import Box
+from convexkernels.families.curved.convex import Convex
+
+M = 36
+
+
+def table(rng):
+    X = rng.random((M, 2))
+    return X, np.sin(4.0 * X[:, 0]) * X[:, 1] + 0.05 * rng.standard_normal(M)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_leave_one_out_is_what_leaving_one_out_gives(intercept, rng):
+    X, y = table(rng)
+    weights = rng.uniform(0.5, 2.0, M)
+    Y = np.column_stack([y, X[:, 0] ** 2])
+    problem = OuterLearning(Widths(), LeastSquares(0.3, intercept), LeaveOneOut(), X, Y, sample_weight=weights)
+    point = problem.start(0)
+    z, log_lam = problem.split(point)
+    value = problem.evaluate(problem.gram_set.chart(z), point).value
+    K, total = problem.kernel(point)(X), 0.0
+    for i in range(M):
+        rest = np.arange(M) != i
+        D = K[np.ix_(rest, rest)] + np.diag(problem.bind().lam(log_lam) / weights[rest])
+        border = np.ones((M - 1, int(intercept)))
+        system = np.block([[D, border], [border.T, np.zeros((int(intercept),) * 2)]])
+        solved = np.linalg.solve(system, np.vstack([Y[rest], np.zeros((int(intercept), 2))]))
+        f = K[i, rest] @ solved[: M - 1] + (solved[M - 1] if intercept else 0.0)
+        total += weights[i] / weights.sum() * np.mean((Y[i] - f) ** 2)
+    assert value == pytest.approx(total, rel=1e-9)
+
+
+def test_training_value_on_a_convex_family_is_the_convex_problem(rng):
+    X, y = table(rng)
+    family, loss = Candidates([Gaussian(g) for g in (0.3, 3.0, 30.0)], "mean"), LeastSquares(0.1)
+    convex = KernelLearning(family, loss, X, y).solve(tol=1e-9)
+    curved = OuterLearning(family, loss, TrainingValue(), X, y).solve("quasi-newton", tol=1e-6, max_iter=200)
+    assert curved.value == pytest.approx(convex.value, rel=1e-6)
+
+
+def test_a_margin_that_is_learned_errs_less_than_the_one_it_began_with(rng):
+    X, y = table(rng)
+    family, loss = Tessellated(degree=0, box=UnitBox(0.01)), LeastSquares(0.1)
+    given, learned = (
+        OuterLearning(Convex(family, learns_margin=learns), loss, LeaveOneOut(), X, y).solve(
+            "quasi-newton", max_iter=60, random_state=0
+        )
+        for learns in (False, True)
+    )
+    assert learned.value < 0.98 * given.value
+    assert -learned.kernel.lower[0] == pytest.approx(np.exp(learned.theta[-2]))
+    for other in (Candidates([Gaussian()]), Tessellated(box=Box.around(X))):
+        with pytest.raises(InvalidInputError, match="on a UnitBox only"):
+            Convex(other, learns_margin=True)
+
+
+def test_weight_two_is_a_row_given_twice(rng):
+    X, y = table(rng)
+    twice = np.append(np.arange(M), [3, 7])
+    weights = np.ones(M)
+    weights[[3, 7]] = 2.0
+    loss, criterion = Hinge(2.0), TrainingValue(ridge=0.0)
+    labels = np.where(y > np.median(y), 1.0, -1.0)
+    one = OuterLearning(Widths(), loss, criterion, X, labels, sample_weight=weights)
+    other = OuterLearning(Widths(), loss, criterion, X[twice], labels[twice])
+    point = one.start(0)
+    assert one.certificate(point).value == pytest.approx(other.certificate(point).value, rel=1e-6)
+
+
+def test_what_does_not_fit_is_refused_with_the_reason(rng):
+    X, y = table(rng)
+    problem = OuterLearning(Widths(), LeastSquares(1.0), TrainingValue(), X, y)
+    with pytest.raises(InvalidInputError, match="start must be 2 finite numbers"):
+        problem.solve(start=[1.0])
+    with pytest.raises(InvalidInputError, match="same point"):
+        OuterLearning(Widths(), Interpolation(), TrainingValue(), X[[0, 0, 1]], y[[0, 1, 2]])
+
+
+def test_transductive_span_is_psd_on_the_test_points_too(rng):
+    X, Z = rng.uniform(size=(10, 2)), rng.uniform(size=(8, 2))
+    kernels = [Gaussian(0.5), Gaussian(8.0), Polynomial(2), ("first feature", Gaussian(20.0), [0])]
+    alone = Span(kernels, trace=5.0).on(X)
+    joint = Span(kernels, trace=5.0, test=Z).on(X)
+    everywhere = np.vstack([X, Z])
+    for _ in range(3):
+        theta = joint.project(5.0 * rng.standard_normal(4))
+        K = joint.kernel(theta)(everywhere)
+        assert np.linalg.eigvalsh(K)[0] >= -1e-8
+        assert np.trace(K) == pytest.approx(5.0)
+        np.testing.assert_allclose(joint.gram(theta), K[:10, :10], rtol=0.0, atol=1e-10 * np.abs(K).max())
+    # Without the test points there is a combination that is PSD on the training points only.
+    worst = min(
+        np.linalg.eigvalsh(alone.kernel(alone.project(20.0 * rng.standard_normal(4)))(everywhere))[0] for _ in range(20)
+    )
+    assert worst < -1e-4

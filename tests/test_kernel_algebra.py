@@ -1,0 +1,47 @@
+"""Sums, products and multiples of kernels, and parameters that are refused."""
+
+import numpy as np
+import pytest
+
+from convexkernels import Gaussian, InvalidInputError, Linear, Polynomial
+
+TABLE = np.arange(6.0).reshape(3, 2)
+
+
+def test_algebra_is_arithmetic_of_matrices(rng):
+    X, Y = rng.uniform(size=(8, 3)), rng.uniform(size=(6, 3))
+    a, b = Gaussian(0.7), Polynomial(2)
+    for combined, expected in [
+        (a + b, a(X, Y) + b(X, Y)),
+        (a * b, a(X, Y) * b(X, Y)),
+        (2.5 * a, 2.5 * a(X, Y)),
+        (a * 2.5, 2.5 * a(X, Y)),
+        (a + 1.5, a(X, Y) + 1.5),
+        (1.5 + a, a(X, Y) + 1.5),
+        (a + b * Linear() + 0.5, a(X, Y) + b(X, Y) * Linear()(X, Y) + 0.5),
+    ]:
+        np.testing.assert_allclose(combined(X, Y), expected, rtol=0.0, atol=1e-11 * np.abs(expected).max())
+
+
+def test_negative_multiples_are_refused():
+    with pytest.raises(InvalidInputError, match=r"scale .* -1"):
+        (-1.0 * Gaussian())(TABLE)
+    with pytest.raises(InvalidInputError, match=r"value .* -1"):
+        (Gaussian() + -1.0)(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        (Gaussian(gamma=0.0), "gamma"),
+        (Gaussian(gamma=float("nan")), "gamma"),
+        (Gaussian(gamma="1"), "gamma"),
+        (Polynomial(degree=0), "degree"),
+        (Polynomial(degree=1.5), "degree"),
+        (Polynomial(offset=-0.1), "offset"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name_when_the_kernel_is_evaluated(kernel, name):
+    for call in (lambda: kernel(TABLE), lambda: kernel.diag(TABLE)):
+        with pytest.raises(InvalidInputError, match=f"^{name}"):
+            call()
