@@ -167,11 +167,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
     {weights_of_norms}
     {parameters}
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {concatenated_chosen}
-    {concatenated_fitted}
+    {Attributes: classes, concatenated_chosen, concatenated_fitted}
 
     Notes
     -----
@@ -208,10 +204,7 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     {weights_of_norms}
     {parameters}
 
-    Attributes
-    ----------
-    {concatenated_chosen}
-    {concatenated_fitted}
+    {Attributes: concatenated_chosen, concatenated_fitted}
 
     Notes
     -----
@@ -256,9 +249,7 @@ class ConcatenatedKernelInterpolator(KernelRegressor, _Concatenated):
         Relative gradient at which the answer counts as stationary.
     {parameters}
 
-    Attributes
-    ----------
-    {concatenated_fitted}
+    {Attributes: concatenated_fitted}
 
     Notes
     -----

@@ -125,6 +125,8 @@ verbose : bool
 # Paragraphs by the names that stand for them in braces.
 _SHARED = {
     **CONVEX_WORDS,
+    "classes": "classes_ : ndarray of shape (n_classes,)",
+    "cell_notes": "{cell_numbers} {cell_tables}",
     "columns": """
 columns_ : Columns or None
     How categories and missing values became numbers; None where the table held numbers only.
@@ -148,15 +150,6 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
 """,
     # hierarchical kernels
-    "tree_sections": """
-Attributes
-----------
-{tree_learned}
-
-Notes
------
-{tree_cost}
-""",
     "tree_learned": """
 kernel_ : Kernel
     The learned kernel on features as they were passed.
@@ -240,15 +233,6 @@ learned function is the best one on the validation rows (the last one, when it i
 `max_time` limits selection, cross-validation and training together; one exact solve for W may follow.
 """,
     # cells
-    "cell_sections": """
-Attributes
-----------
-{cell_fitted}
-
-Notes
------
-{cell_numbers} {cell_tables}
-""",
     "cell_tol": """
 tol : float, > 0
     Relative duality gap of the function of every cell, at the lam and the width that were selected.
@@ -295,15 +279,22 @@ Dask's local scheduler when there is none. Predictions for them are lazy Dask ar
 def documented(cls: Estimator) -> Estimator:
     """Put the shared words in the place of their names in braces, in the docstring of a class.
 
-    Parameters come in the order of the classes that define them, the class itself first.
+    A line ``{Notes: first, second}`` stands for a section of several. Parameters come in the order of the classes that
+    define them, the class itself first.
     """
-    text = inspect.cleandoc(cls.__doc__ or "")
+    text = re.sub(r"\}\n(?=\{[A-Z])", "}\n\n", inspect.cleandoc(cls.__doc__ or ""))
+    text = re.sub(r"^\{([A-Z]\w+): ([\w, ]+)\}$", _section, text, flags=re.MULTILINE)
     while names := set(re.findall(r"\{([a-z]\w*)\}", text, flags=re.IGNORECASE)):
         for name in sorted(names, key=lambda name: name == "parameters"):  # last: it stands for what is not said
             words = _parameters(cls, text) if name == "parameters" else _SHARED[name]
             text = text.replace(f"{{{name}}}", words.strip())
     cls.__doc__ = text
     return cls
+
+
+def _section(found: re.Match[str]) -> str:
+    title, names = found[1], found[2].split(", ")
+    return "\n".join([title, "-" * len(title), *(f"{{{name}}}" for name in names)])
 
 
 def _parameters(cls: type, text: str) -> str:

@@ -261,14 +261,8 @@ class HierarchicalGaussianClassifier(KernelClassifier, _HierarchicalEstimator):
         Folds of the choice between architectures, and whether their functions are averaged.
     {parameters}
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {tree_learned}
-
-    Notes
-    -----
-    {tree_cost}
+    {Attributes: classes, tree_learned}
+    {Notes: tree_cost}
 
     Examples
     --------
@@ -320,7 +314,8 @@ class HierarchicalGaussianRegressor(KernelRegressor, _HierarchicalEstimator):
         Folds of the choice between architectures, and whether their functions are averaged.
     {parameters}
 
-    {tree_sections}
+    {Attributes: tree_learned}
+    {Notes: tree_cost}
 
     Examples
     --------

@@ -161,20 +161,9 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
 class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
     """Support vector classifier that learns a convex combination of candidate kernels, to a certified optimum.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {candidate_weights}
-    classes_ : ndarray of shape (n_classes,)
-    {chosen_cost}
-    {learned}
-
-    Notes
-    -----
-    {candidates}
+    {Parameters: parameters}
+    {Attributes: candidate_weights, classes, chosen_cost, learned}
+    {Notes: candidates}
 
     Examples
     --------
@@ -193,19 +182,9 @@ class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
 class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
     """Support vector regression that learns a convex combination of candidate kernels, to a certified optimum.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {candidate_weights}
-    {chosen_tube}
-    {learned}
-
-    Notes
-    -----
-    {candidates}
+    {Parameters: parameters}
+    {Attributes: candidate_weights, chosen_tube, learned}
+    {Notes: candidates}
 
     Examples
     --------
@@ -222,19 +201,9 @@ class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
 class MultipleKernelRidge(KernelRegressor, RidgeEstimator, _CandidateEstimator):
     """Kernel ridge regression that learns a convex combination of candidate kernels, to a certified optimum.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {candidate_weights}
-    {chosen_lam}
-    {learned}
-
-    Notes
-    -----
-    {candidates}
+    {Parameters: parameters}
+    {Attributes: candidate_weights, chosen_lam, learned}
+    {Notes: candidates}
 
     Examples
     --------

@@ -36,14 +36,8 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
         ``"squared"`` fits 0 and 1 (-1 and 1 for two classes), with an exact final solve for W.
     {parameters}
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {spectral}
-
-    Notes
-    -----
-    {spectral_notes}
+    {Attributes: classes, spectral}
+    {Notes: spectral_notes}
 
     Examples
     --------
@@ -136,9 +130,7 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
     loss : {"squared"}
     {parameters}
 
-    Attributes
-    ----------
-    {spectral}
+    {Attributes: spectral}
 
     Notes
     -----

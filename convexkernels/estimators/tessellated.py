@@ -73,15 +73,8 @@ def _far_box(X: Array) -> Box:
 class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
     """Support vector classifier that learns its kernel among the tessellated ones, to a certified optimum.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {chosen_cost}
-    {learned}
+    {Parameters: parameters}
+    {Attributes: classes, chosen_cost, learned}
 
     Notes
     -----
@@ -107,14 +100,8 @@ class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
 class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
     """Support vector regression that learns its kernel among the tessellated ones, to a certified optimum.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {chosen_tube}
-    {learned}
+    {Parameters: parameters}
+    {Attributes: chosen_tube, learned}
 
     Notes
     -----
@@ -137,14 +124,8 @@ class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
 class TessellatedRidge(KernelRegressor, RidgeEstimator, _TessellatedEstimator):
     """Kernel ridge regression that learns its kernel among the tessellated ones, to a certified optimum.
 
-    Parameters
-    ----------
-    {parameters}
-
-    Attributes
-    ----------
-    {chosen_lam}
-    {learned}
+    {Parameters: parameters}
+    {Attributes: chosen_lam, learned}
 
     Notes
     -----

@@ -34,10 +34,7 @@ class VoronoiSVC(KernelClassifier, VoronoiEstimator):
     {cell_tol}
     {parameters}
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    {cell_fitted}
+    {Attributes: classes, cell_fitted}
 
     Notes
     -----
@@ -91,12 +88,9 @@ class _VoronoiRegressor(KernelRegressor, VoronoiEstimator):
 class VoronoiRidge(_VoronoiRegressor):
     """Kernel ridge regression in the cells of a partition, each with its own regularization and width.
 
-    Parameters
-    ----------
-    {cell_tol}
-    {parameters}
-
-    {cell_sections}
+    {Parameters: cell_tol, parameters}
+    {Attributes: cell_fitted}
+    {Notes: cell_notes}
 
     Examples
     --------
@@ -125,7 +119,8 @@ class VoronoiSVR(_VoronoiRegressor):
     {cell_tol}
     {parameters}
 
-    {cell_sections}
+    {Attributes: cell_fitted}
+    {Notes: cell_notes}
 
     Examples
     --------
@@ -156,7 +151,8 @@ class VoronoiQuantile(_VoronoiRegressor):
     {cell_tol}
     {parameters}
 
-    {cell_sections}
+    {Attributes: cell_fitted}
+    {Notes: cell_notes}
 
     Examples
     --------
