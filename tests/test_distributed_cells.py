@@ -30,12 +30,12 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.cells import distributed_cells
-from convexkernels.cells.cluster import active_client
-from convexkernels.cells.distributed_function import DistributedFunction
-from convexkernels.cells.distributed_table import balanced_groups
+from convexkernels.cells.distributed import learning
+from convexkernels.cells.distributed.cluster import active_client
+from convexkernels.cells.distributed.function import DistributedFunction
+from convexkernels.cells.distributed.summary import TableSummary
+from convexkernels.cells.distributed.table import balanced_groups
 from convexkernels.cells.function import LocalizedFunction
-from convexkernels.cells.summary import TableSummary
 
 # A loaded computer is slow to make folders, and two test processes may want the same port for their status pages.
 pytestmark = [
@@ -372,9 +372,9 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         np.testing.assert_allclose(dying.predict(X), means[cells], atol=1e-12)
 
         # An interrupt keeps the cells that are learned, here or there.
-        original = distributed_cells._as_completed
+        original = learning._as_completed
         for gather in (True, False):
-            monkeypatch.setattr(distributed_cells, "_as_completed", interrupt_after(3, original))
+            monkeypatch.setattr(learning, "_as_completed", interrupt_after(3, original))
             with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(INTERRUPTED\)"):
                 stopped = VoronoiRidge(max_cell_size=100, cells=Cells(gather=gather), **SMALL).fit(points, targets)
             assert stopped.solution_.status is Status.INTERRUPTED

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.cells.learner import CellRows, CellSelection
+from convexkernels.cells.learner import CellRows, CellSelection, is_constant
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices, Matrices
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.certificate import DualityGap
@@ -130,7 +130,7 @@ class KernelLearner:
     def constant(self, Y: Array, weights: Array) -> CellFunction:
         """The constants of least loss: a mean, a majority, a median or a quantile."""
         # The mean of equal numbers is another one, by rounding.
-        b = Y[:, 0].copy() if self.loss.is_of_differences and _is_constant(Y) else self.loss.constant(Y, weights)
+        b = Y[:, 0].copy() if self.loss.is_of_differences and is_constant(Y) else self.loss.constant(Y, weights)
         nowhere = np.empty((Y.shape[1], 0))
         function = DecisionFunction.of_kernel(Gaussian(), nowhere, np.zeros(Y.shape), b, bounds=self._bounds(len(Y)))
         gap = _gap_of_constant(self.loss, b, Y, weights)
@@ -221,10 +221,6 @@ class KernelLearner:
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""
         return 8.0 * m * (4.0 * m + 4.0 * min(m, self.selection.rank))
-
-
-def _is_constant(Y: Array) -> bool:
-    return bool((Y[:, :1] == Y).all())
 
 
 def _around(grid: Grid, lam: float) -> Array:

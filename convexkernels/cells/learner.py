@@ -36,7 +36,7 @@ class CellRows:
     @property
     def is_constant(self) -> bool:
         """Whether the targets of each output are all the same."""
-        return bool((self.Y[:, :1] == self.Y).all())
+        return is_constant(self.Y)
 
     def part(self, rows: Index | Mask) -> Self:
         """Some of the rows."""
@@ -49,6 +49,11 @@ class CellRows:
             return self
         inside = self.part(self.own)
         return self if inside.is_constant else inside
+
+
+def is_constant(Y: Array) -> bool:
+    """Whether the targets of each output, the rows of `Y`, are all the same."""
+    return bool((Y[:, :1] == Y).all())
 
 
 class CellPredictor(Protocol):

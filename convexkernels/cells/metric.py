@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.learner import is_constant
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import ConvexKernelsWarning
@@ -53,7 +54,7 @@ def learned_metric(X: Array, Y: Array, weights: Array, clock: Clock, seed: int) 
     KeyboardInterrupt
         The search itself would keep its best point; there is nothing to use it for.
     """
-    if not tells_widths(X) or (Y[:, :1] == Y).all():
+    if not tells_widths(X) or is_constant(Y):
         return None
     clock.show.note(f"a width for each of {X.shape[1]} features is learned")
     found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, (-1.0, 1.0) if len(Y) == 1 else None)

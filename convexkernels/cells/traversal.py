@@ -65,7 +65,7 @@ def farthest_first(X: Any, *, radius: float = 0.0, n_centers: int | None = None,
     limit = m if n_centers is None else check_whole_number("n_centers", n_centers, low=1)
     if limit > m:
         raise InvalidInputError(f"n_centers is {limit}, but there are only {m} points; ask for at most {m} centers.")
-    return Traversal(*_traverse(points, radius, limit, _checked_start(start, m)))
+    return Traversal(*_traverse(points, radius, limit, 0, _checked_start(start, m)))
 
 
 def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
@@ -89,7 +89,8 @@ def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
     """
     points = check_points(X)
     size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
-    return Traversal(*_split(points, size, _checked_start(start, len(points))))
+    m = len(points)
+    return Traversal(*_traverse(points, 0.0, m, size, _checked_start(start, m)))
 
 
 def _checked_start(start: Any, m: int) -> int:
@@ -125,8 +126,9 @@ def traverse_in(
         centers.append(int(inside[square[inside].argmax()]))
 
 
-@compiled(f"({MATRIX},f8,i8,i8)")
-def _traverse(X: Array, radius: float, limit: int, start: int) -> tuple[Index, Array, Index, Array]:
+@compiled(f"({MATRIX},f8,i8,i8,i8)")
+def _traverse(X: Array, radius: float, limit: int, size: int, start: int) -> tuple[Index, Array, Index, Array]:
+    """Centers until there are `limit`, or all points are within `radius`; with a `size` > 0 those of largest cells."""
     m = X.shape[0]
     owner = np.zeros(m, dtype=np.intp)
     square = np.full(m, np.inf)
@@ -140,9 +142,31 @@ def _traverse(X: Array, radius: float, limit: int, start: int) -> tuple[Index, A
         chosen = int(np.argmax(square))
         radii[count] = np.sqrt(square[chosen])
         count += 1
-        if count == limit or radii[count - 1] <= radius:
+        if size > 0:
+            chosen = _in_largest(owner, square, count, size)
+        if chosen < 0 or count == limit or radii[count - 1] <= radius:
             break
     return centers[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)
+
+
+@compiled()
+def _in_largest(owner: Index, square: Array, count: int, size: int) -> int:
+    """The point of the largest cell that is farthest from its center; -1 where no cell has more than `size` points."""
+    counts = np.zeros(count, dtype=np.intp)
+    farthest = np.full(count, -1.0)
+    reached = np.zeros(count, dtype=np.intp)
+    for i in range(owner.shape[0]):
+        j = owner[i]
+        counts[j] += 1
+        if square[i] > farthest[j]:
+            farthest[j] = square[i]
+            reached[j] = i
+    largest = -1
+    for j in range(count):
+        # Cells of equal points cannot be split.
+        if counts[j] > size and farthest[j] > 0.0 and (largest < 0 or counts[j] > counts[largest]):
+            largest = j
+    return reached[largest] if largest >= 0 else -1
 
 
 @compiled()
@@ -164,39 +188,3 @@ def _add_center(X: Array, chosen: int, count: int, centers: Index, between: Arra
             if total < square[i]:
                 square[i] = total
                 owner[i] = count
-
-
-@compiled(f"({MATRIX},i8,i8)")
-def _split(X: Array, size: int, start: int) -> tuple[Index, Array, Index, Array]:
-    m = X.shape[0]
-    owner = np.zeros(m, dtype=np.intp)
-    square = np.full(m, np.inf)
-    centers = np.empty(m, dtype=np.intp)
-    radii = np.empty(m)
-    between = np.empty(m)
-    counts = np.zeros(m, dtype=np.intp)
-    farthest = np.empty(m)
-    reached = np.empty(m, dtype=np.intp)
-    count, chosen = 0, start
-    while True:
-        centers[count] = chosen
-        _add_center(X, chosen, count, centers, between, owner, square)
-        count += 1
-        counts[:count] = 0
-        farthest[:count] = -1.0
-        for i in range(m):
-            j = owner[i]
-            counts[j] += 1
-            if square[i] > farthest[j]:
-                farthest[j] = square[i]
-                reached[j] = i
-        radii[count - 1] = np.sqrt(farthest[:count].max())
-        largest = -1
-        for j in range(count):
-            # Cells of equal points cannot be split.
-            if counts[j] > size and farthest[j] > 0.0 and (largest < 0 or counts[j] > counts[largest]):
-                largest = j
-        if largest < 0:
-            break
-        chosen = reached[largest]
-    return centers[:count].copy(), radii[:count].copy(), owner, np.sqrt(square)

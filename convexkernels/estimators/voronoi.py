@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.cells.summary import TableSummary
+from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.estimators.base import KernelClassifier, KernelRegressor
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.table import TrainingTable

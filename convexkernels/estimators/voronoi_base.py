@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from convexkernels.arrays import Array
-from convexkernels.cells.cluster import is_distributed
 from convexkernels.cells.cover import Assignment, Cover
-from convexkernels.cells.distributed_cells import learn_distributed_cells
-from convexkernels.cells.distributed_function import DistributedFunction, values_of_parts
-from convexkernels.cells.distributed_table import DistributedTable, blocks_of
+from convexkernels.cells.distributed.cluster import is_distributed
+from convexkernels.cells.distributed.function import DistributedFunction, values_of_parts
+from convexkernels.cells.distributed.learning import learn_distributed_cells
+from convexkernels.cells.distributed.summary import TableSummary
+from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows, CellSelection
 from convexkernels.cells.metric import LEARNED_WIDTH, learned_metric
 from convexkernels.cells.options import Cells
-from convexkernels.cells.summary import TableSummary
 from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index
-from convexkernels.cells.cluster import computed
 from convexkernels.cells.cover import Assignment, Cover
+from convexkernels.cells.distributed.cluster import computed
+from convexkernels.cells.distributed.summary import TableSummary, checked_part
 from convexkernels.cells.learner import CellRows
-from convexkernels.cells.summary import TableSummary, checked_part
 from convexkernels.exceptions import InvalidInputError
 
 # Summaries of parts that are merged at once.

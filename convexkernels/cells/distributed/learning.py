@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.cells.cluster import active_client, cluster_errors
 from convexkernels.cells.cover import Cover
-from convexkernels.cells.distributed_function import DistributedFunction
-from convexkernels.cells.distributed_table import DistributedTable, RowEncoding, balanced_groups, rows_of
+from convexkernels.cells.distributed.cluster import active_client, cluster_errors
+from convexkernels.cells.distributed.function import DistributedFunction
+from convexkernels.cells.distributed.table import DistributedTable, RowEncoding, balanced_groups, rows_of
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.cells.training import CellProgress, LearnedCell, conclude, learn_cell

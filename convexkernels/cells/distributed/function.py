@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index
-from convexkernels.cells.cluster import computed
 from convexkernels.cells.cover import Cover
-from convexkernels.cells.distributed_table import blocks_of
+from convexkernels.cells.distributed.cluster import computed
+from convexkernels.cells.distributed.table import blocks_of
 from convexkernels.cells.function import LocalizedFunction, verified, worst
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
