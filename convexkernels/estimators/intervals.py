@@ -38,13 +38,8 @@ def margins(residuals: Array, weights: Array, coverage: float) -> Array:
             f"coverage is {coverage:g}, but {len(weights)} rows say nothing about residuals that rare; pass at most "
             f"{np.floor(1e3 * most) / 1e3:g}, or fit more rows."
         )
+    # The least residuals up to which the shares reach the level, which rounding must not make miss it.
+    level = min(1.0, (1.0 - tail - 1e-12) / float(share.sum()))
     columns = residuals.reshape(len(residuals), -1).T
-    found = [[-_quantile(-column, share, 1.0 - tail), _quantile(column, share, 1.0 - tail)] for column in columns]
-    return np.array(found).reshape(*residuals.shape[1:], 2)
-
-
-def _quantile(values: Array, share: Array, level: float) -> float:
-    """The least value up to which the shares reach the level."""
-    order = np.argsort(values, kind="stable")
-    place = int(np.searchsorted(np.cumsum(share[order]), level - 1e-12))
-    return float(values[order[min(place, len(values) - 1)]])
+    ends = [sign * np.quantile(sign * columns, level, 1, weights=share, method="inverted_cdf") for sign in (-1.0, 1.0)]
+    return np.stack(ends, axis=-1).reshape(*residuals.shape[1:], 2)

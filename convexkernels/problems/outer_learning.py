@@ -106,7 +106,7 @@ class OuterLearning:
         """Number of unknowns of the family on these rows, and log lam where it is learned."""
         return int(self.gram_set.n_unknowns) + int(self.criterion.learns_lam)
 
-    def on_rows(self, rows: Rows, gram_set: Any = None) -> OuterLearning:
+    def on_rows(self, rows: Rows) -> OuterLearning:
         """The problem on some of the rows; the family is restricted to them anew."""
         other = copy(self)
         other.X, other.weights = self.X[rows], self.weights[rows]
