@@ -16,8 +16,6 @@ from convexkernels import (
     Hinge,
     KernelLearning,
     LeastSquares,
-    Logistic,
-    Pinball,
 )
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
@@ -26,6 +24,7 @@ from convexkernels.families.base import Family
 from convexkernels.losses import LOSSES
 from convexkernels.solvers.convex.conic import Conic
 from proofs_check.claim import Claim
+from proofs_check.risk_formulas import losses
 
 Choose = Callable[[KernelLearning, Any], tuple[Array, Array]]
 EPS = float(np.finfo(np.float64).eps)
@@ -34,30 +33,16 @@ EPS = float(np.finfo(np.float64).eps)
 TOL = 1e-5
 
 
-def total_loss(loss: Any, f: Array, y: Array) -> float:
-    """Sum of the losses, from their definitions."""
-    if isinstance(loss, Hinge):
-        return loss.C * float(np.maximum(0.0, 1.0 - y * f).sum())
-    if isinstance(loss, EpsilonInsensitive):
-        return loss.C * float(np.maximum(0.0, np.abs(y - f) - loss.epsilon).sum())
-    if isinstance(loss, LeastSquares):
-        return float(((y - f) ** 2).sum())
-    if isinstance(loss, Pinball):
-        r = y - f
-        return loss.C * float(np.maximum(loss.quantile * r, (loss.quantile - 1.0) * r).sum())
-    if isinstance(loss, Logistic):
-        return loss.C * float(np.logaddexp(0.0, -y * f).sum())
-    raise TypeError(f"no definition of {loss!r} here yet")
-
-
-def primal_value(problem: KernelLearning, theta: Array, alpha: Array) -> float:
-    """Objective of the machine with the whole kernel matrix, the coefficients of `alpha` and its intercept."""
+def primal_value(name: str, problem: KernelLearning, theta: Array, alpha: Array) -> float:
+    """Objective of the functions with the whole kernel matrix, the coefficients of `alpha` and its intercept."""
     loss: Any = problem.loss
     found = problem.measure(theta, np.atleast_2d(alpha), problem.gram_set.gram(theta))
     w, y = found.multiples[0] * found.W[0], problem.Y[0]
     f = problem.full_gram_set.gram(theta) @ w
-    price = loss.lam if isinstance(loss, LeastSquares) else 0.5
-    return total_loss(loss, f + problem.intercept(theta, alpha), y) + price * float(w @ f)
+    total = float(losses(name, loss, y, f + problem.intercept(theta, alpha), np).sum())
+    if isinstance(loss, LeastSquares):
+        return total + loss.lam * float(w @ f)
+    return loss.C * total + 0.5 * float(w @ f)
 
 
 def learned(problem: KernelLearning, solution: Any) -> tuple[Array, Array]:
@@ -90,7 +75,7 @@ def measure_one_loss(subject: tuple[Callable[[], Family], Choose], name: str, rn
     # Only the conic solver learns in a family without a cheap projection.
     solution = problem.solve("auto" if problem.gram_set.has_projection else Conic("CLARABEL"), tol=0.5 * TOL)
     lower = problem.certificate(solution.theta, solution.alpha, solution.witness).lower
-    upper = primal_value(problem, *choose(problem, solution))
+    upper = primal_value(name, problem, *choose(problem, solution))
     size = float(np.abs(solution.theta).max())
     theta = problem.gram_set.project(size * rng.standard_normal(solution.theta.shape))
     anywhere = problem.certificate(theta, rng.standard_normal(12) * float(np.abs(solution.alpha).max()))

@@ -52,15 +52,15 @@ class Assignment:
 
 
 class Cover(ABC):
-    """A rule that says which cells learn from a point, and which cell answers for it.
+    """A rule that says which cells learn from a point, and which cell predicts at it.
 
     Attributes
     ----------
     n_cells : int
     average : bool
-        Whether all cells answer for every point, and the answer is their mean.
+        Whether all cells predict at every point, and the prediction is their mean.
     overlaps : bool
-        Whether cells learn from points that others answer for.
+        Whether cells learn from points that others predict at.
     """
 
     n_cells: int
@@ -69,10 +69,10 @@ class Cover(ABC):
 
     @abstractmethod
     def cells(self, X: Any) -> Index:
-        """The cell that answers for each row of `X`, shape (n_samples,)."""
+        """The cell that predicts at each row of `X`, shape (n_samples,)."""
 
     def members(self, X: Any) -> Assignment:
-        """The rows of `X` that each cell learns from; those it answers for, unless a cover says otherwise."""
+        """The rows of `X` that each cell learns from; those it predicts at, unless a cover says otherwise."""
         return self.assigned(X)[1]
 
     def assigned(self, X: Any) -> tuple[Index, Assignment]:
@@ -112,7 +112,7 @@ class OverlappingCover(VoronoiCover):
     """Voronoi cells that also learn from the points just beyond their borders.
 
     A point teaches every cell whose center is at most ``1 + overlap`` times as far as the nearest one; the cell of
-    the nearest center alone answers for it, so that the predictor has smaller jumps at the borders.
+    the nearest center alone predicts at it, so that the predictor has smaller jumps at the borders.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class RandomChunks(Cover):
         return f"RandomChunks({self.n_cells})"
 
     def cells(self, X: Any) -> Index:
-        """All points are answered for by all chunks; 0 stands for them."""
+        """All chunks predict at all points; 0 stands for them."""
         return np.zeros(len(check_points(X)), dtype=np.intp)
 
     def assigned(self, X: Any) -> tuple[Index, Assignment]:

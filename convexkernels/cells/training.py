@@ -137,7 +137,7 @@ def _results(tasks: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator[L
 
 
 def some_cells(table: CellRows, cells: Assignment, seed: int, kernel: Kernel | None = None) -> list[CellRows]:
-    """The rows that a few random cells answer for, large ones coming more often; of large ones the rows near one.
+    """The rows that a few random cells predict at, large ones coming more often; of large ones the rows near one.
 
     These are as dense as all of them, as random ones would not be.
     """

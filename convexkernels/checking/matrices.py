@@ -50,7 +50,7 @@ def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Arr
     value, bound : float
         The exact matrix has an eigenvalue within `bound` of `value`. Let K be the exact matrix and
         K + E the computed one. By Weyl's inequality an eigenvalue moves by at most
-        ``|E|_2 <= |E|_F <= m error``, and a backward stable eigenvalue solver answers for a matrix that
+        ``|E|_2 <= |E|_F <= m error``, and the values of a backward stable eigenvalue solver are those of a matrix that
         differs from the computed one by at most ``m eps |K|_2``; `bound` is the sum of the two.
     vector : ndarray of shape (m,)
     """

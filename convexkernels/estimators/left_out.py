@@ -145,7 +145,7 @@ def left_out_of_pairs(solution: Any) -> LeftOut:
 
 
 def left_out_of_cells(localized: Any, seed: int = 0) -> LeftOut:
-    """For functions in cells, every row by the functions that answer for it; of many cells a random sample."""
+    """For functions in cells, every row by the functions that predict at it; of many cells a random sample."""
     _check_here(localized)
     parts: list[LeftOut] = []
     order = np.random.default_rng(seed).permutation(np.flatnonzero(localized.sizes)).tolist()
@@ -183,7 +183,7 @@ def _check_here(localized: Any) -> None:
 
 
 def _of_cell(localized: LocalizedFunction, j: int) -> LeftOut:
-    """The rows that cell number `j` answers for."""
+    """The rows that cell number `j` predicts at."""
     cell = localized.functions[j]
     if not isinstance(cell, CellFunction):
         X, Y, weights = cell.rows.X, cell.rows.Y, cell.rows.weights

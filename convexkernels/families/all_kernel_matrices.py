@@ -117,7 +117,7 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
     y : array-like of shape (m,)
         Labels -1 and +1, both present.
     C : float, > 0, optional
-        Price of slack; None for any ``C >= 2 / m``.
+        Weight of the losses; None for any ``C >= 2 / m``.
 
     Returns
     -------

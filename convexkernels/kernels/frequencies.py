@@ -70,7 +70,7 @@ class SpectralMap:
         """All frequencies times `sigma`."""
         return replace(self, omega=self.omega * float(sigma))
 
-    def stretched(self, factors: Any) -> SpectralMap:
+    def weighed(self, factors: Any) -> SpectralMap:
         """The frequencies of every feature times a factor of its own."""
         return replace(self, omega=self.omega * self.backend.array(factors)[:, None])
 

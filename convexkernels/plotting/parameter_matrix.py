@@ -1,4 +1,4 @@
-"""The matrix that parameterises a learned kernel."""
+"""The matrix that parameterizes a learned kernel."""
 
 from dataclasses import dataclass
 from typing import Any, Self

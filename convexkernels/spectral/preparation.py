@@ -118,7 +118,7 @@ class Preparation:
             rng=self.rng,
             backend=self.problem.backend,
         )
-        return drawn if self.factors is None else drawn.stretched(self.factors)
+        return drawn if self.factors is None else drawn.weighed(self.factors)
 
     def start(self, drawn: SpectralMap, sigma: float, rows: Any) -> SpectralPoint:
         """W by ridge regression on (some of) the rows, for the frequencies as drawn."""

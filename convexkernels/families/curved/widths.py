@@ -43,7 +43,7 @@ class Widths(CurvedFamily):
 
 
 class WidthsGramSet(CurvedGramSet):
-    """Gram matrices of one kernel on stretched points."""
+    """Gram matrices of one kernel on weighed points."""
 
     def __init__(self, family: Widths, X: Array) -> None:
         super().__init__(family, X)
