@@ -118,7 +118,6 @@ class OuterLearning:
         """The problem with the same targets at other points, shape (m, any number of features)."""
         other = copy(self)
         other.X, other.gram_set, other._bound = X, self.family.on(X), None
-        other.n_unknowns = other.gram_set.n_unknowns + int(self.criterion.learns_lam)
         return other
 
     def with_loss(self, loss: Loss, family: CurvedFamily | None = None) -> OuterLearning:
