@@ -67,7 +67,7 @@ def main(argv=None):
     whole = ck.HierarchicalGaussianRegressor(
         4, search=search, selection=ck.TreeSelection(training=training), random_state=0
     )
-    fitted("one call", whole, m)
+    fitted("one call, kernel from all rows", whole, m)
     print(whole.plan_)
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
