@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.function import worst
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
@@ -40,7 +40,13 @@ from convexkernels.estimators.hierarchical_work import (
     one_after_the_other,
     training_seconds,
 )
-from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
+from convexkernels.estimators.left_out import (
+    EXACT_ROWS,
+    FEWEST_ROWS,
+    LeftOut,
+    left_out_of_kernel,
+    left_out_of_pairs,
+)
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
@@ -101,7 +107,18 @@ class _HierarchicalEstimator(KernelEstimator):
         task = TreeTask(table.X, targets.expanded(table.y), table.weights, loss, criterion, self.clip)
         for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
             task.problem(candidate, 0)
+        merged, points = task.of_points()
+        # Of rows whose points are one: the point of each, targets and weights.
+        self._rows: tuple[Index, Array, Array] | None = None
+        if self._learns_from_points and FEWEST_ROWS <= len(merged.X) < min(len(points), EXACT_ROWS):
+            task, self._rows = merged, (points, task.loss.targets(task.y, len(points)), task.weights)
         return task
+
+    @property
+    def _learns_from_points(self) -> bool:
+        """Whether equal points may be one: one matrix of least squares for all of them."""
+        one_matrix = self._all_rows.method in ("auto", "dense")
+        return isinstance(self._loss(), LeastSquares) and one_matrix and not (self.selection or TreeSelection()).average
 
     # -- searching ---------------------------------------------------------------------------------
 
@@ -234,7 +251,11 @@ class _HierarchicalEstimator(KernelEstimator):
         ]
         if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
             return LeftOut.joined(parts)  # functions of folds, each with rows of its own
-        return LeftOut(np.mean([part.F for part in parts], axis=0), parts[0].Y, parts[0].weights)
+        F = np.mean([part.F for part in parts], axis=0)
+        if self._rows is None:
+            return LeftOut(F, parts[0].Y, parts[0].weights)
+        points, Y, weights = self._rows
+        return LeftOut(F[:, points], Y, weights)
 
     def _left_out_of(self, solution: Solution) -> LeftOut:
         """Left-out values of the functions of one search."""
@@ -286,6 +307,10 @@ class HierarchicalGaussianClassifier(KernelClassifier, _HierarchicalEstimator):
         super()._check_parameters()
         if self.multi_class not in ("one-vs-all", "all-vs-all"):
             raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
+
+    @property
+    def _learns_from_points(self) -> bool:
+        return self.multi_class == "one-vs-all" and super()._learns_from_points
 
     def _votes(self, problem: OuterLearning) -> bool:
         return self.multi_class == "all-vs-all" and len(problem.Y) > 1

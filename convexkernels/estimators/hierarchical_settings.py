@@ -181,6 +181,18 @@ class TreeTask:
         """The same for some of the rows."""
         return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
 
+    def of_points(self) -> tuple[Self, Index]:
+        """The same with equal points as one, with the mean of their targets, and the point of every row.
+
+        Least squares stay what they are but for a constant, and leaving a point out leaves out all that is known about
+        it. Of rows by themselves, those of the other targets at the point would speak against the one left out.
+        """
+        X, points = np.unique(self.X, axis=0, return_inverse=True)
+        weights = np.bincount(points, self.weights).astype(np.float64)
+        columns = (self.y.reshape(len(points), -1) * self.weights[:, None]).T
+        means = np.column_stack([np.bincount(points, column) / weights for column in columns])
+        return replace(self, X=X, y=means.reshape(len(X), *self.y.shape[1:]), weights=weights), points
+
     def problem(self, architecture: Any, seed: int, rows: Index | None = None, y: Array | None = None) -> OuterLearning:
         """The outer problem, on some of the rows, perhaps with other targets for them."""
         rows = np.arange(len(self.X)) if rows is None else rows
