@@ -83,8 +83,8 @@ _COMMON = {
     "wine_red": "winequality_red/winequality-red.csv",
     "wine_white": "winequality_white/winequality-white.csv",
 }
-# Named beside results in the record of development, before this list was made.
-_SHAPED = {"splice", "wine_red"}
+# Named beside results in the record of development; the result of the last one changed the library.
+_SHAPED = {"splice", "wine_red", "titanic"}
 
 TABLES = {
     entry.name: entry
