@@ -222,6 +222,8 @@ def _count_rows(X: Any, y: Any) -> int:
 
 def _far_centers(Y: Array, weights: Array) -> Array:
     """Weighted means of targets that are far from zero for their spread; 0 for the others, which lose nothing."""
-    means = Y @ weights / weights.sum()
+    counted = Y[:, weights > 0.0]
+    # Rounding can move the mean of equal numbers away from them.
+    means = np.clip(Y @ weights / weights.sum(), counted.min(axis=1), counted.max(axis=1))
     spread = np.abs(Y - means[:, None]).max(axis=1)
     return np.where(np.abs(means) > 10.0 * spread, means, 0.0)
