@@ -8,6 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 
 import convexkernels as ck
+from convexkernels.criteria.ridge_path import residuals_at
 from convexkernels.estimators.intervals import margins
 from convexkernels.estimators.left_out import left_out_values
 from convexkernels.estimators.probabilities import Isotonic, Sigmoid, link_of
@@ -33,6 +34,18 @@ def test_least_squares_leave_out_row_by_row(rng):
     K = ck.Gaussian(2.0)(X)
     F = left_out_values(K.copy(), LeastSquares(0.3, intercept=False), y[None], weights)
     np.testing.assert_allclose(F[0], [refitted(K, y, weights, 0.3, i) for i in range(25)], rtol=1e-8)
+
+
+@pytest.mark.parametrize("blocks", [None, [np.arange(0, 8), np.arange(8, 25)]], ids=["rows", "folds"])
+def test_residuals_of_rows_and_of_folds_are_those_of_refits(blocks, rng):
+    X, y = noisy(25, rng)
+    Y, weights = np.array([y, np.cos(y)]), rng.uniform(0.5, 2.0, 25)
+    K = ck.Gaussian(2.0)(X)
+    found = residuals_at(K.copy(), Y, weights, 0.3, blocks)
+    for block in [[i] for i in range(25)] if blocks is None else blocks:
+        rest = np.setdiff1d(np.arange(25), block)
+        model = KernelRidge(alpha=0.3, kernel="precomputed").fit(K[np.ix_(rest, rest)], Y[:, rest].T, weights[rest])
+        np.testing.assert_allclose(found[:, block], Y[:, block] - model.predict(K[np.ix_(block, rest)]).T, atol=1e-9)
 
 
 def test_other_losses_predict_rows_of_other_folds(rng):
