@@ -255,11 +255,16 @@ def _concluded(
 
 
 def because_of_rounding(certificate: DualityGap | Stationarity, status: Status, tol: float) -> Status:
-    """ROUNDED in place of another limit, where what rounding may have cost is beyond `tol`, or much of the gap."""
+    """ROUNDED in place of another limit, where what rounding may have cost is much of the gap.
+
+    Where no step improves a point any more, it is enough that rounding alone is beyond what a usual `tol` allows.
+    """
     if status.is_success or status is Status.INTERRUPTED or not isinstance(certificate, DualityGap):
         return status
-    allowed = tol * max(abs(certificate.upper), abs(certificate.lower))
-    return Status.ROUNDED if certificate.charged > min(MUCH * abs(certificate.gap), allowed) else status
+    least = MUCH * abs(certificate.gap)
+    if status not in (Status.TIME_LIMIT, Status.ITERATION_LIMIT):
+        least = min(least, max(tol, COARSE) * max(abs(certificate.upper), abs(certificate.lower)))
+    return Status.ROUNDED if certificate.charged > least else status
 
 
 def warn_unless_reached(solver: OuterSolver, solution: Solution) -> None:

@@ -119,11 +119,8 @@ class SpanGramSet(GramSet):
                 f"the {len(points)} points: the smallest eigenvalue is at most {self.slice.margin:.3g}. Add a kernel "
                 "that is positive semidefinite."
             )
-
-    @property
-    def has_projection(self) -> bool:  # type: ignore[override]
         # It costs tens of eigendecompositions, and methods that use it ask for many.
-        return self.slice.is_point
+        self.has_projection = self.slice.is_point
 
     def initial(self) -> Array:
         return self.slice.back @ self.slice.center
