@@ -232,6 +232,10 @@ def _concluded(
         if not certificate.value <= at_first.value * (1.0 - LEAST_GAIN):
             best, certificate = _Best.of(first), at_first
             status = status if status in (Status.INTERRUPTED, Status.TIME_LIMIT) else Status.STALLED
+    if best.alpha is not None and certificate.value > getattr(problem, "value_of_constants", np.inf):
+        # Where rounding has spoilt every point of a solver, constants are better than all of them.
+        best.alpha = np.zeros_like(best.alpha)
+        certificate = problem.certificate(best.theta, best.alpha, best.witness)
     success = Status.OPTIMAL if isinstance(certificate, DualityGap) else Status.STATIONARY
     if certificate.holds(tol) and status is not Status.INTERRUPTED:
         status = success

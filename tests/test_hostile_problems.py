@@ -528,6 +528,12 @@ def test_a_gap_that_is_rounding_says_so():
     assert np.abs(w) @ (np.spacing(np.abs(K)) @ np.abs(w)) > 1e-4 * certificate.upper
 
 
+def test_vertices_of_next_to_nothing_make_no_warning():
+    from tests.campaign.cases import make_case
+
+    outcome(make_case(1122, 512).problem(), "envelope")
+
+
 def test_one_class_that_counts_leaves_no_logistic_loss():
     points = np.random.default_rng(0).normal(size=(12, 2))
     y = np.where(np.arange(12) < 4, 1.0, -1.0)

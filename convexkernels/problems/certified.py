@@ -229,6 +229,12 @@ class Certified:
         except MemoryLimitError:
             return self.gram_set
 
+    @property
+    def value_of_constants(self) -> float:
+        """The objective of the best constants, the functions with ``alpha = 0``, whatever theta is."""
+        zeros = np.zeros(self.m)
+        return self.loss.scale * sum(self.loss.primal(zeros, 0.0, y, self.weights)[0] for y in self.Y)
+
     def feasible(self, alpha: Any) -> Array:
         """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
         rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
