@@ -226,6 +226,8 @@ def _concluded(
     clock: Clock,
 ) -> Solution:
     """Certify the best point; what the solver believes does not count."""
+    if hasattr(problem, "member"):
+        best.theta = problem.member(best.theta)  # what is certified is what is returned
     certificate = problem.certificate(best.theta, best.alpha, best.witness)
     if not solver.values_compare and not np.array_equal(best.theta, first.theta):
         at_first = problem.certificate(first.theta, first.alpha, _witness(first))

@@ -44,6 +44,16 @@ def test_targets_far_from_zero_do_not_move_the_bounds(loss, rng):
     np.testing.assert_allclose(far.decision_function(X) - 1e8, near.decision_function(X), atol=0.02)
 
 
+def test_weighted_constants_are_their_own_center():
+    weights = np.random.default_rng(0).random(28)
+    X = np.random.default_rng(1).normal(size=(28, 2))
+    for constant in (3.0, 0.1, -1e8 / 3.0):
+        family, loss = ck.Candidates([ck.Gaussian(1.0)]), ck.LeastSquares(4.0)
+        problem = ck.KernelLearning(family, loss, X, np.full(28, constant), sample_weight=weights)
+        assert problem.center == constant
+        assert problem.solve(tol=1e-6).value == 0.0
+
+
 def test_constant_targets_are_solved_exactly(rng):
     X = rng.random((40, 2))
     for loss in (ck.LeastSquares(0.1), ck.EpsilonInsensitive(1.0, 0.1), ck.Pinball(1.0, 0.3)):

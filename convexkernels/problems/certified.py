@@ -235,6 +235,10 @@ class Certified:
         zeros = np.zeros(self.m)
         return self.loss.scale * sum(self.loss.primal(zeros, 0.0, y, self.weights)[0] for y in self.Y)
 
+    def member(self, theta: Array) -> Array:
+        """The point of Theta that `certificate` measures for any `theta`: paths inside Theta are so to rounding."""
+        return self.gram_set.project(np.asarray(theta, dtype=np.float64))
+
     def feasible(self, alpha: Any) -> Array:
         """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
         rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
