@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -65,8 +64,3 @@ class FactoredGram(ABC):
         """K itself, for a few rows."""
         Psi = self.rows(slice(0, self.m))
         return Psi @ Psi.T
-
-
-def is_factored(K: Any) -> bool:
-    """Whether a Gram matrix is known by its factors."""
-    return isinstance(K, FactoredGram)

@@ -17,8 +17,9 @@ NEGLIGIBLE = 1e-9
 class Nystrom(Kernel):
     """``k(x, L) K_LL^+ k(L, y)`` for landmarks L: a kernel with as many features as landmarks.
 
-    The best approximation from the span of ``k(l, .)``, exact where x or y is a landmark, and never larger than the
-    kernel itself [WS01]. With it learning takes memory and time in proportion to the rows.
+    The best approximation from the span of ``k(l, .)``, never larger than the kernel, and exact where x or y is a
+    landmark but for directions below a billionth of the largest [WS01]. With it learning takes memory and time in
+    proportion to the rows.
 
     Parameters
     ----------

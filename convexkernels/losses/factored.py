@@ -213,7 +213,7 @@ def _newton(
 
 
 def _length(step: _Step, r: Array, change: Array, first: float, second: float) -> float:
-    """Length in (0, 1] at which the slope along a direction is small, or 0 from below for all that is known."""
+    """Length in (0, 1] at which the slope along a direction is about 0, or 1 where it stays negative."""
 
     def slope(eta: float) -> float:
         return first + eta * second - float(step.coefficients(r - eta * change)[0] @ change)
@@ -235,20 +235,22 @@ def _length(step: _Step, r: Array, change: Array, first: float, second: float) -
 
 
 def curvature_by_features(
-    loss: Loss, K: FactoredGram, y: Array, weights: Array, rows: Index, derivative: Callable[[Index], Array | None]
+    loss: Loss,
+    K: FactoredGram,
+    y: Array,
+    weights: Array,
+    free: tuple[Index, Array],
+    derivative: Callable[[Index], Array | None],
 ) -> Array | None:
-    """R with ``R'R = T' (K_FF + delta)^-1 T`` for the rows F between their bounds and ``T = derivative(F)``.
+    """R with ``R'R = T' (K_FF + delta)^-1 T`` for the rows F of ``loss.free`` and ``T = derivative(F)``.
 
     That is the second derivative of the dual optimum along changes of K which change ``(K w)_F`` by the columns of T.
-    There are more rows than K has columns: delta, that of a proximal step, says how far the kinks of the loss are met
-    as curvature. Of many rows some stand for all.
+    There are more rows than K has columns: what delta has beyond the diagonal of the loss is that of a proximal step,
+    and says how far kinks are met as curvature. Of many rows some stand for all.
     """
-    dual = loss.box_dual(y, weights)
-    if dual is None:
-        delta = loss.free(loss.dual_variable(np.zeros_like(y), y), y, weights)[1][rows]
-    else:
-        delta = SMOOTH * _size(loss, dual.lin) / (dual.hi - dual.lo)[rows]
-        delta = delta if dual.diagonal is None else delta + dual.diagonal[rows]
+    (rows, delta), dual = free, loss.box_dual(y, weights)
+    if dual is not None:
+        delta = delta + SMOOTH * _size(loss, dual.lin) / (dual.hi - dual.lo)[rows]
     used = _some(np.arange(len(rows)), _most(K.rank))
     rows, delta = rows[used], delta[used] * (len(used) / len(rows))
     T = derivative(rows)
@@ -279,13 +281,14 @@ class _System:
         self.free: Index = np.flatnonzero(s)
         self.sample = _some(self.free, _most(K.rank))
         self.is_exact = len(self.free) == len(self.sample)
+        self.times = len(self.free) / max(1, len(self.sample))
 
     @cached_property
     def _few(self) -> Array | None:
         """Rows of the sample, times the root of s and less what the intercept takes; None where there are many."""
         if len(self.sample) > self.K.rank:
             return None
-        Psi, s = self.K.rows(self.sample), self.s[self.sample]
+        Psi, s = self.K.rows(self.sample), self.times * self.s[self.sample]
         if self.intercept and len(s):
             Psi = Psi - s @ Psi / s.sum()
         return np.sqrt(s)[:, None] * Psi
@@ -296,13 +299,13 @@ class _System:
         if self._few is not None:
             return _cholesky(self._few @ self._few.T)
         rank = self.K.rank
-        H, mean, times = np.zeros((rank, rank)), np.zeros(rank), len(self.free) / len(self.sample)
+        H, mean = np.zeros((rank, rank)), np.zeros(rank)
         for rows in np.array_split(self.sample, len(self.sample) * rank // BLOCK + 1):
-            Psi, s = self.K.rows(rows), times * self.s[rows]
+            Psi, s = self.K.rows(rows), self.times * self.s[rows]
             H += Psi.T @ (s[:, None] * Psi)
             mean += s @ Psi
         if self.intercept:
-            H -= np.outer(mean, mean) / (times * self.s[self.sample].sum())
+            H -= np.outer(mean, mean) / (self.times * self.s[self.sample].sum())
         return _cholesky(H)
 
     def inverse(self, g: Array) -> Array:

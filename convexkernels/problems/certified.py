@@ -153,7 +153,7 @@ class Certified:
                 continue
             if isinstance(K, FactoredGram):
                 derivative = partial(self.gram_set.derivative, w)
-                root = curvature_by_features(self.loss, K, y, self.weights, rows, derivative)
+                root = curvature_by_features(self.loss, K, y, self.weights, (rows, diagonal), derivative)
                 if root is None:
                     return None
                 parts.append(np.sqrt(self.loss.scale) * root)
