@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import convexkernels as ck
-from convexkernels.estimators.tessellated import TessellatedSVC
+from convexkernels.estimators.convex.tessellated import TessellatedSVC
 
 N_TEST = 20_000
 

@@ -62,15 +62,15 @@ _HOME = {
         "problems.program": "Program",
         "solvers.nonconvex.restarts": "Restarts",
         # estimators
-        "estimators.all_rows": "AllRows",
-        "estimators.concatenated": "ConcatenatedKernelClassifier ConcatenatedKernelInterpolator"
+        "estimators.hierarchical.all_rows": "AllRows",
+        "estimators.concatenated.estimators": "ConcatenatedKernelClassifier ConcatenatedKernelInterpolator"
         " ConcatenatedKernelRegressor",
-        "estimators.hierarchical": "HierarchicalGaussianClassifier HierarchicalGaussianRegressor",
-        "estimators.hierarchical_settings": "TreeSearch TreeSelection",
-        "estimators.multiple_kernel": "MultipleKernelRidge MultipleKernelSVC MultipleKernelSVR",
-        "estimators.spectral": "SpectralKernelClassifier SpectralKernelRegressor",
-        "estimators.tessellated": "TessellatedRidge TessellatedSVC TessellatedSVR",
-        "estimators.voronoi": "VoronoiQuantile VoronoiRidge VoronoiSVC VoronoiSVR",
+        "estimators.hierarchical.estimators": "HierarchicalGaussianClassifier HierarchicalGaussianRegressor",
+        "estimators.hierarchical.settings": "TreeSearch TreeSelection",
+        "estimators.convex.multiple_kernel": "MultipleKernelRidge MultipleKernelSVC MultipleKernelSVR",
+        "estimators.spectral.estimators": "SpectralKernelClassifier SpectralKernelRegressor",
+        "estimators.convex.tessellated": "TessellatedRidge TessellatedSVC TessellatedSVR",
+        "estimators.voronoi.estimators": "VoronoiQuantile VoronoiRidge VoronoiSVC VoronoiSVR",
         "solvers.nonconvex.algorithm1": "Schedule",
         "spectral.options": "Training",
         # partitions

@@ -21,26 +21,34 @@ from convexkernels.compiled import warm_up as warm_up
 from convexkernels.criteria.held_out import HeldOut as HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut as LeaveOneOut
 from convexkernels.criteria.training_value import TrainingValue as TrainingValue
-from convexkernels.estimators.all_rows import AllRows as AllRows
-from convexkernels.estimators.concatenated import ConcatenatedKernelClassifier as ConcatenatedKernelClassifier
-from convexkernels.estimators.concatenated import ConcatenatedKernelInterpolator as ConcatenatedKernelInterpolator
-from convexkernels.estimators.concatenated import ConcatenatedKernelRegressor as ConcatenatedKernelRegressor
-from convexkernels.estimators.hierarchical import HierarchicalGaussianClassifier as HierarchicalGaussianClassifier
-from convexkernels.estimators.hierarchical import HierarchicalGaussianRegressor as HierarchicalGaussianRegressor
-from convexkernels.estimators.hierarchical_settings import TreeSearch as TreeSearch
-from convexkernels.estimators.hierarchical_settings import TreeSelection as TreeSelection
-from convexkernels.estimators.multiple_kernel import MultipleKernelRidge as MultipleKernelRidge
-from convexkernels.estimators.multiple_kernel import MultipleKernelSVC as MultipleKernelSVC
-from convexkernels.estimators.multiple_kernel import MultipleKernelSVR as MultipleKernelSVR
-from convexkernels.estimators.spectral import SpectralKernelClassifier as SpectralKernelClassifier
-from convexkernels.estimators.spectral import SpectralKernelRegressor as SpectralKernelRegressor
-from convexkernels.estimators.tessellated import TessellatedRidge as TessellatedRidge
-from convexkernels.estimators.tessellated import TessellatedSVC as TessellatedSVC
-from convexkernels.estimators.tessellated import TessellatedSVR as TessellatedSVR
-from convexkernels.estimators.voronoi import VoronoiQuantile as VoronoiQuantile
-from convexkernels.estimators.voronoi import VoronoiRidge as VoronoiRidge
-from convexkernels.estimators.voronoi import VoronoiSVC as VoronoiSVC
-from convexkernels.estimators.voronoi import VoronoiSVR as VoronoiSVR
+from convexkernels.estimators.concatenated.estimators import (
+    ConcatenatedKernelClassifier as ConcatenatedKernelClassifier,
+)
+from convexkernels.estimators.concatenated.estimators import (
+    ConcatenatedKernelInterpolator as ConcatenatedKernelInterpolator,
+)
+from convexkernels.estimators.concatenated.estimators import ConcatenatedKernelRegressor as ConcatenatedKernelRegressor
+from convexkernels.estimators.convex.multiple_kernel import MultipleKernelRidge as MultipleKernelRidge
+from convexkernels.estimators.convex.multiple_kernel import MultipleKernelSVC as MultipleKernelSVC
+from convexkernels.estimators.convex.multiple_kernel import MultipleKernelSVR as MultipleKernelSVR
+from convexkernels.estimators.convex.tessellated import TessellatedRidge as TessellatedRidge
+from convexkernels.estimators.convex.tessellated import TessellatedSVC as TessellatedSVC
+from convexkernels.estimators.convex.tessellated import TessellatedSVR as TessellatedSVR
+from convexkernels.estimators.hierarchical.all_rows import AllRows as AllRows
+from convexkernels.estimators.hierarchical.estimators import (
+    HierarchicalGaussianClassifier as HierarchicalGaussianClassifier,
+)
+from convexkernels.estimators.hierarchical.estimators import (
+    HierarchicalGaussianRegressor as HierarchicalGaussianRegressor,
+)
+from convexkernels.estimators.hierarchical.settings import TreeSearch as TreeSearch
+from convexkernels.estimators.hierarchical.settings import TreeSelection as TreeSelection
+from convexkernels.estimators.spectral.estimators import SpectralKernelClassifier as SpectralKernelClassifier
+from convexkernels.estimators.spectral.estimators import SpectralKernelRegressor as SpectralKernelRegressor
+from convexkernels.estimators.voronoi.estimators import VoronoiQuantile as VoronoiQuantile
+from convexkernels.estimators.voronoi.estimators import VoronoiRidge as VoronoiRidge
+from convexkernels.estimators.voronoi.estimators import VoronoiSVC as VoronoiSVC
+from convexkernels.estimators.voronoi.estimators import VoronoiSVR as VoronoiSVR
 from convexkernels.exceptions import ClusterError as ClusterError
 from convexkernels.exceptions import ConvexKernelsError as ConvexKernelsError
 from convexkernels.exceptions import ConvexKernelsWarning as ConvexKernelsWarning

@@ -16,7 +16,13 @@ from numba import njit
 # import, and whoever needs them has done so.
 LOOPS = tuple(
     f"convexkernels.{name}"
-    for name in ("bases.tiles", "bases.point_sums", "families.packed", "losses.sequential", "solvers.nonconvex.adam")
+    for name in (
+        "bases.tessellation.tiles",
+        "bases.tessellation.point_sums",
+        "families.stacks.packed",
+        "losses.sequential",
+        "solvers.nonconvex.adam",
+    )
 )
 CELLS = "convexkernels.cells.traversal"
 

@@ -17,7 +17,9 @@ def stub() -> str:
         names.setdefault(home, []).append(name)
     lines = ["# Written by docs/public_names.py.", "__version__: str", ""]
     for home in sorted(names):
-        lines += [f"from convexkernels.{home} import {name} as {name}" for name in sorted(names[home])]
+        for name in sorted(names[home]):
+            line = f"from convexkernels.{home} import {name} as {name}"
+            lines.append(line if len(line) <= 120 else line.replace(f"{name} as", f"(\n    {name} as") + ",\n)")
     return "\n".join(lines) + "\n"
 
 

@@ -13,7 +13,7 @@ from convexkernels import Box, GeneralizedPolynomialKernel, InvalidInputError, T
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.bases.integrals import symbolic_entry
 from convexkernels.bases.monomials import MonomialBasis, count_monomials, expansion, monomial_basis
-from convexkernels.bases.tessellation import Blocks
+from convexkernels.bases.tessellation.gram import Blocks
 from convexkernels.checking import Verdict, check_psd
 from proofs_check import direct_tessellated as direct
 from proofs_check.direct_tessellated import EPS, Case, Value

@@ -245,10 +245,10 @@ def test_seven_classes_share_one_factorization_in_a_cell(monkeypatch):
 def test_long_tables_are_learned_from_in_cells_and_the_plan_says_why(monkeypatch):
     X, y = make_friedman1(700, random_state=0)
     T, t = make_friedman1(300, random_state=1)
-    from convexkernels.estimators import all_rows, hierarchical
+    from convexkernels.estimators.hierarchical import all_rows, base
 
     monkeypatch.setattr(all_rows, "DENSE_ROWS", 500)
-    monkeypatch.setattr(hierarchical, "DENSE_ROWS", 500)
+    monkeypatch.setattr(base, "DENSE_ROWS", 500)
     monkeypatch.setattr(all_rows, "ITERATIVE_ROWS", 600)
     monkeypatch.setattr(all_rows, "CELL_SIZE", 200)
     search = TreeSearch(max_iter=30)
@@ -269,7 +269,7 @@ def test_products_with_the_matrix_give_the_dense_function(monkeypatch):
     assert model.plan_.method == "iterative"
     assert model.plan_.certificate.holds(1e-3)
     assert np.abs(model.predict(X) - dense.predict(X)).max() < 0.1 * np.ptp(y)  # lam was chosen again
-    from convexkernels.estimators import all_rows
+    from convexkernels.estimators.hierarchical import all_rows
 
     monkeypatch.setattr(all_rows, "DENSE_ROWS", 100)
     model = clone(dense).fit(X, y)
@@ -335,12 +335,12 @@ def test_an_interrupt_keeps_the_cells_that_are_learned(monkeypatch):
 @pytest.mark.parametrize("method", ["cells", "iterative", "dense"])
 @pytest.mark.parametrize("searching", [True, False])
 def test_one_interrupt_ends_the_whole_fit(monkeypatch, method, searching):
-    from convexkernels.estimators import all_rows, hierarchical
+    from convexkernels.estimators.hierarchical import base, training
 
     X, y = table(300)
     places = {
-        "cells": (all_rows, "shared_learner"),
-        "iterative": (all_rows.FixedKernel, "solve"),
+        "cells": (training, "shared_learner"),
+        "iterative": (training.FixedKernel, "solve"),
         "dense": (HierarchicalGaussianRegressor, "_function"),
     }
     begun = []
@@ -352,12 +352,12 @@ def test_one_interrupt_ends_the_whole_fit(monkeypatch, method, searching):
     def searched(*arguments):
         return original(*arguments)[0], True
 
-    original = hierarchical.one_after_the_other
+    original = base.one_after_the_other
     monkeypatch.setattr(*places[method], interrupted)
-    for module in (all_rows, hierarchical):
+    for module in (training, base):
         monkeypatch.setattr(module, "ROWS_OF_A_MOMENT", 80)
     if searching:
-        monkeypatch.setattr(hierarchical, "one_after_the_other", searched)
+        monkeypatch.setattr(base, "one_after_the_other", searched)
     selection = TreeSelection(training=AllRows(method, max_cell_size=60))
     search = TreeSearch(max_iter=4, n_restarts=2)
     model = HierarchicalGaussianRegressor(2, max_time=None, search=search, selection=selection, random_state=0)
@@ -369,14 +369,14 @@ def test_one_interrupt_ends_the_whole_fit(monkeypatch, method, searching):
 
 
 def test_an_interrupted_refinement_is_not_gone_on_with(monkeypatch):
-    from convexkernels.estimators import all_rows
+    from convexkernels.estimators.hierarchical import training
 
-    class Interrupted(all_rows.Stochastic):
+    class Interrupted(training.Stochastic):
         def step(self, *arguments):
             raise KeyboardInterrupt
 
     X, y = table(300)
-    monkeypatch.setattr(all_rows, "Stochastic", Interrupted)
+    monkeypatch.setattr(training, "Stochastic", Interrupted)
     model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=in_cells(60), random_state=0)
     with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED: the function is trained on 300 of 300 rows"):
         model.fit(X, y)

@@ -224,6 +224,14 @@ def test_no_file_or_folder_has_a_name_that_says_nothing():
     assert not names & FORBIDDEN_NAMES
 
 
+def test_a_prefix_that_three_files_share_is_a_folder():
+    flat = []
+    for folder in [path for top in ("convexkernels", "tests") for path in (ROOT / top, *(ROOT / top).rglob("*/"))]:
+        names = [path.stem.removeprefix("test_").split("_")[0] for path in folder.glob("*.py")]
+        flat += [f"{folder}/{name}_*" for name in {*names} - {""} if names.count(name) > 2]
+    assert not flat, flat
+
+
 def lines_of_code(node: ast.AST) -> int:
     """Number of source lines with code on them: no docstrings, comments or blank lines."""
     lines: set[int] = set()
@@ -309,7 +317,7 @@ def run_python(code: str) -> str:
 def classes_defined(folder: str, base: type) -> dict[type, str]:
     """Concrete public subclasses of `base` defined in the files of a folder."""
     found = {}
-    for path in sorted((PACKAGE / folder).glob("*.py")):
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
         module = importlib.import_module(dotted(path))
         for name, value in vars(module).items():
             is_own = inspect.isclass(value) and value.__module__ == module.__name__

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from convexkernels.bases.integrals import box_integrals, interval_ratios, symbolic_entry
 from convexkernels.bases.monomials import count_monomials, exponents, monomial_basis, monomials
-from convexkernels.bases.tessellation import Tessellation
-from convexkernels.bases.tessellation_adjoint import adjoint
-from convexkernels.bases.tessellation_box import margin_slope
+from convexkernels.bases.tessellation.adjoint import adjoint
+from convexkernels.bases.tessellation.box import margin_slope
+from convexkernels.bases.tessellation.gram import Tessellation
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 
 SIZES = [(n, d) for n in (1, 2, 3, 4) for d in (0, 1, 2, 3)]

@@ -11,8 +11,8 @@ from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
 from convexkernels.clock import Clock
-from convexkernels.estimators import selection
-from convexkernels.estimators.selection import follow_path
+from convexkernels.estimators.convex import selection
+from convexkernels.estimators.convex.selection import follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.plotting import SelectionDisplay
 

@@ -8,17 +8,20 @@ from typing import Any
 
 from convexkernels.cells.learner import CellSelection
 from convexkernels.cells.options import Cells
-from convexkernels.estimators.concatenated import (
+from convexkernels.estimators.concatenated.estimators import (
     ConcatenatedKernelClassifier,
     ConcatenatedKernelInterpolator,
     ConcatenatedKernelRegressor,
 )
-from convexkernels.estimators.hierarchical import HierarchicalGaussianClassifier, HierarchicalGaussianRegressor
-from convexkernels.estimators.hierarchical_settings import TreeSearch
-from convexkernels.estimators.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
-from convexkernels.estimators.spectral import SpectralKernelClassifier, SpectralKernelRegressor
-from convexkernels.estimators.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
-from convexkernels.estimators.voronoi import VoronoiQuantile, VoronoiRidge, VoronoiSVC, VoronoiSVR
+from convexkernels.estimators.convex.multiple_kernel import MultipleKernelRidge, MultipleKernelSVC, MultipleKernelSVR
+from convexkernels.estimators.convex.tessellated import TessellatedRidge, TessellatedSVC, TessellatedSVR
+from convexkernels.estimators.hierarchical.estimators import (
+    HierarchicalGaussianClassifier,
+    HierarchicalGaussianRegressor,
+)
+from convexkernels.estimators.hierarchical.settings import TreeSearch
+from convexkernels.estimators.spectral.estimators import SpectralKernelClassifier, SpectralKernelRegressor
+from convexkernels.estimators.voronoi.estimators import VoronoiQuantile, VoronoiRidge, VoronoiSVC, VoronoiSVR
 from convexkernels.losses.pinball import Pinball
 from convexkernels.spectral.options import Training
 

@@ -4,7 +4,7 @@ import inspect
 import re
 from typing import TypeVar
 
-from convexkernels.estimators.convex_words import CONVEX_WORDS
+from convexkernels.estimators.convex.words import CONVEX_WORDS
 
 Estimator = TypeVar("Estimator", bound=type)
 

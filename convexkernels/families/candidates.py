@@ -14,9 +14,9 @@ from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
 from convexkernels.families.candidate_list import CandidateList, Combination, combination
-from convexkernels.families.factored_stack import FactoredStack, OnFeatures, with_landmarks
-from convexkernels.families.gram_filling import make_stack
-from convexkernels.families.gram_stack import GramStack, StreamedStack
+from convexkernels.families.stacks.base import GramStack, StreamedStack
+from convexkernels.families.stacks.factored import FactoredStack, OnFeatures, with_landmarks
+from convexkernels.families.stacks.filling import make_stack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.linalg import project_simplex

@@ -9,10 +9,10 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.bases.monomials import MonomialBasis, monomial_basis
-from convexkernels.bases.tessellation import BoxPoints, Tessellation
-from convexkernels.bases.tessellation_adjoint import adjoint, derivative, pullback
-from convexkernels.bases.tessellation_box import margin_slope
-from convexkernels.bases.tessellation_points import PointTessellation, dividing_points
+from convexkernels.bases.tessellation.adjoint import adjoint, derivative, pullback
+from convexkernels.bases.tessellation.box import margin_slope
+from convexkernels.bases.tessellation.gram import BoxPoints, Tessellation
+from convexkernels.bases.tessellation.points import PointTessellation, dividing_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.bases.point_sums import sums_of_points, values_of_points
-from convexkernels.bases.tessellation_points import PointTessellation
+from convexkernels.bases.tessellation.point_sums import sums_of_points, values_of_points
+from convexkernels.bases.tessellation.points import PointTessellation
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Crossing, Family
 from convexkernels.families.spectraplex import SpectraplexGramSet

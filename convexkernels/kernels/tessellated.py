@@ -6,8 +6,8 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.bases.monomials import count_monomials, monomial_basis, monomials
-from convexkernels.bases.tessellation import Tessellation
-from convexkernels.bases.tessellation_points import PointTessellation
+from convexkernels.bases.tessellation.gram import Tessellation
+from convexkernels.bases.tessellation.points import PointTessellation
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import rescale

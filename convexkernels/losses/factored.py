@@ -12,31 +12,24 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve
 
 from convexkernels.arrays import Array, Index
-from convexkernels.exceptions import InvalidInputError
-from convexkernels.factored import BLOCK, FactoredGram
-from convexkernels.linalg import shifted_cholesky
+from convexkernels.factored import FactoredGram
 from convexkernels.losses.base import BoxDual, Loss
+from convexkernels.losses.newton_matrix import NewtonMatrix, some_rows
 
 # Width of the smooth part of a kink against the size of the targets: at first, after a start, and from step to step.
 WIDTH, WARM_WIDTH, NARROWER, NARROWEST = 0.3, 0.1, 0.2, 1e-9
 # The same for second derivatives of the optimum.
 SMOOTH = 0.02
-# Newton matrices are made of as many rows as take so many operations, and of so many at least; of more rows they only
-# precondition conjugate gradients.
-WORK, ROWS = 2e9, 500
-# Most proximal, Newton and conjugate gradient steps, and steps to find an intercept or a length.
-PROXIMAL, NEWTON, GRADIENTS, BISECTIONS = 40, 30, 30, 60
+# Most proximal and Newton steps, and steps to find an intercept or a length.
+PROXIMAL, NEWTON, BISECTIONS = 40, 30, 60
 # Coefficients sum to 0, and slopes along a direction are 0, up to these shares.
 BALANCED, FLAT = 1e-12, 0.1
-# Newton steps end at this share of the gap; conjugate gradients at this share of the residual.
-SHARE, FORCING = 0.1, 0.3
+# Newton steps end at this share of the gap.
+SHARE = 0.1
 
 
 def maximize_factored(
@@ -201,7 +194,7 @@ def _newton(
         excess = 0.5 * float(gradient @ gradient + s @ np.square(K.values(gradient)))
         if excess <= SHARE * tol * abs(value):
             return v, b, w, True
-        direction = -_System(K, s, step.intercept).solve(gradient)
+        direction = -NewtonMatrix(K, s, step.intercept).solve(gradient)
         if not gradient @ direction < 0.0 or (deadline is not None and time.monotonic() > deadline):
             break
         change = K.values(direction)
@@ -251,7 +244,7 @@ def curvature_by_features(
     (rows, delta), dual = free, loss.box_dual(y, weights)
     if dual is not None:
         delta = delta + SMOOTH * _size(loss, dual.lin) / (dual.hi - dual.lo)[rows]
-    used = _some(np.arange(len(rows)), _most(K.rank))
+    used = some_rows(np.arange(len(rows)), K.rank)
     rows, delta = rows[used], delta[used] * (len(used) / len(rows))
     T = derivative(rows)
     if T is None:
@@ -263,7 +256,7 @@ def curvature_by_features(
         T = T - s[rows] @ T / s.sum()
     scaled = s[rows, None] * T
     pulled = K.rows(rows).T @ scaled
-    H = T.T @ scaled - pulled.T @ _System(K, s, loss.intercept).inverse(pulled)
+    H = T.T @ scaled - pulled.T @ NewtonMatrix(K, s, loss.intercept).inverse(pulled)
     values, vectors = np.linalg.eigh(0.5 * (H + H.T))
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
@@ -271,89 +264,3 @@ def curvature_by_features(
 def _size(loss: Loss, lin: Array) -> float:
     """Of the residuals at which kinks are."""
     return float(np.abs(lin).mean() if loss.of_labels else np.std(lin)) or 1.0
-
-
-class _System:
-    """``I + Psi' (S - s s' / sum s) Psi`` [without the second term where no intercept is fitted]."""
-
-    def __init__(self, K: FactoredGram, s: Array, intercept: bool) -> None:
-        self.K, self.s, self.intercept = K, s, intercept
-        self.free: Index = np.flatnonzero(s)
-        self.sample = _some(self.free, _most(K.rank))
-        self.is_exact = len(self.free) == len(self.sample)
-        self.times = len(self.free) / max(1, len(self.sample))
-
-    @cached_property
-    def _few(self) -> Array | None:
-        """Rows of the sample, times the root of s and less what the intercept takes; None where there are many."""
-        if len(self.sample) > self.K.rank:
-            return None
-        Psi, s = self.K.rows(self.sample), self.times * self.s[self.sample]
-        if self.intercept and len(s):
-            Psi = Psi - s @ Psi / s.sum()
-        return np.sqrt(s)[:, None] * Psi
-
-    @cached_property
-    def factor(self) -> Any:
-        """Cholesky factor of the matrix on the sample of rows, or of ``I + rows rows'`` where these are few."""
-        if self._few is not None:
-            return _cholesky(self._few @ self._few.T)
-        rank = self.K.rank
-        H, mean = np.zeros((rank, rank)), np.zeros(rank)
-        for rows in np.array_split(self.sample, len(self.sample) * rank // BLOCK + 1):
-            Psi, s = self.K.rows(rows), self.times * self.s[rows]
-            H += Psi.T @ (s[:, None] * Psi)
-            mean += s @ Psi
-        if self.intercept:
-            H -= np.outer(mean, mean) / (self.times * self.s[self.sample].sum())
-        return _cholesky(H)
-
-    def inverse(self, g: Array) -> Array:
-        """Of the matrix on the sample of rows, times a vector or columns."""
-        few = self._few
-        if few is None:
-            return np.asarray(cho_solve(self.factor, g, check_finite=False))
-        return np.asarray(g - few.T @ cho_solve(self.factor, few @ g, check_finite=False))
-
-    def solve(self, g: Array) -> Array:
-        """By the factor, or by conjugate gradients that it preconditions."""
-        x = self.inverse(g)
-        if self.is_exact:
-            return x
-        r = g - self.product(x)
-        p = z = self.inverse(r)
-        descent, first = float(r @ z), float(g @ x)
-        for _ in range(GRADIENTS):
-            if descent <= FORCING**2 * first:
-                break
-            Ap = self.product(p)
-            length = descent / float(p @ Ap)
-            x, r = x + length * p, r - length * Ap
-            z = self.inverse(r)
-            descent, old = float(r @ z), descent
-            p = z + descent / old * p
-        return x
-
-    def product(self, p: Array) -> Array:
-        """The matrix, on all rows, times a vector."""
-        u = self.s * self.K.values(p)
-        if self.intercept:
-            u -= self.s * (float(u.sum()) / float(self.s.sum()))
-        return p + self.K.pulled(u)
-
-
-def _most(rank: int) -> int:
-    """Rows that Newton matrices are made of."""
-    return max(ROWS, int(max(np.sqrt(WORK / max(rank, 1)), WORK / max(rank, 1) ** 2)))
-
-
-def _some(rows: Index, most: int) -> Index:
-    return rows if len(rows) <= most else np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-
-
-def _cholesky(H: Array) -> Any:
-    """Factor of ``I + H``."""
-    factor = shifted_cholesky(H + np.eye(len(H)))
-    if factor is None:
-        raise InvalidInputError("the features have values that are not finite on these points; rescale them.")
-    return factor

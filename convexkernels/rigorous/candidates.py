@@ -6,7 +6,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.families.candidates import CandidateGramSet
-from convexkernels.families.gram_stack import PackedStack
+from convexkernels.families.stacks.base import PackedStack
 from convexkernels.rigorous.compositions import BLOCK, diagonal, enclosure, is_positive, mean_entry, tiles
 from convexkernels.rigorous.kernels import Pairs
 from convexkernels.rigorous.measured import Measured, quadratics_above

@@ -29,7 +29,7 @@ def trace_above(G: Array) -> float:
 
 
 class EnclosedTessellated:
-    """The set of a :class:`Tessellated` family, from the matrices of `bases.tessellation` and their companions."""
+    """The set of a :class:`Tessellated` family, from the matrices of `bases.tessellation.gram` and their companions."""
 
     def __init__(self, gram_set: TessellatedGramSet) -> None:
         t, x = gram_set.tessellation, gram_set.points

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.families.gram_stack import GramStack
+from convexkernels.families.stacks.base import GramStack
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Constant, Product, Scaled, Sum
 from convexkernels.kernels.distances import has_lost_digits

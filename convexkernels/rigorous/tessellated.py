@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.bases.monomials import monomial_basis
-from convexkernels.bases.tessellation import BoxPoints, Tessellation
-from convexkernels.bases.tessellation_adjoint import adjoint
+from convexkernels.bases.tessellation.adjoint import adjoint
+from convexkernels.bases.tessellation.gram import BoxPoints, Tessellation
 from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, product_in_blocks
 
 __all__ = ["EnclosedBlocks", "PairPart", "Separable", "tessellated_entries"]

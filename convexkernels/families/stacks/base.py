@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.families.packed import BLOCK, apply_packed, combine_packed, mirror, weigh_packed
+from convexkernels.families.stacks.packed import BLOCK, apply_packed, combine_packed, mirror, weigh_packed
 from convexkernels.kernels.base import Kernel
 from convexkernels.threads import in_parts
 

@@ -14,13 +14,14 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.training_value import TrainingValue
 from convexkernels.driver import Kept, OuterSolver
-from convexkernels.estimators.base import KernelClassifier, KernelEstimator, KernelRegressor, seed_from
-from convexkernels.estimators.concatenated_settings import candidates, learned_scale, named, with_weights
+from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.concatenated.settings import candidates, learned_scale, named, with_weights
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
+from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial

@@ -9,11 +9,11 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.cells.distributed.summary import TableSummary
-from convexkernels.estimators.base import KernelClassifier, KernelRegressor
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
-from convexkernels.estimators.voronoi_base import VoronoiEstimator
+from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
+from convexkernels.estimators.voronoi.base import VoronoiEstimator
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from convexkernels.arrays import Array
-from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import (
+from convexkernels.estimators.convex.base import (
     ConvexEstimator,
     EpsilonEstimator,
     HingeEstimator,
@@ -16,6 +15,7 @@ from convexkernels.estimators.convex import (
 )
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.families.base import Family
 from convexkernels.families.box import Box, BoxRule, UnitBox
 from convexkernels.families.tessellated import Tessellated

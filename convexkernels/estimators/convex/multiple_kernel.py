@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
-from convexkernels.estimators.base import KernelClassifier, KernelRegressor
-from convexkernels.estimators.convex import (
+from convexkernels.estimators.convex.base import (
     ConvexEstimator,
     EpsilonEstimator,
     HingeEstimator,
@@ -19,6 +18,7 @@ from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.backend import is_tensor, to_numpy
-from convexkernels.estimators.base import KernelClassifier, KernelRegressor
 from convexkernels.estimators.documentation import documented
-from convexkernels.estimators.spectral_base import SpectralEstimator
+from convexkernels.estimators.spectral.base import SpectralEstimator
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
+from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.spectral.losses import ScoreLoss, score_loss
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.bases.integrals import box_integrals
-from convexkernels.bases.tessellation import Blocks, BoxPoints, Tessellation
+from convexkernels.bases.tessellation.gram import Blocks, BoxPoints, Tessellation
 
 # Pairs of points per matrix product: their features stay in cache.
 PAIRS = 4096

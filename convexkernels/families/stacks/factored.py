@@ -11,7 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.factored import FactoredGram
-from convexkernels.families.gram_stack import GramStack
+from convexkernels.families.stacks.base import GramStack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.nystrom import Nystrom
 from convexkernels.validation import check_memory, check_points

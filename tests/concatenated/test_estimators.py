@@ -31,7 +31,7 @@ from convexkernels import (
     TensorMatern,
     TrainingValue,
 )
-from convexkernels.estimators.concatenated_settings import LAMS, candidates, suited_weights, with_weights
+from convexkernels.estimators.concatenated.settings import LAMS, candidates, suited_weights, with_weights
 from convexkernels.losses import EpsilonInsensitive
 from convexkernels.solvers.nonconvex import paths
 from convexkernels.solvers.nonconvex.restarts import objective

@@ -1,6 +1,6 @@
 """The adjoint of P -> K(P) for tessellated kernels: of one vector, of a matrix, and row by row.
 
-The parts are those of :mod:`convexkernels.bases.tessellation`, each the transpose of what is there. Arguments
+The parts are those of :mod:`convexkernels.bases.tessellation.gram`, each the transpose of what is there. Arguments
 `modulo_constants` promise that vectors, or rows of matrices, sum to 0, and use it exactly; `volumes` are those of all
 pairs of points where they are known.
 """
@@ -8,7 +8,7 @@ pairs of points where they are known.
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.bases.tessellation import BoxPoints, Tessellation
+from convexkernels.bases.tessellation.gram import BoxPoints, Tessellation
 from convexkernels.threads import in_parts
 
 
@@ -104,7 +104,7 @@ def _pair_sums(t: Tessellation, w: Array, x: BoxPoints, y: BoxPoints, known: tup
 def _add_shifted(t: Tessellation, w: Array, x: BoxPoints, y: BoxPoints, out: Array) -> None:
     """The sums of `_pair_sums` with z in their monomials."""
     if len(t.basis.sums) > 1:
-        from convexkernels.bases.tiles import shifted_adjoint
+        from convexkernels.bases.tessellation.tiles import shifted_adjoint
 
         arguments = (x.columns, y.columns, t.upper, *t.tables, w, y.psi, out)
         in_parts(shifted_adjoint, len(out), *arguments)

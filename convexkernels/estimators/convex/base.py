@@ -11,8 +11,8 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge_path import coefficients_at
 from convexkernels.estimators.base import KernelEstimator
+from convexkernels.estimators.convex.selection import Selection, follow_path, spreads
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
-from convexkernels.estimators.selection import Selection, follow_path, spreads
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, tell

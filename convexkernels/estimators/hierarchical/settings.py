@@ -13,7 +13,7 @@ from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.driver import OuterSolver
-from convexkernels.estimators.all_rows import AllRows
+from convexkernels.estimators.hierarchical.all_rows import AllRows
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss

@@ -11,7 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.bases.integrals import box_integrals, interval_ratios
-from convexkernels.bases.tessellation import Blocks, BoxPoints, Tessellation
+from convexkernels.bases.tessellation.gram import Blocks, BoxPoints, Tessellation
 
 # Pairs of points whose integrals are held at once.
 PAIRS = 100_000

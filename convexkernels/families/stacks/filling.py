@@ -7,10 +7,10 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.bases.monomials import monomial_basis
-from convexkernels.bases.tessellation import Tessellation
-from convexkernels.bases.tessellation_stack import tessellated_stack
-from convexkernels.families.gram_stack import GramStack, PackedStack, StreamedStack
-from convexkernels.families.packed import pack_symmetric
+from convexkernels.bases.tessellation.gram import Tessellation
+from convexkernels.bases.tessellation.stack import tessellated_stack
+from convexkernels.families.stacks.base import GramStack, PackedStack, StreamedStack
+from convexkernels.families.stacks.packed import pack_symmetric
 from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances

@@ -23,7 +23,7 @@ from convexkernels import (
     TreeSelection,
 )
 from convexkernels.datasets import make_friedman1
-from convexkernels.estimators.hierarchical_settings import TreeTask
+from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.losses.least_squares import LeastSquares
 
 

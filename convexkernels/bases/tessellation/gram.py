@@ -103,7 +103,7 @@ class Tessellation:
 
     def volumes(self, x: BoxPoints, y: BoxPoints, out: Array | None = None) -> Array:
         """``prod_l (b_l - max(x_l, y_l))`` for all pairs, shape (m_x, m_y)."""
-        from convexkernels.bases.tiles import pair_volumes
+        from convexkernels.bases.tessellation.tiles import pair_volumes
 
         if out is None:
             out = np.empty((x.columns.shape[1], y.columns.shape[1]))
@@ -143,7 +143,7 @@ class Tessellation:
         product = np.ascontiguousarray(coefficients[:, :n_delta]).astype(out.dtype, copy=False)
         np.matmul(product, y.psi.astype(out.dtype, copy=False), out=out)
         if len(self.basis.sums) > 1:
-            from convexkernels.bases.tiles import shifted_gram
+            from convexkernels.bases.tessellation.tiles import shifted_gram
 
             arguments = (x.columns, y.columns, *self.tables, coefficients, y.psi, out)
             in_parts(shifted_gram, len(out), *arguments)

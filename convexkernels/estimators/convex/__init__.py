@@ -1,0 +1,1 @@
+"""Estimators that learn a kernel of a convex set: tessellated kernels and combinations of candidates."""

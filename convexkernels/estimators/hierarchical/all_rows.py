@@ -1,0 +1,178 @@
+"""How functions with a learned kernel are to be trained on all rows: with one matrix, without it, or in cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from convexkernels.cells.options import Cells
+from convexkernels.certificate import DualityGap
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.fixed_kernel import FixedKernel
+from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.validation import available_memory, check_memory, check_number, check_whole_number
+
+METHODS = ("auto", "dense", "iterative", "cells")
+# Rows up to which one matrix is factorized, or met by products with it.
+DENSE_ROWS, ITERATIVE_ROWS = 10_000, 50_000
+# Square matrices of float64 that are alive while functions are trained.
+MATRICES = 3
+# Share of the memory that cells at work may take, beside the table and what is kept of them, and matrices of one.
+CELL_SHARE, CELL_MATRICES = 0.25, 4
+# Most rows that a cell predicts for.
+CELL_SIZE = 4000
+# Rows that the time of a training is measured on.
+TIMED_ROWS = 500
+REMEDY = "Pass multi_class='one-vs-all' and AllRows(), which learns in cells, or a sample of the rows."
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """How the functions are trained on all rows, once the kernel is learned.
+
+    Parameters
+    ----------
+    method : {"auto", "dense", "iterative", "cells"}
+        One kernel matrix, factorized; products with it, preconditioned (least squares only); or cells in the geometry
+        of the kernel, each with a matrix of its own. "auto" takes the first that rows, memory and time allow: the
+        matrix up to 10,000 rows, products up to 50,000.
+    memory_limit : float, > 0, optional
+        Bytes that the training may take; the free memory when it begins, if not given.
+    max_cell_size : int, >= 2, optional
+        Rows that a cell predicts for, at most; 4,000, or fewer where memory asks for it.
+    cells : Cells, optional
+        Kind and overlap of the cells; overlapping by 0.02 when not given.
+    n_jobs : int, optional
+        Processes that share the cells, as joblib counts them.
+    """
+
+    method: str = "auto"
+    memory_limit: float | None = None
+    max_cell_size: int | None = None
+    cells: Cells | None = None
+    n_jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InvalidInputError(f"method must be one of {METHODS}, got {self.method!r}.")
+        if self.memory_limit is not None:
+            check_number("memory_limit", self.memory_limit, low=0.0, open_low=True)
+        if self.max_cell_size is not None:
+            check_whole_number("max_cell_size", self.max_cell_size, low=2)
+        if not isinstance(self.cells, Cells | None):
+            raise InvalidInputError(f"cells must be None or Cells(...), got {self.cells!r}.")
+        if self.cells is not None:
+            self._check_cells(self.cells)
+
+    def _check_cells(self, cells: Cells) -> None:
+        cells.check(self.max_cell_size)
+        others = cells.radius, cells.time_budget, cells.memory_budget
+        if cells.kind not in ("overlapping", "voronoi") or any(value is not None for value in others):
+            raise InvalidInputError(
+                f"cells must be 'overlapping' or 'voronoi', of a max_cell_size, got {cells!r}; for others see "
+                "VoronoiRidge and VoronoiSVC with the kernel_ that was learned."
+            )
+
+    def plan(self, problem: OuterLearning, time_left: float | None, one_takes: float, votes: bool) -> Plan:
+        """What suits a problem, within memory and time.
+
+        Parameters
+        ----------
+        problem : OuterLearning
+        time_left : float or None
+            Seconds; None for no limit.
+        one_takes : float
+            Seconds for a matrix of `TIMED_ROWS` rows, about.
+        votes : bool
+            Whether every pair of classes has a function, which needs one matrix.
+
+        Raises
+        ------
+        MemoryLimitError
+            Where one matrix is asked for and does not fit.
+        """
+        m, allowed = problem.m, available_memory() if self.memory_limit is None else float(self.memory_limit)
+        dense = Plan("dense", m, 8.0 * MATRICES * m * m, one_takes * (m / TIMED_ROWS) ** 3, "as asked for")
+        if votes or self.method == "dense":
+            check_memory(dense.bytes, allowed, what=f"a kernel matrix of {m} rows", remedy=REMEDY)
+            return replace(dense, why="every pair of classes has a function") if votes else dense
+        size = self._size(m, allowed)
+        in_cells = one_takes * (1.5 * size / TIMED_ROWS) ** 3 * m / size
+        cells = Plan("cells", m, CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size, in_cells, "as asked for", size)
+        if self.method != "auto":
+            return cells if self.method == "cells" else self._iterative(problem)
+        if cells.seconds > 0.5 * dense.seconds:  # of few cells nothing is gained
+            time_left = None
+        why = dense.refusal(DENSE_ROWS, allowed, time_left)
+        if not why:
+            return replace(dense, why=f"{m} rows, not more than {DENSE_ROWS}")
+        if isinstance(problem.loss, LeastSquares) and m <= ITERATIVE_ROWS:
+            iterative = self._iterative(problem)
+            refused = iterative.refusal(ITERATIVE_ROWS, allowed, time_left)
+            if not refused:
+                return replace(iterative, why=why)
+            why = f"{why}; {refused}"
+        return replace(cells, why=why)
+
+    def _iterative(self, problem: OuterLearning) -> Plan:
+        """Products with the matrix of any kernel of the family; half of its lower triangle at least is held."""
+        loss, points = problem.loss, (problem.X, problem.Y.T)
+        forecast = FixedKernel(
+            problem.kernel(problem.start(0)), loss, *points, memory_limit=self.memory_limit
+        ).forecast()
+        needed = max(forecast.bytes, float(problem.m) ** 2)
+        return Plan("iterative", problem.m, needed, forecast.seconds, "as asked for")
+
+    def _size(self, m: int, allowed: float) -> int:
+        """Rows that a cell predicts for, at most."""
+        if self.max_cell_size is not None:
+            return self.max_cell_size
+        jobs = effective_n_jobs(self.n_jobs)
+        fits = np.sqrt(CELL_SHARE * allowed / (jobs * CELL_MATRICES * 8.0))
+        return int(max(2, min(m, CELL_SIZE, fits / 1.5)))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How the functions were trained on all rows, and why.
+
+    Attributes
+    ----------
+    method : {"dense", "iterative", "cells"}
+        One kernel matrix, factorized; products with it; or cells in the geometry of the learned kernel.
+    n_rows : int
+        Rows that were learned from, equal ones counting once.
+    bytes, seconds : float
+        What that takes, as it was estimated.
+    why : str
+    max_cell_size : int or None
+        Rows that a cell predicts for, at most.
+    certificate : DualityGap or None
+        The worst one of all cells, once they are trained; of one matrix the equations are solved.
+    """
+
+    method: str
+    n_rows: int
+    bytes: float
+    seconds: float
+    why: str
+    max_cell_size: int | None = None
+    certificate: DualityGap | None = None
+
+    def refusal(self, most_rows: int, allowed: float, time_left: float | None) -> str:
+        """Why it cannot be done with so many bytes and seconds; empty where it can."""
+        if self.bytes > allowed:
+            needs = f"needs {self.bytes / 2**30:.3g} GiB, of which there are {allowed / 2**30:.3g}"
+            return f"{self.method} training on {self.n_rows} rows {needs}"
+        if time_left is not None and self.seconds > time_left:
+            takes = f"takes about {self.seconds:.0f} s, of which {time_left:.0f} are left"
+            return f"{self.method} training on {self.n_rows} rows {takes}"
+        return f"{self.n_rows} rows, more than {most_rows}" if self.n_rows > most_rows else ""
+
+    def __repr__(self) -> str:
+        size = "" if self.max_cell_size is None else f" of at most {self.max_cell_size} rows"
+        gap = "" if self.certificate is None else f"; relative gap {self.certificate.relative_gap:.1e} at most"
+        return f"Plan({self.method}{size}: {self.why}; about {self.bytes / 2**30:.2g} GiB, {self.seconds:.0f} s{gap})"

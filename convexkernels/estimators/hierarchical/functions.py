@@ -1,0 +1,88 @@
+"""Functions of hierarchical estimators that are made of other functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.left_out import LeftOut, left_out_of_cells
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.solution import Solution
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFunction:
+    """The mean of several decision functions [ST16 Section 5]."""
+
+    functions: Sequence[Any]
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return np.mean([function.values(X) for function in self.functions], axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseFunction:
+    """One decision function for every pair of classes; positive values speak for the first of the two."""
+
+    pairs: Mapping[tuple[int, int], DecisionFunction]
+    n_classes: int
+
+    @classmethod
+    def of(cls, task: TreeTask, solution: Solution) -> PairwiseFunction:
+        """The functions of all pairs, each trained with the kernel of a solution on the rows of its classes."""
+        problem = solution.problem
+        n_classes = len(problem.Y)
+        codes = (problem.Y + problem.offset[:, None]).argmax(axis=0)
+        own = replace(task, X=problem.X, weights=problem.weights, loss=problem.loss)
+        pairs: dict[tuple[int, int], DecisionFunction] = {}
+        for i, j in combinations(range(n_classes), 2):
+            rows = np.flatnonzero((codes == i) | (codes == j))
+            labels = np.where(codes[rows] == i, 1.0, -1.0)
+            pairs[i, j] = own.problem(problem.gram_set.tree, 0, rows, labels).function(solution.theta)
+        return cls(pairs, n_classes)
+
+    def values(self, X: Array) -> Array:
+        """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""
+        scores = np.zeros((len(X), self.n_classes))
+        for (i, j), function in self.pairs.items():
+            value = np.clip(function.values(X)[:, 0], -1.0, 1.0)
+            scores[:, i] += value
+            scores[:, j] -= value
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetFunction:
+    """Functions in cells that learned deviations from an offset.
+
+    Attributes
+    ----------
+    localized : LocalizedFunction
+    offset : ndarray of shape (n_outputs,)
+    bounds : pair of ndarray of shape (n_outputs,), optional
+        Values are clipped to it.
+    """
+
+    localized: Any
+    offset: Array
+    bounds: tuple[Array, Array] | None
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return self._of_deviations(self.localized.values(X))
+
+    def left_out(self) -> LeftOut:
+        """Values at rows of some cells by functions that have not seen the row."""
+        left = left_out_of_cells(self.localized)
+        return LeftOut(self._of_deviations(left.F.T).T, left.Y + self.offset[:, None], left.weights)
+
+    def _of_deviations(self, F: Array) -> Array:
+        F = F + self.offset
+        return F if self.bounds is None else np.clip(F, *self.bounds)

@@ -1,0 +1,133 @@
+"""Functions with a learned kernel on all rows: in cells of its geometry, by products with its matrix, in a moment."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.cells.cover import Assignment
+from convexkernels.cells.covering import voronoi_cover
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows, CellSelection
+from convexkernels.cells.options import Cells
+from convexkernels.cells.training import learn_cells, shared_learner, some_cells
+from convexkernels.certificate import DualityGap
+from convexkernels.clock import Clock
+from convexkernels.criteria.leave_one_out import LeaveOneOut
+from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, AllRows, Plan
+from convexkernels.estimators.hierarchical.functions import OffsetFunction
+from convexkernels.exceptions import ConvexKernelsWarning, tell
+from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.fixed_kernel import FixedKernel
+from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.solution import Solution, Status
+from convexkernels.solvers.nonconvex.stochastic import Stochastic
+
+# Rows that centers are sought among: each center costs one look at all of them.
+SUBSET = 20_000
+# Overlap of the cells, and how many times as many rows as it predicts for a cell may learn from.
+OVERLAP, LARGEST_CELL = 0.02, 2
+# Candidates of the pair that all cells share, and the relative duality gap of each.
+SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
+# Steps of the search on rows of one cell at a time, and the share of the time that they may take.
+REFINEMENT, REFINEMENT_TIME = 60, 0.3
+# Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
+ROWS_OF_A_MOMENT = 1500
+# Of a cell with fewer rows there is nothing to draw from.
+FEWEST_ROWS = 10
+
+
+def train_in_cells(
+    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
+) -> tuple[OffsetFunction, DualityGap]:
+    """The function in cells of the geometry of a learned kernel, and the worst certificate of a cell.
+
+    The search goes on for some steps on rows of one cell at a time, which are as dense as those that cells learn from;
+    what it finds is taken where the leave-one-out risk in some cells is better for it. One lam and one multiple of the
+    features are selected for all cells on the way.
+    """
+    problem, size = solution.problem, plan.max_cell_size or CELL_SIZE
+    table = CellRows(problem.X, problem.Y, problem.weights)
+    cells = settings.cells or Cells(overlap=OVERLAP, subset=SUBSET)
+    overlap = cells.overlap if cells.kind == "overlapping" else 0.0
+    options: dict[str, Any] = {"overlap": overlap, "subset": cells.subset, "random_state": seed}
+    cover = voronoi_cover(table.X, max_cell_size=size, kernel=problem.kernel(solution.theta), **options)
+    assigned = cover.assigned(table.X)
+    learner = _best_learner(solution, table, Assignment.from_labels(assigned[0], cover.n_cells), clock, seed)
+    learner = replace(learner, max_rows=LARGEST_CELL * size)
+    found = learn_cells(table, cover, learner, clock, seed=seed, n_jobs=settings.n_jobs, tol=TOL, assigned=assigned)
+    return _of_cells(problem, found)
+
+
+def train_at_once(solution: Solution, clock: Clock, seed: int) -> tuple[OffsetFunction, DualityGap]:
+    """The function of a learned kernel on some rows, in a moment: what an interrupt leaves the time for."""
+    problem = solution.problem
+    table = CellRows(problem.X, problem.Y, problem.weights)
+    cover = voronoi_cover(table.X[:1], n_cells=1)
+    learner = _with_pair(replace(_learner(problem, solution.theta), max_rows=ROWS_OF_A_MOMENT))
+    tell(f"INTERRUPTED: the function is trained on {min(ROWS_OF_A_MOMENT, len(table.X))} of {len(table.X)} rows.")
+    return _of_cells(problem, learn_cells(table, cover, learner, Clock(None, clock.show), seed=seed, tol=TOL))
+
+
+def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, DualityGap]:
+    """The function of cells for the targets of a problem, and the worst certificate."""
+    bounds: Any = problem.bounds
+    if bounds is not None:
+        bounds = tuple(bound[:, 0] + problem.offset for bound in bounds)
+    certificate: Any = found.certificate
+    return OffsetFunction(found.problem, problem.offset, bounds), certificate
+
+
+def train_by_products(
+    solution: Solution, settings: AllRows, clock: Clock, seed: int
+) -> tuple[DecisionFunction, DualityGap]:
+    """The function of a learned kernel on all rows, by conjugate gradients, and its certificate."""
+    problem = solution.problem
+    y = (problem.Y + problem.offset[:, None]).T
+    fixed = FixedKernel.of(solution, problem.X, y, sample_weight=problem.weights, memory_limit=settings.memory_limit)
+    found = fixed.solve(tol=TOL, max_time=clock.left, progress=clock.show, random_state=seed)
+    if found.status is Status.INTERRUPTED:
+        clock.interrupt()
+    certificate: Any = found.certificate
+    return found.function, certificate
+
+
+def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int) -> KernelLearner:
+    """What learns in the cells, with the kernel of a search or with one that was refined in cells."""
+    problem, rows = solution.problem, some_cells(table, cells, seed, solution.kernel)
+    best = shared_learner(_learner(problem, solution.theta), rows, clock, seed)
+    if cells.n_cells > 1 and isinstance(problem.criterion, LeaveOneOut) and problem.gram_set.draws_rows:
+        refined = _refined(solution, cells, clock, seed)
+        other = shared_learner(_learner(problem, refined), rows, clock, seed)
+        clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
+        best = other if other.risk < best.risk else best
+    return _with_pair(best)
+
+
+def _with_pair(learner: KernelLearner) -> KernelLearner:
+    """The learner with what was learned on some rows, where nothing was selected for its cells."""
+    return learner if learner.pair or learner.lam is None else replace(learner, pair=(1.0, learner.lam))
+
+
+def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int) -> Array:
+    """The point that the search comes to on rows of one cell at a time."""
+    clock.show.note("the kernel is refined on rows of one cell at a time")
+    groups = [cells.rows(j) for j in np.flatnonzero(cells.sizes > FEWEST_ROWS).tolist()]
+    search = Stochastic(max_iter=REFINEMENT, groups=groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvexKernelsWarning)  # the limit of time is told by the whole
+        left = clock.part(REFINEMENT_TIME).left
+        found = solution.problem.solve(search, start=solution.theta, max_time=left, random_state=seed)
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return np.asarray(found.theta)
+
+
+def _learner(problem: OuterLearning, theta: Array) -> KernelLearner:
+    z, log_lam = problem.split(theta)
+    lam, kernel = float(problem.bind().lam(log_lam)), problem.gram_set.kernel(z)
+    return KernelLearner(problem.loss, SELECTION, np.inf, TOL, kernel=kernel, lam=lam)

@@ -1,0 +1,1 @@
+"""Estimators that learn the frequencies of a spectral kernel."""

@@ -1,0 +1,131 @@
+"""The two tasks: classes with their probabilities, numbers with their intervals."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from convexkernels.arrays import Array
+from convexkernels.estimators.base import KernelEstimator
+from convexkernels.estimators.intervals import margins
+from convexkernels.estimators.probabilities import Link, link_of
+from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
+from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.targets import ClassTargets, NumberTargets
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelClassifier(ClassifierMixin, KernelEstimator):
+    """Classes, one against the rest, by functions that share the kernel they learn."""
+
+    class_weight: Any = None
+
+    def _targets_of(self, table: TrainingTable) -> ClassTargets:
+        return ClassTargets.of_rows(table.y, table.weights, self.class_weight)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The classes in ascending order, shape (n_classes,)."""
+        targets: Any = self.targets_
+        return np.asarray(targets.classes)
+
+    def decision_function(self, X: Any) -> Array:
+        """Evaluate the learned functions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        return self.targets_.decisions(values)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, calibrated on rows by functions that have not seen them.
+
+        With the learned kernel and its regularization parameter, functions are trained without the row (least squares,
+        in closed form) or without a fifth of the rows; a link takes their values to probabilities: for 1,000 rows or
+        more of two classes an isotonic function, else a sigmoid (the softmax, for several classes) with a slope for
+        positive and one for negative values. The likeliest class is the one that `predict` returns; class weights
+        count as if the class had as many more rows. The kernel has seen all rows, so that probabilities are a little
+        too sure of themselves where rows are few.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of ``classes_``. The first call costs about as much as the training of five functions with the
+            learned kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
+        """
+        link: Link = self._derived("link", self._link)
+        return self._answer(X, lambda values: link(np.asarray(values).reshape(len(values), -1)))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`, shape (n_samples, n_classes)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def _link(self) -> Link:
+        left = self._left_out()
+        return link_of(left.F, left.Y, left.weights)
+
+
+class KernelRegressor(RegressorMixin, KernelEstimator):
+    """Numbers, one or several for every row, by functions that share the kernel they learn."""
+
+    _multi_output = True
+
+    def _targets_of(self, table: TrainingTable) -> NumberTargets:
+        return NumberTargets.as_given(table.y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
+        """Intervals that hold the targets of new rows with a given probability.
+
+        Predictions plus conformal quantiles of the residuals of rows, by functions that were trained without the row
+        with the learned kernel and its regularization parameter (least squares), or without a fifth of the rows. All
+        intervals of an output have one length. The kernel has seen all rows: where these are few, or it has many
+        parameters, targets are covered a little less often.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        coverage : float, strictly between 0 and 1
+            For each output by itself.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Low and high. The first call costs about as much as the training of five functions with the learned
+            kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
+        """
+        check_is_fitted(self)
+        if check_number("coverage", coverage, low=0.0, high=1.0, open_low=True) == 1.0:
+            raise InvalidInputError("coverage is 1, which no interval of finite length has; pass a smaller one.")
+        residuals, weights = self._derived("residuals", self._residuals)
+        found = margins(residuals, weights, coverage)
+        targets: Any = self.targets_
+        return self._answer(X, lambda values: targets.decoded(np.asarray(values))[..., None] + found)
+
+    def _residuals(self) -> tuple[Array, Array]:
+        """Left-out residuals in units of y, and weights of their rows."""
+        left, targets = self._left_out(), self.targets_
+        seen = np.isfinite(left.F).all(axis=0)
+        F, Y = (np.ascontiguousarray(part[:, seen].T) for part in (left.F, left.Y))
+        return targets.decoded(Y) - targets.decoded(F), left.weights[seen]

@@ -1,0 +1,1 @@
+"""Estimators that learn a function in every cell of a partition."""
