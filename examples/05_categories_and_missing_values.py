@@ -77,7 +77,7 @@ def main(argv=None):
     ax.plot(shares, scores[0].mean(axis=1), "o-", color=color(0), label="all rows as they are")
     ax.plot(shares, scores[1].mean(axis=1), "s--", color=color(1), label="complete rows, new holes filled by medians")
     ax.set(xlabel="share of cells missing in four columns", ylabel="R² on new rows with holes")
-    legend(ax)
+    legend(ax, loc="lower left", bbox_to_anchor=(0.0, 1.01))
     ax.figure.savefig(options.out / "price_of_holes.png", dpi=130)
 
 

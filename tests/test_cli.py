@@ -3,7 +3,9 @@
 import csv
 import gzip
 import io
+import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -18,9 +20,10 @@ from convexkernels import cli
 from convexkernels.commands.catalog import MODELS, chosen_model
 from convexkernels.commands.model_file import COLUMNS, load_model
 from convexkernels.commands.request import check_target, task_of
-from convexkernels.commands.scores import difference, score_of, split_table
+from convexkernels.commands.scores import difference, learned_rival, score_of, split_table
 from convexkernels.datasets import load_table, make_friedman1, make_two_moons
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.solution import Status
 
 FAST = ["--model", "tessellated", "--set", "C=1.0", "--against", "linear", "--quiet"]
 
@@ -225,6 +228,53 @@ def test_the_time_limit_is_that_of_the_whole_run(table, capsys):
     out = capsys.readouterr().out
     assert "certificate" in out
     assert "of 30 pairs)" in out
+
+
+@pytest.mark.parametrize("name", ["svm", "forest", "boosting", "linear"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_other_models_learn_from_as_many_rows_as_there_is_time_for(name, task):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=6000)
+    y = np.where(y < 0, "low", np.where(y < 3.0, "high", "rare")) if task == "classification" else 1e6 * y
+    split = split_table(X, y, task)
+    model, chosen = learned_rival(name, split, task, seed=0, max_time=1e-3)
+    assert "1,000 of 4,800 rows" in chosen
+    assert score_of(model, split.X_test, split.y_test, task).value > 0.9, "whatever the unit of the target"
+    assert task == "regression" or "rare" in model.model.classes_
+    few = y != "rare" if task == "classification" else y < np.inf
+    whole = learned_rival(name, split_table(X[few][:300], y[few][:300], task), task, seed=0, max_time=1e3)[1]
+    assert "rows" not in whole
+    assert ("C=" in whole) == (name == "svm")
+
+
+def test_an_interrupt_keeps_the_best_model(tmp_path):
+    """As a user does it: the signal that Ctrl-C sends, in the middle of the search."""
+    X, y = make_friedman1(2000, n_features=10, random_state=0)
+    table, model = tmp_path / "table.csv", tmp_path / "model.skops"
+    np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=",".join("abcdefghijt"), comments="")
+    command = ["-m", "convexkernels", "learn", str(table), "--target", "t", "--out", str(model)]
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        said = iter(run.stderr.readline, "")
+        assert any(" by stochastic" in line for line in said), "the search says that it begins"
+        time.sleep(1.0)
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate(timeout=240)
+    assert run.returncode == 0, err
+    assert Status.INTERRUPTED.value in out
+    assert "interrupted: no comparison with cross-validated RBF SVM" in out
+    assert float(re.search(r"^learned kernel +(\S+)", out, flags=re.MULTILINE)[1]) > 0.0
+    assert cli.main(["predict", str(model), str(table), "--out", str(tmp_path / "p.csv")]) == 0
+
+
+def test_an_interrupt_of_the_comparison_keeps_the_model(table, tmp_path, capsys, monkeypatch):
+    def interrupted(name, *_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("convexkernels.commands.learn.learned_rival", interrupted)
+    assert learn(table, *FAST, "--out", str(tmp_path / "m.skops")) == 0
+    assert "no comparison with linear model" in capsys.readouterr().out
+    assert load_model(tmp_path / "m.skops").scores.keys() == {"learned kernel"}
 
 
 def test_figure_is_drawn(table, tmp_path):

@@ -92,7 +92,9 @@ def test_decision_surface_shows_decisions_and_the_lines_of_the_tessellation(mode
     assert display.plot(ax).ax_ is ax
     drawn = [segment[0, 0] for collection in ax.collections for segment in segments(collection) if vertical(segment)]
     assert np.allclose(np.sort(drawn), np.unique(X[model.support_, 0]))
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1"]
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named[-2:] == ["class 0", "class 1"]
+    assert named[-3] == "coordinate of a support vector", "what lines mean is said"
 
 
 def segments(collection):
@@ -119,7 +121,7 @@ def test_decision_surface_of_several_classes_and_of_a_solution():
     model = ck.TessellatedSVC(tol=1e-2).fit(X[:, 2:], y)
     display = DecisionSurfaceDisplay.from_estimator(model, X[:, 2:], y, n_points=25).plot()
     assert display.values.shape == (25, 25, 3)
-    assert len(display.ax_.get_legend().get_texts()) == 3
+    assert sum("class" in text.get_text() for text in display.ax_.get_legend().get_texts()) == 3
     from_solution = DecisionSurfaceDisplay.from_solution(model.solution_, n_points=25).plot()
     assert np.allclose(from_solution.values, display.values, atol=1e-8)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import convexkernels
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
 README = PAGES[0].read_text()
@@ -84,3 +86,9 @@ def test_commands_and_options_exist():
         for option in re.findall(r"--[\w-]+", rest):
             assert option in help_text
     assert callable(main)
+
+
+def test_the_citation_is_of_this_version():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {convexkernels.__version__}\n" in citation
+    assert f'\nversion = "{convexkernels.__version__}"\n' in (ROOT / "pyproject.toml").read_text()

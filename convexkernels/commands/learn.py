@@ -20,6 +20,8 @@ from convexkernels.solution import Status
 SCORES = {"classification": "accuracy", "regression": "R^2"}
 # Share of the time limit that belongs to the learned kernel when it is compared with other models.
 SHARE = 0.6
+# Seconds that another model may take at least where there is no limit; it may take as long as the learned kernel took.
+LEAST_TIME = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,20 +65,28 @@ def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Reque
     print("\n".join(described(estimator, names)), flush=True)
     learned = Learned(estimator, split, task)
     learned.scores["learned kernel"] = score_of(estimator, split.X_test, split.y_test, task)
-    chosen = {}
-    for k, rival in enumerate(request.rivals):
-        if estimator.solution_.status is Status.INTERRUPTED:
-            print("interrupted: no comparison with other models")
-            break
-        left = None
-        if request.max_time is not None:
-            left = max(request.max_time - (time.monotonic() - began), 1e-3) / (len(request.rivals) - k)
-        if not request.quiet:
-            print(f"learning with {RIVALS[rival]}, to compare", flush=True)
-        other, chosen[RIVALS[rival]] = learned_rival(rival, split, task, seed=request.seed, max_time=left)
-        learned.scores[RIVALS[rival]] = score_of(other, split.X_test, split.y_test, task)
-    _print_scores(learned, chosen)
+    _print_scores(learned, _compared(learned, request, began))
     return learned
+
+
+def _compared(learned: Learned, request: Request, began: float) -> dict[str, str]:
+    """Add the scores of the other models; what each has chosen, by its name. An interrupt ends the comparison only."""
+    took, chosen = time.monotonic() - began, {}
+    try:
+        for k, rival in enumerate(request.rivals):
+            if learned.estimator.solution_.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if not request.quiet:
+                print(f"learning with {RIVALS[rival]}, to compare", flush=True)
+            left = max(took, LEAST_TIME)
+            if request.max_time is not None:
+                left = max(began + request.max_time - time.monotonic(), 1e-3) / (len(request.rivals) - k)
+            split, task = learned.split, learned.task
+            other, chosen[RIVALS[rival]] = learned_rival(rival, split, task, seed=request.seed, max_time=left)
+            learned.scores[RIVALS[rival]] = score_of(other, split.X_test, split.y_test, task)
+    except KeyboardInterrupt:
+        print("interrupted: no comparison with " + ", ".join(RIVALS[name] for name in request.rivals[k:]))
+    return chosen
 
 
 def _made(name: str, request: Request) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -21,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from convexkernels.arrays import Array, Labels
+from convexkernels.arrays import Array, Index, Labels
 from convexkernels.estimators.columns import Columns
 from convexkernels.exceptions import InvalidInputError
 
@@ -29,6 +30,9 @@ N_FOLDS = 5
 # From the middle of the plausible outwards, so that a search that is cut short has seen the best bets.
 COSTS = (1.0, 10.0, 0.1, 100.0, 1000.0, 0.01)
 WIDTHS = (1.0, 0.1, 10.0, 0.01, 100.0)
+# Rows that the SVM chooses C and gamma on; and from how many rows the last fit of a model begins to grow.
+SEARCHED_ROWS = 3000
+FIRST_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +117,7 @@ def difference(first: Score, second: Score) -> tuple[float, float]:
     return both.value, both.error
 
 
-def learned_rival(name: str, split: Split, task: str, *, seed: int, max_time: float | None) -> tuple[Any, str]:
+def learned_rival(name: str, split: Split, task: str, *, seed: int, max_time: float) -> tuple[Any, str]:
     """Fit a customary model to the rows to learn from; text and missing values are encoded as for learned kernels.
 
     Parameters
@@ -122,8 +126,9 @@ def learned_rival(name: str, split: Split, task: str, *, seed: int, max_time: fl
     split : Split
     task : {"classification", "regression"}
     seed : int
-    max_time : float or None
-        Seconds after which the search for C and gamma of the SVM stops.
+    max_time : float
+        Seconds. Half of them are for C and gamma of the SVM; the fit takes as many rows, drawn at random, as there
+        is time for.
 
     Returns
     -------
@@ -131,15 +136,47 @@ def learned_rival(name: str, split: Split, task: str, *, seed: int, max_time: fl
     chosen : str
         What was chosen, in words.
     """
+    end = time.monotonic() + max_time
     columns = Columns.of(split.X, np.arange(len(split.X)))
     X = split.X if columns is None else columns.encoded(split.X)
     X = np.asarray(X, dtype=np.float64)
     is_classes = task == "classification"
+    order = _drawn(split.y, is_classes, seed)
     if name == "svm":
-        model, chosen = _chosen_svm(X, split.y, is_classes, seed, max_time)
+        rows = _searched(split.y, order, is_classes)
+        model, chosen = _chosen_svm(X[rows], split.y[rows], is_classes, seed, end - 0.5 * max_time)
     else:
         model, chosen = _customary(name, is_classes, seed), "defaults"
-    return _Encoded(columns, model.fit(X, split.y)), chosen
+    model, n_rows = _fitted(model, X, split.y, order, end, power=2 if name == "svm" else 1)
+    return _Encoded(columns, model), chosen + ("" if n_rows == len(X) else f", {n_rows:,} of {len(X):,} rows")
+
+
+def _drawn(y: Labels, is_classes: bool, seed: int) -> Index:
+    """All rows in random order, but one of every class first."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    first = np.unique(y[order], return_index=True)[1] if is_classes else np.arange(0)
+    return np.concatenate([order[first], np.delete(order, first)])
+
+
+def _searched(y: Labels, order: Index, is_classes: bool) -> Index:
+    """The rows to choose parameters on: not too many, and no classes that cannot be in every fold if others can."""
+    rows = np.sort(order[:SEARCHED_ROWS])
+    if not is_classes:
+        return rows
+    _, kind, counts = np.unique(y[rows], return_inverse=True, return_counts=True)
+    return rows[counts[kind] >= N_FOLDS] if (counts >= N_FOLDS).sum() > 1 else rows
+
+
+def _fitted(model: Any, X: Array, y: Labels, order: Index, end: float, power: int) -> tuple[Any, int]:
+    """Fit to four times as many rows again and again, while the next fit should end in time, as rows**power grow."""
+    n_rows = min(FIRST_ROWS, len(X))
+    while True:
+        rows, began = np.sort(order[:n_rows]), time.monotonic()
+        model = clone(model).fit(X[rows], y[rows])
+        now, more = time.monotonic(), min(4 * n_rows, len(X))
+        if n_rows == len(X) or now + (now - began) * (more / n_rows) ** power > end:
+            return model, n_rows
+        n_rows = more
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +200,8 @@ def _customary(name: str, is_classes: bool, seed: int) -> Any:
     return make_pipeline(StandardScaler(), linear)
 
 
-def _chosen_svm(X: Array, y: Labels, is_classes: bool, seed: int, max_time: float | None) -> tuple[Any, str]:
+def _chosen_svm(X: Array, y: Labels, is_classes: bool, seed: int, end: float) -> tuple[Any, str]:
     """C and gamma by cross-validation, most plausible pairs first, until the time is over."""
-    end = time.monotonic() + (float("inf") if max_time is None else max_time)
     best, best_score, tried = _svm(is_classes, 1.0, 1.0 / X.shape[1]), -np.inf, 0
     pairs = sorted(product(range(len(COSTS)), range(len(WIDTHS))), key=sum)
     n_folds = min(N_FOLDS, int(np.unique(y, return_counts=True)[1].min()) if is_classes else len(y))
@@ -185,7 +221,10 @@ def _chosen_svm(X: Array, y: Labels, is_classes: bool, seed: int, max_time: floa
 
 
 def _svm(is_classes: bool, C: float, gamma: float) -> Any:
-    return make_pipeline(StandardScaler(), (SVC if is_classes else SVR)(C=C, gamma=gamma, cache_size=500))
+    if is_classes:
+        return make_pipeline(StandardScaler(), SVC(C=C, gamma=gamma, cache_size=500))
+    svr = make_pipeline(StandardScaler(), SVR(C=C, gamma=gamma, cache_size=500))
+    return TransformedTargetRegressor(svr, transformer=StandardScaler())
 
 
 def _fold_scores(model: Any, X: Array, y: Labels, folds: list[Any], end: float) -> Iterator[float]:

@@ -107,9 +107,10 @@ class DecisionSurfaceDisplay(Display):
         style: Any = {"s": 22, "edgecolor": "white", "linewidth": 0.6, "zorder": 4}
         for k, label in enumerate(self.classes.tolist()):
             name = f"{label:g}" if isinstance(label, float) else str(label)
-            ax.scatter(*self.X[self.y == label].T, marker="os^Dv"[k % 5], color=color(k), label=name, **style)
+            places = self.X[self.y == label].T
+            ax.scatter(*places, marker="os^Dv"[k % 5], color=color(k), label=f"class {name}", **style)
         ax.set(xlabel=self.names[0], ylabel=self.names[1], xlim=self.xs[[0, -1]], ylim=self.ys[[0, -1]])
-        legend(ax, title="class", loc="lower left", bbox_to_anchor=(0.0, 1.01), ncols=len(self.classes))
+        legend(ax, loc="lower left", bbox_to_anchor=(0.0, 1.01), ncols=3)
         return self
 
     def _plot_values(self, ax: Any) -> None:
@@ -121,9 +122,11 @@ class DecisionSurfaceDisplay(Display):
         levels = MaxNLocator(20, symmetric=True).tick_values(-reach, reach)
         image = ax.contourf(*surface, levels=levels, cmap=SIGNED, extend="both", alpha=0.75)
         self.figure_.colorbar(image, ax=ax, label="decision function f(x)", ticks=MaxNLocator(8, symmetric=True))
-        for level, width, style in ((0.0, 1.8, "solid"), (-1.0, 0.9, "dashed"), (1.0, 0.9, "dashed")):
-            if self.values.min() < level < self.values.max():
-                ax.contour(*surface, levels=[level], colors="black", linewidths=width, linestyles=style)
+        for marks, width, style, name in ((0.0,), 1.8, "solid", "f(x) = 0"), ((-1.0, 1.0), 0.9, "dashed", "f(x) = ±1"):
+            seen = [level for level in marks if self.values.min() < level < self.values.max()]
+            if seen:
+                ax.contour(*surface, levels=seen, colors="black", linewidths=width, linestyles=style)
+                ax.plot([], [], color="black", linewidth=width, linestyle=style, label=name)
 
     def _plot_winners(self, ax: Any) -> None:
         winner = self.values.argmax(axis=2)
@@ -137,7 +140,8 @@ class DecisionSurfaceDisplay(Display):
         lines = [np.unique(self.breaks[:, k]) for k in range(2)]
         most = max(1, *map(len, lines))
         if most <= MOST_LINES:  # with many lines, every one of them says less
-            style = {"colors": "black", "linewidths": 0.5, "alpha": min(0.55, 12.0 / most), "zorder": 2}
+            style = {"colors": "black", "linewidths": 0.5, "alpha": min(0.35, 8.0 / most), "zorder": 2}
+            ax.plot([], [], color="black", linewidth=0.5, label="coordinate of a support vector")
             ax.vlines(lines[0], self.ys[0], self.ys[-1], **style)
             ax.hlines(lines[1], self.xs[0], self.xs[-1], **style)
 
