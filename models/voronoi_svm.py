@@ -9,20 +9,31 @@ on covtype; without a table, on points of a function whose smoothness changes fr
 the processor, which other work on the computer does not change.
 
     python -m models.voronoi_svm --table covtype.csv.gz --sizes 1000 2500 5000 10000 25000 50000
+    python -m models.voronoi_svm --table covtype.csv.gz --as-printed --radii 0.5 0.4 0.3
     python -m models.voronoi_svm --quick
+
+`--as-printed`: the sizes of the paper, 1,000 to 500,000, its 100, 10 and 3 repetitions, its 5 folds. `--validation
+global-split` is the TV-VP-SVM of Section 4.2. Results are appended to OUT/voronoi_svm.jsonl as they come, and what is
+there is not run again. A method whose largest cell would have more than `--largest-cell` rows is left out.
 """
 
 import argparse
+import json
 import time
 from pathlib import Path
 
 import numpy as np
 
 from convexkernels import Cells, CellSelection, VoronoiSVC
+from convexkernels.cells.covering import voronoi_cover
 
-RADII = (1.0, 0.7, 0.5)
-CHUNKS = (4, 12)
-LARGEST_GLOBAL = 5000
+SIZES = [1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000]
+VALIDATIONS = {"leave-one-out": "leave-one-out", "folds": 5, "split": "split", "global-split": "global-split"}
+
+
+def printed_repeats(n):
+    """100, 10 or 3, as in Section 5."""
+    return 100 if n <= 5000 else 10 if n <= 25_000 else 3
 
 
 def load(table, rng):
@@ -38,19 +49,86 @@ def load(table, rng):
     return X, np.where(values[:, -1] == 2, 1, -1)
 
 
-def methods(n, diameter):
+def methods(n, diameter, options):
     """Name -> estimator, for n training points."""
-    options = {"selection": CellSelection(widths="isotropic"), "random_state": 0}
+    settings = {
+        "selection": CellSelection(VALIDATIONS[options.validation], widths="isotropic"),
+        "random_state": 0,
+        "max_time": None,
+    }
     listed = {
-        f"VP, r = {r:g}": VoronoiSVC(cells=Cells("voronoi", radius=r * diameter, scale=False), **options) for r in RADII
+        f"VP, r = {r:g}": VoronoiSVC(cells=Cells("voronoi", radius=r * diameter, scale=False), **settings)
+        for r in options.radii
     }
     listed |= {
-        f"RC, {k} chunks": VoronoiSVC(cells=Cells("random", scale=False), max_cell_size=max(2, -(-n // k)), **options)
-        for k in CHUNKS
+        f"RC, {k} chunks": VoronoiSVC(cells=Cells("random", scale=False), max_cell_size=max(2, -(-n // k)), **settings)
+        for k in options.chunks
     }
-    if n <= LARGEST_GLOBAL:
-        listed["LS (global)"] = VoronoiSVC(cells=Cells("voronoi", scale=False), max_cell_size=n + 1, **options)
+    listed["LS (global)"] = VoronoiSVC(cells=Cells("voronoi", scale=False), max_cell_size=n + 1, **settings)
     return listed
+
+
+def largest_cell(model, X):
+    """Rows of the largest cell that a model will learn from."""
+    if model.max_cell_size is not None:
+        return min(len(X), model.max_cell_size)
+    cover = voronoi_cover(X, radius=model.cells.radius, random_state=0)
+    return int(np.bincount(cover.cells(X)).max())
+
+
+def measure(model, train, test):
+    began = time.process_time()
+    model.fit(*train)
+    fitted = time.process_time()
+    error = float(np.mean(model.predict(test[0]) != test[1]))
+    return {
+        "seconds": fitted - began,
+        "test_seconds": time.process_time() - fitted,
+        "error": error,
+        "cells": int(model.n_cells_),
+        "largest": int(model.function_.sizes.max()),
+    }
+
+
+def run(X, y, sizes, repeats, options, file):
+    """Measure what the file does not have, repetition by repetition; the records that were asked for."""
+    table = options.table.name if options.table else "made"
+    known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    known = [r for r in known if (r["table"], r["validation"]) == (table, options.validation)]
+    # Radii are fractions of the largest distance from the mean, so that they mean the same for every table.
+    diameter = float(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).max()))
+    done = {(r["method"], r["n"], r["repeat"]) for r in known}
+    for n in sizes:
+        n_test = min(10_000 if n <= 5000 else 50_000, len(X) - n)
+        left_out = set()
+        for repeat in range(repeats(n)):
+            order = np.random.default_rng([n, repeat]).permutation(len(X))
+            train, test = order[:n], order[n : n + n_test]
+            for name, model in methods(n, diameter, options).items():
+                if (name, n, repeat) in done or name in left_out:
+                    continue
+                if (rows := largest_cell(model, X[train])) > options.largest_cell:
+                    left_out.add(name)
+                    print(f"{n:>7} {name:<14} left out: a cell of {rows} rows", flush=True)
+                    continue
+                record = {"table": table, "validation": options.validation, "method": name, "n": n, "repeat": repeat}
+                record |= measure(model, (X[train], y[train]), (X[test], y[test]))
+                known.append(record)
+                with file.open("a") as lines:
+                    lines.write(json.dumps(record) + "\n")
+        for name in methods(n, diameter, options):
+            rows = [r for r in known if (r["method"], r["n"]) == (name, n)]
+            if rows:
+                seconds, tested, cells = (
+                    np.mean([r[key] for r in rows]) for key in ("seconds", "test_seconds", "cells")
+                )
+                errors = 100.0 * np.array([r["error"] for r in rows])
+                print(
+                    f"{n:>7} {name:<14} {cells:>6.0f} {seconds:>8.2f}s {tested:>7.2f}s {errors.mean():>6.2f} +- "
+                    f"{errors.std():.2f} % ({len(rows)})",
+                    flush=True,
+                )
+    return known
 
 
 def main(argv=None):
@@ -58,32 +136,24 @@ def main(argv=None):
     parser.add_argument("--table", type=Path, help="CSV with a header and the classes in the last column")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2500, 5000, 10_000])
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--radii", type=float, nargs="+", default=[1.0, 0.7, 0.5], help="of Voronoi cells")
+    parser.add_argument("--chunks", type=int, nargs="+", default=[4, 12], help="numbers of random chunks")
+    parser.add_argument("--validation", choices=list(VALIDATIONS), default="leave-one-out")
+    parser.add_argument("--largest-cell", type=int, default=8000, help="rows that one SVM may have (%(default)s)")
+    parser.add_argument("--as-printed", action="store_true", help="sizes, repetitions and folds of the paper")
     parser.add_argument("--quick", action="store_true", help="two small sizes, one repetition")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figure")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figure and the records")
     options = parser.parse_args(argv)
-    sizes, repeats = ([300, 800], 1) if options.quick else (options.sizes, options.repeats)
-    rng = np.random.default_rng(0)
-    X, y = load(options.table, rng)
-    n_test = min(50_000, len(X) - max(sizes))
-    # Radii are fractions of the largest distance from the mean, so that they mean the same for every table.
-    diameter = float(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).max()))
+    sizes, repeats = options.sizes, lambda n: options.repeats
+    if options.as_printed:
+        sizes, repeats, options.validation = SIZES, printed_repeats, "folds"
+    if options.quick:
+        sizes, repeats = [300, 800], lambda n: 1
+    X, y = load(options.table, np.random.default_rng(0))
     VoronoiSVC().fit(X[:50], y[:50])  # loads and compiles, before anything is timed
-    results = {}
-    print(f"{'n':>7} {'method':<14} {'cells':>6} {'train':>8} {'test':>8} {'error':>7}")
-    for n in sizes:
-        for _ in range(repeats):
-            order = rng.permutation(len(X))
-            train, test = order[:n], order[n : n + n_test]
-            for name, model in methods(n, diameter).items():
-                began = time.process_time()
-                model.fit(X[train], y[train])
-                fitted = time.process_time()
-                error = np.mean(model.predict(X[test]) != y[test])
-                found = (fitted - began, time.process_time() - fitted, error, model.n_cells_)
-                results.setdefault((name, n), []).append(found)
-        for name in methods(n, diameter):
-            seconds, test_seconds, error, cells = np.mean(results[name, n], axis=0)
-            print(f"{n:>7} {name:<14} {cells:>6.0f} {seconds:>7.2f}s {test_seconds:>7.2f}s {100 * error:>6.2f}%")
+    options.out.mkdir(parents=True, exist_ok=True)
+    print(f"{'n':>7} {'method':<14} {'cells':>6} {'train':>9} {'test':>8} {'error':>7} +- deviation (repetitions)")
+    results = run(X, y, sizes, repeats, options, options.out / "voronoi_svm.jsonl")
     draw(results, sizes, options.out)
     return results
 
@@ -93,14 +163,14 @@ def draw(results, sizes, out):
 
     from convexkernels.plotting.canvas import color, legend, plain_ticks
 
-    out.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    for k, name in enumerate(dict.fromkeys(name for name, _ in results)):
-        at = [n for n in sizes if (name, n) in results]
-        means = np.array([np.mean(results[name, n], axis=0) for n in at])
+    for k, name in enumerate(dict.fromkeys(r["method"] for r in results)):
+        at = sorted({r["n"] for r in results if r["method"] == name} & set(sizes))
+        rows = [[r for r in results if (r["method"], r["n"]) == (name, n)] for n in at]
+        seconds, errors = ([np.mean([r[key] for r in few]) for few in rows] for key in ("seconds", "error"))
         style = {"VP": "-o", "RC": "--s", "LS": ":^"}[name[:2]]
-        axes[0].loglog(at, means[:, 0], style, color=color(k), label=name)
-        axes[1].semilogx(at, 100 * means[:, 2], style, color=color(k), label=name)
+        axes[0].loglog(at, seconds, style, color=color(k), label=name)
+        axes[1].semilogx(at, 100 * np.array(errors), style, color=color(k), label=name)
     axes[0].set(xlabel="training points", ylabel="training and selection, processor time / s")
     for ax in axes:
         plain_ticks(ax.xaxis, at=sizes)

@@ -6,6 +6,7 @@ from convexkernels import bounds as library
 from proofs_check import cell_bounds as bounds
 from proofs_check import cell_formulas as cells
 from proofs_check import localized_formulas as formulas
+from proofs_check import published_cells as published
 from proofs_check.claim import Claim
 
 PAPER = "localized"
@@ -156,6 +157,27 @@ CLAIMS = [
         trials=3,
     ),
     Claim(
+        "tv-vp-svm",
+        "One division of the table for all cells, functions of D1 with lambda beside its mean, which are kept, and the "
+        "least risk on D2 of all joint choices: the library's choice is made cell by cell.",
+        PAPER,
+        "Section 4.2",
+        published.measure_global_split,
+        published.of_the_first_half,
+        published.of_all_rows,
+        trials=4,
+    ),
+    Claim(
+        "vp-svm-schedule",
+        "With candidates of one lambda and one width, as of (17) and (18), the library's estimator is (3).",
+        PAPER,
+        "(2), (3), (17), (18)",
+        published.measure_schedule,
+        lambda lam, n, size: lam * n / size,
+        lambda lam, n, size: lam,
+        trials=4,
+    ),
+    Claim(
         "overlapping-cells",
         "Overlapping cells learn from points at most 1 + overlap times as far from their center as from the nearest.",
         PAPER,
@@ -272,5 +294,15 @@ CLAIMS = [
         bounds.measure_net_gap,
         library.net_gap,
         lambda *arguments, **named: 0.9 * library.net_gap(*arguments, **named),
+    ),
+    Claim(
+        "theorem-7",
+        "What the choice from nets costs: 6 C (Lemma 14 + (tau + L) / n) + 2048 M^2 (tau + 2 L) / n, L = ln(1 + "
+        "|Lambda x Gamma|^m), as the proof adds it up; it falls like n^(-2 alpha / (2 alpha + d) + xi).",
+        PAPER,
+        "Theorem 7, (33), (34)",
+        published.measure_selected,
+        library.selected_risk_bound,
+        published.one_choice,
     ),
 ]

@@ -44,6 +44,12 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
             lambda: bounds.cells_risk_bound(CELLS, alpha=1.0, p=0.5, tau=1.0, constant=1.0, region=[False, False]),
             "region must name at least one of 2 cells",
         ),
+        (
+            lambda: bounds.selected_risk_bound(
+                CELLS, alpha=1.0, beta=3.0, p=0.2, tau=1.0, n_pairs=9, largest_label=1.0, constant=1.0
+            ),
+            "pass a larger beta",
+        ),
         (lambda: bounds.interior_radii([[0.0, 1.0], [0.0, 1.0]]), "two different points"),
         (lambda: bounds.cell_schedule(100, 1.0, 2, beta=3.0, constants=(1.0, 1.0, 1.0)), "c3 must be less than c1"),
         (lambda: bounds.cell_schedule(100, 1.0, 2, beta=2.0), "beta must be"),
@@ -100,3 +106,17 @@ def test_the_logistic_risk_of_one_point_is_that_of_scikit_learn():
     found = bounds.approximation_error(Gaussian(), X, y, lam, loss=Logistic(), tol=1e-9)
     assert found.upper == pytest.approx(risk - least, abs=1e-8)
     assert found.lower <= found.upper + 1e-12
+
+
+def test_what_a_choice_costs_goes_with_a_fitted_estimator():
+    """Without the constant that is not known, more pairs and surer statements cost more, more rows less."""
+    selection = CellSelection("global-split", n_lams=3, n_widths=3, widths="isotropic")
+    model = VoronoiRidge(cells=Cells("voronoi", radius=0.9), selection=selection, random_state=0)
+    cells = bounds.CellNumbers.of(model.fit(TABLE, np.sin(3.0 * TABLE[:, 0])))
+    assert cells.n == 31
+    settings = {"alpha": 1.0, "beta": 20.0, "p": 0.1, "largest_label": 1.0, "constant": 0.0}
+    least = bounds.selected_risk_bound(cells, tau=1.0, n_pairs=9, **settings)
+    assert 0.0 < least.value < bounds.selected_risk_bound(cells, tau=1.0, n_pairs=90, **settings).value
+    assert least.value < bounds.selected_risk_bound(cells, tau=2.0, n_pairs=9, **settings).value
+    fewer = bounds.selected_risk_bound(cells._replace(n=310), tau=1.0, n_pairs=9, **settings)
+    assert fewer.value == pytest.approx(least.value * 60 / 618)

@@ -293,6 +293,8 @@ def test_weights_and_labels_that_cannot_be_used_are_refused():
         VoronoiSVC(**SMALL).fit(X, da.ones(4, chunks=2, dtype=int))
     with pytest.raises(InvalidInputError, match="y holds one class only"):
         VoronoiSVC(class_weight={"b": 0}, **SMALL).fit(X, y)
+    with pytest.raises(InvalidInputError, match="global-split' is for tables in memory"):
+        VoronoiSVC(selection=CellSelection("global-split")).fit(X, y)
 
 
 # --- on a cluster of two processes ---------------------------------------------------------------

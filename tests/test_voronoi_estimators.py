@@ -20,6 +20,7 @@ from convexkernels import (
     ConcatenatedKernelRegressor,
     ConvexKernelsWarning,
     InvalidInputError,
+    LeastSquares,
     MultipleKernelRidge,
     MultipleKernelSVC,
     MultipleKernelSVR,
@@ -36,8 +37,10 @@ from convexkernels import (
     VoronoiRidge,
     VoronoiSVC,
     VoronoiSVR,
+    bounds,
 )
 from convexkernels.cells import kernel_learner, training
+from convexkernels.cells.learner import CellRows
 from convexkernels.clock import Clock
 from convexkernels.estimators.table import sorted_rows
 from convexkernels.progress import Silent
@@ -572,3 +575,50 @@ def test_bad_losses_and_targets_are_refused():
         VoronoiRidge().fit(np.where(X > 0.9, np.inf, X), y)
     with pytest.raises(TypeError, match="sample_weight"):  # of a learner that takes none
         VoronoiSVC(estimator=KNeighborsClassifier()).fit(X, y > 0, sample_weight=np.arange(1, 31))
+
+
+def test_functions_of_the_first_half_of_the_table_are_kept():
+    X, y = table(81)
+    selection = CellSelection("global-split", n_lams=3, n_widths=3, widths="isotropic")
+    model = VoronoiRidge(cells=Cells("voronoi", radius=0.7), selection=selection, random_state=0).fit(X, y)
+    sizes = [len(function.X) for function in model.function_.functions]
+    assert sum(sizes) == 41  # 81 // 2 + 1, in all cells together
+    assert not np.array_equal(sizes, model.function_.sizes // 2 + 1)
+    assert model.solution_.verify().relative_gap < 1e-6
+
+
+def test_a_cell_without_rows_to_learn_from_is_zero():
+    X = np.array([[0.0], [1.0], [5.0]])
+    rows = CellRows(X, np.array([[1.0, 2.0, 3.0]]), np.ones(3), held_out=np.ones(3, dtype=bool))
+    learner = kernel_learner.KernelLearner(LeastSquares(1.0, intercept=False), CellSelection("global-split"))
+    cell = learner.learn(rows, np.random.default_rng(0))
+    assert (cell.values(X) == 0.0).all()
+    assert cell.verify().relative_gap == 0.0
+
+
+def test_candidates_of_theorem_7_and_of_a_schedule():
+    X, y = table(60)
+    lams, widths = bounds.cell_nets(60, 2, 0.5)
+    cells = Cells("voronoi", radius=0.5)
+    nets = CellSelection("global-split", candidates=(lams, widths))
+    model = VoronoiRidge(cells=cells, selection=nets, random_state=0).fit(X, y)
+    chosen = model.solution_.theta[np.isfinite(model.solution_.theta[:, 0])]
+    assert np.isin(np.round(chosen[:, 0], 12), np.round(31 * lams, 12)).all()  # beside the mean over 60 // 2 + 1 rows
+    assert np.isin(chosen[:, 1], widths).all()
+    schedule = bounds.cell_schedule(60, 1.0, 2, beta=3.0)
+    one = CellSelection(candidates=([schedule.lam], [schedule.width]))
+    model = VoronoiRidge(cells=Cells("voronoi", radius=schedule.radius), selection=one, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.solution_.theta[0], [60 * schedule.lam, schedule.width])
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        (CellSelection(candidates=([1.0],)), "candidates must be None or"),
+        (CellSelection(candidates=([1.0], [0.0])), "widths must be 1 finite numbers > 0"),
+        (CellSelection(candidates=([], [1.0])), "lams must be 1 finite numbers > 0"),
+    ],
+)
+def test_candidates_are_refused_by_name(selection, words):
+    with pytest.raises(InvalidInputError, match=words):
+        VoronoiRidge(selection=selection).fit(*table(20))

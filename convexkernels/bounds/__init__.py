@@ -23,7 +23,7 @@ from convexkernels.bounds.rates import (
     rate_gap,
     smallest_sample,
 )
-from convexkernels.bounds.regional import CellNumbers, cells_risk_bound
+from convexkernels.bounds.regional import CellNumbers, cells_risk_bound, selected_risk_bound
 from convexkernels.bounds.statement import Bound
 
 __all__ = [
@@ -49,5 +49,6 @@ __all__ = [
     "rademacher_bound",
     "rademacher_rate",
     "rate_gap",
+    "selected_risk_bound",
     "smallest_sample",
 ]

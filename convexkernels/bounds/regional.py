@@ -1,14 +1,15 @@
-"""The oracle inequality for localized least squares, for plain numbers and for fitted estimators."""
+"""Oracle inequalities for localized least squares, for plain numbers and for fitted estimators."""
 
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.bounds.rates import learning_rate, net_constants, net_gap
 from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.validation import check_number
+from convexkernels.validation import check_number, check_whole_number
 
 
 class CellNumbers(NamedTuple):
@@ -98,3 +99,53 @@ def cells_risk_bound(
     logs = np.log(cells.masses) - np.log(lams) - (d + 2.0 * p) / p * np.log(widths)
     estimation = r ** (2.0 * p) * float(np.exp(p * np.logaddexp.reduce(logs))) / cells.n
     return Bound(C * (regularization + smoothness + estimation + tau / cells.n), 1.0 - float(np.exp(-tau)))
+
+
+def selected_risk_bound(
+    cells: CellNumbers,
+    *,
+    alpha: float,
+    beta: float,
+    p: float,
+    tau: float,
+    n_pairs: int,
+    largest_label: float,
+    constant: float | None,
+) -> Bound:
+    """Excess risk of localized least squares that chose lam and widths from nets on D2 [MS16 Theorem 7].
+
+    ``6 C (a n^(xi - rate) + b mesh^(2 alpha) + (tau + L) / n) + 2048 M^2 (tau + 2 L) / n`` with probability
+    ``1 - exp(-tau)``: the last but one line of the proof, L being ``ln(1 + n_pairs^m)`` for m cells, a and b the
+    :func:`net_constants`, xi the :func:`net_gap`, and the mesh that of :func:`cell_nets`.
+
+    Parameters
+    ----------
+    cells : CellNumbers
+        Of a TV-VP-SVM, so that its n counts the ``n // 2 + 1`` rows of D1. Its lams and widths play no part.
+    alpha : float, >= 1
+        Smoothness of the regression function, which the choice does not have to know.
+    beta : float, > 2 alpha / d + 1
+        As large as ``radius <= n^(-1 / (beta d))`` asks for.
+    p : float, in (0, ((beta - 1) d - 2 alpha) / (2 alpha + d + 2)]
+    tau : float, >= 1
+    n_pairs : int, >= 1
+        How many pairs of the nets each cell chose from.
+    largest_label : float, > 0
+        M: labels are in [-M, M].
+    constant : float, >= 0
+        The C of Theorem 4, for all pairs at once; 0 leaves what the choice costs by itself.
+    """
+    tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
+    M = check_number("largest_label", largest_label, low=0.0, open_low=True)
+    n, d, m = 2 * check_whole_number("rows of D1", cells.n, low=3) - 2, cells.d, len(cells.lams)
+    xi, c = net_gap(alpha, d, beta=beta, p=p), cells.radius * n ** (1.0 / (beta * d))
+    if not c <= 1.0:
+        raise InvalidInputError(
+            f"beta={beta:g} asks for cells of radius {n ** (-1.0 / (beta * d)):.3g} or less, got {cells.radius:.3g}; "
+            "pass a larger beta."
+        )
+    a, b = net_constants(alpha, d, p=p, c=c)
+    choices = float(np.logaddexp(0.0, m * np.log(float(check_whole_number("n_pairs", n_pairs, low=1)))))
+    mesh = n ** (-1.0 / (2.0 + d))
+    best = a * n ** (xi - learning_rate(alpha, d)) + b * mesh ** (2.0 * alpha) + (tau + choices) / n
+    return Bound(6.0 * C * best + 2048.0 * M**2 * (tau + 2.0 * choices) / n, 1.0 - float(np.exp(-tau)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.cells.learner import CellRows, CellSelection, is_constant
+from convexkernels.cells.learner import GLOBAL_SPLIT, CellRows, CellSelection, is_constant
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices, Matrices
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.certificate import DualityGap
@@ -109,6 +109,8 @@ class KernelLearner:
         Held-out risk it was chosen by; inf where it is not known.
     max_rows : float
         A cell of more rows, as of many equal ones, learns from so many of them, drawn at random.
+    total : float
+        Weight of the rows of the table that functions learn from, beside whose mean candidates for lam are.
     """
 
     loss: Loss
@@ -121,6 +123,7 @@ class KernelLearner:
     pair: tuple[float, float] | None = None
     risk: float = np.inf
     max_rows: float = np.inf
+    total: float = 1.0
 
     def check(self) -> None:
         """Refuse bad parameters by name."""
@@ -128,9 +131,12 @@ class KernelLearner:
         check_number("tol", self.tol, low=0.0, open_low=True)
 
     def constant(self, Y: Array, weights: Array) -> CellFunction:
-        """The constants of least loss: a mean, a majority, a median or a quantile."""
+        """The constants of least loss: a mean, a majority, a median or a quantile; 0 where there are no rows."""
         # The mean of equal numbers is another one, by rounding.
-        b = Y[:, 0].copy() if self.loss.is_of_differences and is_constant(Y) else self.loss.constant(Y, weights)
+        if not Y.size:
+            b = np.zeros(len(Y))
+        else:
+            b = Y[:, 0].copy() if self.loss.is_of_differences and is_constant(Y) else self.loss.constant(Y, weights)
         nowhere = np.empty((Y.shape[1], 0))
         function = DecisionFunction.of_kernel(Gaussian(), nowhere, np.zeros(Y.shape), b, bounds=self._bounds(len(Y)))
         gap = _gap_of_constant(self.loss, b, Y, weights)
@@ -146,12 +152,13 @@ class KernelLearner:
         Where the cell predicts for some rows only (`own`), the selection is made on these: held-out risks beyond the
         border are not its business, and cost as much. lam, the weight of ``|f|^2`` beside the sum of the losses, is
         kept for the function that learns from all rows, because they are as dense beyond the border as before it.
+        Rows of D2 choose, and teach nothing.
         """
-        if rows.is_constant:
-            return self.constant(rows.Y, rows.weights)
         if len(rows.X) > self.max_rows:
             rows = rows.part(np.sort(rng.permutation(len(rows.X))[: int(self.max_rows)]))
-        inside, matrices, risks = rows.inside(), None, None
+        inside, matrices, risks, rows = rows.inside(), None, None, rows.training()
+        if rows.is_constant:
+            return self.constant(rows.Y, rows.weights)
         width, lam = self.pair or (np.nan, np.nan)
         if self.pair is None:
             matrices = self._matrices(inside.X)
@@ -173,7 +180,7 @@ class KernelLearner:
         self, rows: CellRows, matrices: Matrices, rng: np.random.Generator, deadline: float
     ) -> tuple[float, float, Array | None]:
         """Width and lam of the least held-out risk, and the risks."""
-        blocks = held_out_blocks(len(rows.X), self.selection.of_loss(self.loss), rng)
+        blocks = self._blocks(rows, rng)
         grid = self._grid(rows, blocks)
         risks, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
         if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
@@ -183,11 +190,21 @@ class KernelLearner:
             i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
         return float(grid.widths[i]), float(grid.lams[k]), risks
 
+    def _blocks(self, rows: CellRows, rng: np.random.Generator) -> list[Index] | None:
+        """The rows of a cell that are held out in turn, as from `held_out_blocks`; those of D2 are."""
+        validation = self.selection.of_loss(self.loss)
+        if validation != GLOBAL_SPLIT:
+            return held_out_blocks(len(rows.X), validation, rng)
+        return [] if rows.held_out is None or not rows.held_out.any() else [np.flatnonzero(rows.held_out)]
+
     def _grid(self, rows: CellRows, blocks: list[Index] | None) -> Grid:
         """Candidates, for what is left of the rows when the largest block is held out."""
         (m, n), selection = rows.X.shape, self.selection
+        if selection.candidates is not None:
+            lams, widths = map(np.unique, selection.candidates)
+            return Grid(self.total * lams, widths)
         held_out = 0 if blocks is None else max((len(block) for block in blocks), default=0)
-        total, counts = float(rows.weights.sum()), (selection.n_lams, selection.n_widths)
+        total, counts = float(rows.training().weights.sum()), (selection.n_lams, selection.n_widths)
         grid = Grid.of_cell(m - held_out, n, total, *counts, self.width)
         if self.lam is not None:
             grid = replace(grid, lams=self.lam * np.geomspace(*LAMS, selection.n_lams))
@@ -198,10 +215,10 @@ class KernelLearner:
 
         Cells whose targets are all the same have nothing to say; the grid is that of the first one that has.
         """
-        inside = [rows.inside() for rows in cells if not rows.is_constant]
+        inside = [rows.inside() for rows in cells if not rows.training().is_constant]
         searches: list[GridSearch] = []
         for rows in inside:
-            blocks = held_out_blocks(len(rows.X), self.selection.of_loss(self.loss), rng)
+            blocks = self._blocks(rows, rng)
             grid = searches[0].grid if searches else self._grid(rows, blocks)
             matrices = self._matrices(rows.X)
             searches.append(GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline))

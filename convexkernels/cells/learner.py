@@ -1,6 +1,7 @@
 """What learns in a cell, what it learns from, and what a user may say about it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -10,9 +11,10 @@ from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.validation import check_whole_number
+from convexkernels.validation import check_vector, check_whole_number
 
 WIDTHS = ("per-feature", "isotropic")
+GLOBAL_SPLIT = "global-split"
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +28,15 @@ class CellRows:
     weights : ndarray of shape (m,), > 0
     own : ndarray of bool, shape (m,), optional
         The rows whose predictions the cell makes; None stands for all.
+    held_out : ndarray of bool, shape (m,), optional
+        D2: the rows that only choose between functions of the others, in every cell that has them.
     """
 
     X: Array
     Y: Array
     weights: Array
     own: Mask | None = None
+    held_out: Mask | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -40,15 +45,26 @@ class CellRows:
 
     def part(self, rows: Index | Mask) -> Self:
         """Some of the rows."""
-        own = None if self.own is None else self.own[rows]
-        return type(self)(self.X[rows], np.ascontiguousarray(self.Y[:, rows]), self.weights[rows], own)
+        own, held_out = (None if mask is None else mask[rows] for mask in (self.own, self.held_out))
+        return type(self)(self.X[rows], np.ascontiguousarray(self.Y[:, rows]), self.weights[rows], own, held_out)
+
+    def divided(self, rng: np.random.Generator) -> Self:
+        """The same rows, with D2 drawn: all but ``m // 2 + 1`` of them."""
+        held_out = np.zeros(len(self.X), dtype=bool)
+        for block in held_out_blocks(len(self.X), "split", rng) or []:
+            held_out[block] = True
+        return replace(self, held_out=held_out)
+
+    def training(self) -> Self:
+        """The rows that functions learn from: all but those of D2."""
+        return self if self.held_out is None else replace(self.part(~self.held_out), held_out=None)
 
     def inside(self) -> Self:
         """The cell's own rows, where they can be learned from; else all."""
         if self.own is None or self.own.all() or not self.own.any():
             return self
         inside = self.part(self.own)
-        return self if inside.is_constant else inside
+        return self if inside.training().is_constant else inside
 
 
 def is_constant(Y: Array) -> bool:
@@ -82,9 +98,11 @@ class CellSelection:
 
     Parameters
     ----------
-    validation : int >= 2, "split", "leave-one-out" or None
-        Folds; or training on one half and validation on the other (TV-VP-SVM); or every point left out in turn, which
-        has a closed form for least squares only. None is leave-one-out for least squares and 5 folds otherwise.
+    validation : int >= 2, "split", "global-split", "leave-one-out" or None
+        Folds; or training on one half of a cell and validation on the other, and then on all; or the TV-VP-SVM
+        [MS16 Section 4.2]: one division of the table for all cells, whose functions of the first half are kept (0
+        where a cell has none of it); or every point left out in turn, which has a closed form for least squares only.
+        None is leave-one-out for least squares and 5 folds otherwise.
     n_lams : int, >= 1
         Candidates for lam, geometric in ``total [0.001 / m, 0.1]`` for a cell that trains on m points, `total` being
         the sum of the weights of its rows.
@@ -103,6 +121,10 @@ class CellSelection:
     shared : bool, optional
         Whether all cells have one pair of lam and width, selected on the rows of a few of them; None: where a kernel is
         given.
+    candidates : (lams, widths), optional
+        Numbers > 0 to choose among, instead of the above, one width for all features; lam is beside the mean of the
+        losses over all rows that functions learn from, as in [MS16 (2)]. :func:`convexkernels.bounds.cell_nets` makes
+        those of [MS16 Theorem 7]; of one each, as by :func:`convexkernels.bounds.cell_schedule`, nothing is chosen.
     """
 
     validation: Any = None
@@ -111,6 +133,7 @@ class CellSelection:
     rank: int = 300
     widths: str = "per-feature"
     shared: bool | None = None
+    candidates: tuple[Sequence[float] | Array, Sequence[float] | Array] | None = None
 
     def of_loss(self, loss: Loss) -> Any:
         """The validation for a loss, or a refusal."""
@@ -118,7 +141,8 @@ class CellSelection:
         validation = self.validation
         if validation is None:
             validation = "leave-one-out" if squared else 5
-        held_out_blocks(2, validation, np.random.default_rng(0))
+        if validation != GLOBAL_SPLIT:
+            held_out_blocks(2, validation, np.random.default_rng(0))
         if validation == "leave-one-out" and not squared:
             raise InvalidInputError(
                 f"validation='leave-one-out' has a closed form for least squares only, got {loss!r}; pass a number of "
@@ -129,4 +153,9 @@ class CellSelection:
                 check_whole_number(name, getattr(self, name), low=1)
         if self.widths not in WIDTHS:
             raise InvalidInputError(f"widths must be one of {WIDTHS}, got {self.widths!r}.")
+        if self.candidates is not None:
+            if len(self.candidates) != 2:
+                raise InvalidInputError(f"candidates must be None or (lams, widths), got {self.candidates!r}.")
+            for name, values in zip(("lams", "widths"), self.candidates, strict=True):
+                check_vector(name, values, max(1, np.size(values)), per="candidate", low=0.0, open_low=True)
         return validation

@@ -19,7 +19,7 @@ from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import KernelLearner
-from convexkernels.cells.learner import CellLearner, CellRows, CellSelection
+from convexkernels.cells.learner import GLOBAL_SPLIT, CellLearner, CellRows, CellSelection
 from convexkernels.cells.metric import LEARNED_WIDTH, learned_metric
 from convexkernels.cells.options import Cells
 from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
@@ -122,9 +122,11 @@ class VoronoiEstimator(KernelEstimator):
 
     def _factors(self, problem: CellRows, clock: Clock, seed: int) -> Array | None:
         """The metric of the cells and their kernels; estimators of others, and kernels, have their own."""
-        if self.kernel is not None or self.estimator is not None or self._selection.widths != "per-feature":
+        own = self.kernel is not None or self.estimator is not None or self._selection.candidates is not None
+        if own or self._selection.widths != "per-feature":
             return None
-        return learned_metric(problem.X, problem.Y, problem.weights, clock, seed)
+        rows = problem.training()
+        return learned_metric(rows.X, rows.Y, rows.weights, clock, seed)
 
     def _cover(
         self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None
@@ -145,6 +147,9 @@ class VoronoiEstimator(KernelEstimator):
     ) -> tuple[CellLearner, Cover]:
         """What learns in the cells, and the cover; one pair of lam and width for all is selected on some cells."""
         learner = self._cell_learner(factors)
+        if isinstance(learner, KernelLearner):
+            total = float(problem.training().weights.sum())
+            learner = replace(learner, total=total * (n_rows or len(problem.X)) / len(problem.X))
         cover = self._cover(problem, learner, clock, seed, n_rows)
         shared = self._selection.shared
         if isinstance(learner, KernelLearner) and (self.kernel is not None if shared is None else shared):
@@ -181,6 +186,8 @@ class VoronoiEstimator(KernelEstimator):
         if not is_distributed(X, y, sample_weight):
             return super().fit(X, y, sample_weight)
         self._check_parameters()
+        if self._selection.validation == GLOBAL_SPLIT:
+            raise InvalidInputError("validation='global-split' is for tables in memory; pass 'split' for a Dask table.")
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
         seed = seed_from(self.random_state)
@@ -216,6 +223,8 @@ class VoronoiEstimator(KernelEstimator):
     def _solve(self, problem: CellRows) -> Solution:
         clock, seed = self._clock(len(problem.X)), seed_from(self.random_state)
         factors, interrupted = None, False
+        if self._selection.validation == GLOBAL_SPLIT:
+            problem = problem.divided(np.random.default_rng(seed))
         try:
             factors = self._factors(problem, clock, seed)
         except KeyboardInterrupt:
