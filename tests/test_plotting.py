@@ -71,7 +71,7 @@ def test_slice_over_two_features_has_the_second_along_the_rows(model):
     values = display.slices[""]
     assert values[4, 17] == pytest.approx(model.kernel_([[0.3, 0.1]], [[xs[17], ys[4]]])[0, 0])
     ax = display.plot().ax_
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x1", "x2")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x1")
     swapped = KernelSliceDisplay.from_estimator(model, [0.3, 0.1], features=(1, 0), n_points=21)
     assert np.allclose(swapped.slices[""], values.T)
 
@@ -156,20 +156,20 @@ def test_certificate_shows_the_history(model):
 def test_parameter_matrix_labels_its_monomials(model):
     display = ParameterMatrixDisplay.from_estimator(model).plot()
     assert np.array_equal(display.ax_.images[0].get_array(), model.solution_.theta)
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["1", "x1", "x2"] * 2
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["1", "x0", "x1"] * 2
     assert f"trace {np.trace(model.solution_.theta):.3g}, rank" in display.ax_.get_title()
     full = ck.TessellatedKernel(np.eye(2 * 15), [0.0, 0.0], [1.0, 1.0], degree=2)
     labels = ParameterMatrixDisplay.from_kernel(full).labels[:15]
-    assert labels[:5] == ["1", "x1", "x2", "z[x1]", "z[x2]"]
-    assert {"x1²", "x1 x2", "x1 z[x2]", "z[x1] z[x2]", "z[x2]²"} <= set(labels)
+    assert labels[:5] == ["1", "x0", "x1", "z[x0]", "z[x1]"]
+    assert {"x0²", "x0 x1", "x0 z[x1]", "z[x0] z[x1]", "z[x1]²"} <= set(labels)
     polynomial = ParameterMatrixDisplay.from_kernel(ck.GeneralizedPolynomialKernel(np.eye(6), degree=2)).plot()
-    assert polynomial.labels == ["1", "x1", "x2", "x1²", "x1 x2", "x2²"]
+    assert polynomial.labels == ["1", "x0", "x1", "x0²", "x0 x1", "x1²"]
 
 
 def test_columns_that_are_left_out_do_not_shift_the_labels():
     X, y = make_moons(60, noise=0.1, random_state=0)
     model = ck.TessellatedSVC(tol=1e-2).fit(np.column_stack([X[:, 0], np.ones(60), X[:, 1]]), y)
-    assert ParameterMatrixDisplay.from_estimator(model).labels == ["1", "x1", "x3"] * 2
+    assert ParameterMatrixDisplay.from_estimator(model).labels == ["1", "x0", "x2"] * 2
 
 
 def test_displays_refuse_what_they_cannot_draw(model, moons):

@@ -33,6 +33,8 @@ WIDTHS = (1.0, 0.1, 10.0, 0.01, 100.0)
 # Rows that the SVM chooses C and gamma on; and from how many rows the last fit of a model begins to grow.
 SEARCHED_ROWS = 3000
 FIRST_ROWS = 1000
+# Seconds that a fit to more rows may take after the time is over.
+GRACE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +176,7 @@ def _fitted(model: Any, X: Array, y: Labels, order: Index, end: float, power: in
         rows, began = np.sort(order[:n_rows]), time.monotonic()
         model = clone(model).fit(X[rows], y[rows])
         now, more = time.monotonic(), min(4 * n_rows, len(X))
-        if n_rows == len(X) or now + (now - began) * (more / n_rows) ** power > end:
+        if n_rows == len(X) or now + (now - began) * (more / n_rows) ** power > max(end, now + GRACE):
             return model, n_rows
         n_rows = more
 

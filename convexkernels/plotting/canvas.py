@@ -87,6 +87,11 @@ def color(k: int) -> str:
     return CLASS_COLORS[k % len(CLASS_COLORS)]
 
 
+def numbered(n: int) -> list[str]:
+    """Names of features that have none, as scikit-learn numbers them."""
+    return [f"x{k}" for k in range(n)]
+
+
 def legend(ax: Any, **options: Any) -> None:
     """A legend on the right of the axes, where it hides nothing."""
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}

@@ -72,7 +72,7 @@ class SurfaceDisplay(Display):
             ax.plot_surface(*sides, values.reshape(size, size), **look)
             if self.points is not None:
                 ax.scatter(*self.points.T, floor, color="black", s=3)
-            ax.set(title=name, xlabel="x1", ylabel="x2", zlabel="value", zlim=(floor, high))
+            ax.set(title=name, xlabel="x0", ylabel="x1", zlabel="value", zlim=(floor, high))
             ax.set_box_aspect(None, zoom=0.85)  # else the name of the third axis is cut off
         return self
 
@@ -112,8 +112,8 @@ class ErrorMapDisplay(Display):
             image = ax.pcolormesh(*sides, values, cmap=SEQUENTIAL, vmin=0.0, vmax=100.0 * highest, rasterized=True)
             if self.points is not None:
                 ax.scatter(*self.points.T, color="white", edgecolor="black", s=6, linewidth=0.4)
-            ax.set(title=name, xlabel="x1", aspect="equal")
-        panels[0].set_ylabel("x2")
+            ax.set(title=name, xlabel="x0", aspect="equal")
+        panels[0].set_ylabel("x1")
         self.figure_.colorbar(image, ax=list(panels), label="error, % of the largest value", extend="max")
         return self
 

@@ -94,7 +94,7 @@ class CoverDisplay(Display):
         self.ax_.plot(*self.centers.T, "o", color="black", markersize=4.5, zorder=5)
         if self.region is not None and self.region.any():
             self._plot_region(self.region)
-        self.ax_.set(xlabel="x1", ylabel="x2", xlim=self.xs[[0, -1]], ylim=self.ys[[0, -1]], aspect="equal")
+        self.ax_.set(xlabel="x0", ylabel="x1", xlim=self.xs[[0, -1]], ylim=self.ys[[0, -1]], aspect="equal")
         return self
 
     def _plot_cells(self) -> None:

@@ -45,7 +45,7 @@ class DecisionSurfaceDisplay(Display):
     y: Labels
     classes: Labels
     breaks: Array | None = None
-    names: tuple[str, str] = ("x1", "x2")
+    names: tuple[str, str] = ("x0", "x1")
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pad: float = 0.08, n_points: int = 241) -> Self:
@@ -69,7 +69,7 @@ class DecisionSurfaceDisplay(Display):
             "y": np.asarray(y),
             "classes": np.asarray(estimator.classes_),
             "breaks": getattr(estimator, "support_vectors_", None) if hasattr(kernel, "lower") else None,
-            "names": tuple(getattr(estimator, "feature_names_in_", ("x1", "x2"))),
+            "names": tuple(getattr(estimator, "feature_names_in_", ("x0", "x1"))),
         }
 
         def values(grid: Array) -> Array:

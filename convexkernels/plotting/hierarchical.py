@@ -10,7 +10,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import Display, color, draw_bars, legend, plain_ticks
+from convexkernels.plotting.canvas import Display, color, draw_bars, legend, numbered, plain_ticks
 from convexkernels.validation import check_whole_number
 
 # Thinnest and thickest lines of a tree, in points.
@@ -168,7 +168,7 @@ def _names(estimator: Any, given: Sequence[str] | None) -> list[str]:
     n = len(estimator.scaling_.scale)
     if given is None:
         columns = getattr(estimator, "columns_", None)
-        plain = getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(n)])
+        plain = getattr(estimator, "feature_names_in_", numbered(n))
         given = plain if columns is None else columns.encoded_names
     if len(given) != n:
         raise InvalidInputError(f"feature_names has {len(given)} entries, but the table has {n} columns.")

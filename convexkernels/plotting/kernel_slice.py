@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, numbered
 from convexkernels.validation import check_points, check_whole_number
 
 
@@ -84,7 +84,7 @@ class KernelSliceDisplay(Display):
         if normalize:
             slices = {name: values / max(np.abs(values).max(), 1e-300) for name, values in slices.items()}
         if names is None:
-            names = [f"x{f + 1}" for f in range(point.shape[1])] if point.shape[1] > 1 else ["x"]
+            names = numbered(point.shape[1]) if point.shape[1] > 1 else ["x"]
         return cls(axes, slices, point[0, varying], [str(names[f]) for f in varying], normalize)
 
     @classmethod
@@ -105,7 +105,7 @@ class KernelSliceDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw curves over one feature, or a map over two with x0 as a cross."""
         ax = self._draws_on(ax)
-        value = "k(x0, x)" + (", divided by its largest value" if self.normalized else "")
+        value = "k(c, x)" + (", divided by its largest value" if self.normalized else "")
         if len(self.axes) == 1:
             self._plot_curves(ax, value)
             return self
@@ -113,14 +113,14 @@ class KernelSliceDisplay(Display):
         image = ax.pcolormesh(*self.axes, *shown, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
         self.figure_.colorbar(image, ax=ax, label=value)
         ax.plot(*self.center, "x", color="white", markersize=9, markeredgewidth=2)
-        ax.set(xlabel=self.names[0], ylabel=self.names[1], title="x0 is the cross")
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], title="c is the cross")
         return self
 
     def _plot_curves(self, ax: Any, value: str) -> None:
         for i, (name, values) in enumerate(self.slices.items()):
             ax.plot(self.axes[0], values, ("-", "--", "-.", ":")[i % 4], color=color(i), linewidth=1.8, label=name)
         ax.axvline(self.center[0], color="0.6", linewidth=0.8, zorder=0)
-        ax.set(xlabel=self.names[0], ylabel=value, title=f"gray line: x0, {self.names[0]} = {self.center[0]:.4g}")
+        ax.set(xlabel=self.names[0], ylabel=value, title=f"gray line: c, {self.names[0]} = {self.center[0]:.4g}")
         ax.margins(x=0)
         if len(self.slices) > 1:
             legend(ax)

@@ -10,7 +10,7 @@ from convexkernels.bases.monomials import MonomialBasis, count_monomials, monomi
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
-from convexkernels.plotting.canvas import Display, signed_scale
+from convexkernels.plotting.canvas import Display, numbered, signed_scale
 
 # Rows with a label of their own; with more, labels are thinned out.
 MOST_LABELS = 40
@@ -69,7 +69,7 @@ class ParameterMatrixDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """Take the matrix of a fitted estimator; monomials carry the names of the features it uses."""
-        names = getattr(estimator, "feature_names_in_", _numbered(estimator.n_features_in_))
+        names = getattr(estimator, "feature_names_in_", numbered(estimator.n_features_in_))
         return cls.from_solution(estimator.solution_, names=[str(names[k]) for k in estimator.scaling_.columns])
 
     def plot(self, ax: Any = None) -> Self:
@@ -104,7 +104,7 @@ class ParameterMatrixDisplay(Display):
 
 
 def _monomial_labels(basis: MonomialBasis, names: list[str] | None) -> list[str]:
-    names = _numbered(basis.n) if names is None else list(names)
+    names = numbered(basis.n) if names is None else list(names)
     if len(names) != basis.n:
         raise InvalidInputError(f"names has {len(names)} entries, but the kernel has {basis.n} features.")
     labels = []
@@ -119,13 +119,9 @@ def _power(name: str, exponent: int) -> str:
     return name + ("" if exponent == 1 else "⁰¹²³⁴⁵⁶⁷⁸⁹"[exponent] if exponent < 10 else f"^{exponent}")
 
 
-def _numbered(n: int) -> list[str]:
-    return [f"x{k + 1}" for k in range(n)]
-
-
 def _default_names(q: int, degree: int) -> list[str]:
     """Names of the features of a basis of q monomials."""
     for n in range(1, q + 1):
         if count_monomials(n, degree, 0) == q:
-            return _numbered(n)
+            return numbered(n)
     raise InvalidInputError(f"P has {q} rows, which is no number of monomials of degree {degree}.")

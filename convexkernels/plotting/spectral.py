@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, plain_ticks
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, numbered, plain_ticks
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
@@ -128,7 +128,7 @@ class LearningCurvesDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class NonStationarityDisplay(Display):
-    """k(x0, x0 + t) over the difference t, for several x0: one curve for a stationary kernel, as many as x0 else.
+    """k(c, c + t) over the difference t, for several c: one curve for a stationary kernel, as many as c else.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class NonStationarityDisplay(Display):
     steps : ndarray of shape (n_points,)
         The differences t along one feature.
     centers : ndarray of shape (n_centers,)
-        That feature of the x0.
+        That feature of the c.
     name : str
         Name of the feature.
     """
@@ -145,7 +145,7 @@ class NonStationarityDisplay(Display):
     slices: Mapping[str, Array]
     steps: Array
     centers: Array
-    name: str = "x1"
+    name: str = "x0"
 
     @classmethod
     def from_kernels(
@@ -164,7 +164,7 @@ class NonStationarityDisplay(Display):
         ----------
         kernels : mapping of str to Kernel
         centers : array-like of shape (n_centers, n_features)
-            The points x0.
+            The points c.
         reach : float, > 0
             Largest difference.
         feature : int
@@ -180,7 +180,7 @@ class NonStationarityDisplay(Display):
             title: np.vstack([kernel(point[None, :], rows) for point, rows in zip(points, moved, strict=True)])
             for title, kernel in kernels.items()
         }
-        return cls(slices, steps, points[:, feature], name or f"x{feature + 1}")
+        return cls(slices, steps, points[:, feature], name or numbered(feature + 1)[-1])
 
     def plot(self, axes: Any = None) -> Self:
         """Draw one panel per kernel."""
@@ -193,8 +193,8 @@ class NonStationarityDisplay(Display):
             ax.set(title=title, xlabel=f"t, along {self.name}")
             ax.margins(x=0)
             ax.locator_params(axis="x", nbins=5)
-        panels[0].set_ylabel("k(x0, x0 + t)")
-        legend(panels[-1], title="x0")
+        panels[0].set_ylabel("k(c, c + t)")
+        legend(panels[-1], title="c")
         return self
 
 

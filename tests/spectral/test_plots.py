@@ -67,7 +67,7 @@ def test_slices_coincide_exactly_when_the_kernel_is_stationary():
     for name, rows in display.slices.items():
         assert np.allclose(rows[0], rows[1]) == (name != "pairs")
     assert len(display.axes_) == 3
-    assert display.axes_[0].get_xlabel() == "t, along x1"
+    assert display.axes_[0].get_xlabel() == "t, along x0"
 
 
 def test_what_cannot_be_drawn_is_refused():
