@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.certificate import DualityGap, Stationarity
+from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.families import FAMILIES
 from convexkernels.families.curved import CURVED
@@ -76,7 +77,40 @@ def measure_linear(subject: tuple[Callable[[], Any], float], rng: Generator) -> 
         direct_sigma = float(w @ gram_set.gram(E) @ w)
         apart = abs(factor * gram_set.support(gram_set.adjoint(w[None, :]))[0] - direct_sigma)
         verdicts.append(Verdict(float(apart), 1e-10 * direct_sigma, 1, {"w": w}))
-    return Verdict.worst(verdicts)
+    return Verdict.worst([*verdicts, *_of_matrices(gram_set, theta, w, dP, factor), *_by_features(gram_set, theta, w)])
+
+
+def _of_matrices(gram_set: Any, theta: Array, w: Array, dP: Array, factor: float) -> list[Verdict]:
+    """``<pullback(M), dP> = <M, K(dP)>``, and no kernel of the family has more variance than is said."""
+    m = len(w)
+    M = np.outer(w, w[::-1]) + np.outer(w[::-1], w) + np.diag(w)
+    direct, pulled = float(np.sum(M * gram_set.gram(dP))), float(np.sum(gram_set.pullback(M) * dP))
+    size = float(np.abs(M).sum() * (1.0 + np.abs(gram_set.gram(dP)).max()))
+    verdicts = [Verdict(abs(factor * pulled - direct), 1e-11 * size, 1, {"M": M, "dP": dP})]
+    if gram_set.has_support:
+        centered = np.eye(m) / m - 1.0 / m**2
+        scale, (_, best) = gram_set.largest_scale(True), gram_set.support(gram_set.pullback(centered))
+        reached, usual = (float(np.sum(centered * gram_set.gram(point))) for point in (best, theta))
+        apart = max(abs(factor * scale / reached - 1.0), usual / scale - 1.0)
+        verdicts.append(Verdict(apart, 1e-8, 1, {"scale": scale, "reached": reached}))
+    return verdicts
+
+
+def _by_features(gram_set: Any, theta: Array, w: Array) -> list[Verdict]:
+    """``Psi Psi' = K``, its diagonal, and functions by features at new points, where matrices are never formed."""
+    if not gram_set.is_factored:
+        return []
+    K, found = gram_set.gram(theta), gram_set.matrix(theta)
+    Z = np.random.default_rng(0).uniform(0.1, 0.9, (5, 2))
+    crossing, coefficients, _ = gram_set.expansion(theta, w[None, :])
+    pairs = [
+        (found @ w, K @ w),
+        (found.diagonal(), np.diag(K)),
+        (found.dense(), K),
+        (crossing.cross(theta, Z) @ coefficients[0], gram_set.cross(theta, Z) @ w),
+    ]
+    size = 1e-11 * float(1.0 + np.abs(w).sum() * np.abs(K).max())
+    return [Verdict(float(np.abs(one - other).max()), size, 1, {"w": w}) for one, other in pairs]
 
 
 def slope_claims(paper: str) -> list[Claim]:
@@ -106,7 +140,8 @@ def slope_claims(paper: str) -> list[Claim]:
     linear = [
         Claim(
             f"linear-{name.replace('_', '-')}",
-            f"The library's derivative of K(theta) w, and the envelope, of the family '{name}' are what they say.",
+            f"Derivatives of K(theta) in the library, envelope, largest variance and features of the family "
+            f"'{name}' are what they say.",
             paper,
             "table FAMILIES",
             measure_linear,
