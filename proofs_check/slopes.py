@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.arrays import Array
+from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.families import FAMILIES
 from convexkernels.families.curved import CURVED
