@@ -130,7 +130,10 @@ def main(argv=None):
     parser.add_argument("--data", type=Path, help="folder of liver.csv.gz, for Figure 7")
     parser.add_argument("--max-time", type=float, default=10.0, help="seconds of one fit (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR")
+    parser.add_argument("--quick", action="store_true", help="tables of 60 points, two folds, a second for a fit")
     options = parser.parse_args(argv)
+    if options.quick:
+        options.sizes, options.folds, options.max_time = [60], 2, 1.0
     if 7 in options.figures and options.data is None:
         parser.error("Figure 7 needs --data")
     options.solver, options.all_monomials = "auto", True

@@ -12,6 +12,8 @@ this script the median and the quartiles of many.
     python -m models.concatenated --figures       Figures 3 to 11: error maps, and what inner maps do to a grid
     python -m models.concatenated --quick         one draw of 40 points, two starts, a coarse grid
 
+Draws are appended to OUT/concatenated.jsonl as they are done; what is there is not run again.
+
 What is printed inconsistently in the paper, and how it is read here: the Matern outer kernel of Mat o Poly has s = 1
 (captions of Figures 3, 4, 7 and 8), not s = 2 (text), which Mat o Gauss has (Figures 5 and 9); the two columns of
 Mat-TP o Poly are the degrees 1 and 2, not widths sigma; (lam, mu) is the pair with the least held-out error, because
@@ -22,6 +24,7 @@ kernels of order 1 have kinks, which the library rounds off over a thousandth of
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from dataclasses import dataclass
@@ -176,12 +179,21 @@ def with_chosen_weights(problem: OuterLearning, size: Size, seed: int) -> OuterL
     return weighed(problem, chosen.lam, chosen.mu)
 
 
-def run_table(table: int, size: Size, pairs: Any, names: Any) -> dict[tuple[str, str], np.ndarray]:
-    """Errors of all draws, shape (n_draws, 4), for every pair and function."""
+def run_table(table: int, size: Size, pairs: Any, names: Any, file: Path) -> dict[tuple[str, str], np.ndarray]:
+    """Errors of all draws, shape (n_draws, 4), for every pair and function; the file says what is known already."""
+    settings = [size.n_points, size.n_restarts, len(size.grid), size.n_splits, size.choice]
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    known = {(r["pair"], r["function"], r["draw"]): r["errors"] for r in lines if r["settings"] == [table, *settings]}
     cells = [(pair, function) for pair in pairs for function in names]
-    jobs = [(table, pair, function, seed, size) for pair, function in cells for seed in range(size.n_draws)]
-    rows = Parallel(n_jobs=size.n_jobs)(delayed(one_draw)(*job) for job in jobs)
-    return {cell: np.array(rows[k * size.n_draws : (k + 1) * size.n_draws]) for k, cell in enumerate(cells)}
+    jobs = [(*cell, draw) for cell in cells for draw in range(size.n_draws) if (*cell, draw) not in known]
+    parallel = Parallel(n_jobs=size.n_jobs, return_as="generator")
+    rows = parallel(delayed(one_draw)(table, *job, size) for job in jobs)
+    for (pair, function, draw), errors in zip(jobs, rows, strict=True):
+        known[pair, function, draw] = errors
+        record = {"settings": [table, *settings], "pair": pair, "function": function, "draw": draw, "errors": errors}
+        with file.open("a") as records:
+            records.write(json.dumps(record) + "\n")
+    return {cell: np.array([known[(*cell, draw)] for draw in range(size.n_draws)]) for cell in cells}
 
 
 def print_table(table: int, results: dict[tuple[str, str], np.ndarray], size: Size) -> None:
@@ -281,13 +293,14 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     size = Size(options.draws, 100, options.restarts, PAPER_GRID[:: options.grid_step], 5, options.choice, options.jobs)
     if options.quick:
         size = Size(1, 40, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)
+    options.out.mkdir(parents=True, exist_ok=True)
     results = {}
     for table in (1, 2) if options.table is None else (options.table,):
         began = time.perf_counter()
         if options.figures:
             save_maps(table, size, options.pairs, options.functions, options.out)
             continue
-        results[table] = run_table(table, size, options.pairs, options.functions)
+        results[table] = run_table(table, size, options.pairs, options.functions, options.out / "concatenated.jsonl")
         print_table(table, results[table], size)
         save_figure(table, results[table], options.out)
         print(f"{time.perf_counter() - began:.0f} s", flush=True)
