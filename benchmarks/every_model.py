@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> None:
                     table = write_table(name, options.data, Path(folder))
                     row = measured(estimator, task, table, options.max_time)
                     with options.out.open("a", newline="") as lines:
-                        csv.DictWriter(lines, FIELDS).writerow(row)
+                        csv.DictWriter(lines, FIELDS, lineterminator="\n").writerow(row)
                     print(*row.values(), flush=True)
 
 

@@ -80,7 +80,7 @@ class Clock:
 
     def done(self, share: float) -> float:
         """How much of the work is over, by its own count (`share`) or by time, whichever is more."""
-        return max(share, self.seconds / max(self.max_time, 1e-9))
+        return min(max(share, self.seconds / max(self.max_time, 1e-9)), 1.0)
 
     def tell(self, share: float, what: str, point: Array | None = None, *, now: bool = False) -> None:
         """Say where the work is and when it will be over, and write a checkpoint, every few seconds."""

@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from convexkernels.clock import Clock
 from convexkernels.progress import Line, Silent, Table, as_progress
 from convexkernels.solution import Record
 
@@ -114,3 +115,16 @@ def test_silence_is_the_default_and_standard_error_the_stream(capsys):
 def test_an_object_passes_through():
     for progress in (Silent(), Table(io.StringIO())):
         assert as_progress(progress) is progress
+
+
+def test_work_beyond_its_limit_has_no_time_left():
+    said = []
+
+    class Listener(Silent):
+        def note(self, message):
+            said.append(message)
+
+    clock = Clock(1.0, Listener())
+    clock.began -= 5.0
+    clock.tell(0.4, "step 3", now=True)
+    assert said == ["100.0 %, step 3, 5 s so far, about 0 s left"]
