@@ -40,7 +40,7 @@ from convexkernels.estimators import ESTIMATORS
 RESULTS = Path(__file__).parent / "results" / "defaults.csv"
 FIELDS = ["table", "split", "method", "task", "rows", "features", "score", "seconds", "wall", "status", "chosen"]
 TRAINING_ROWS, TEST_ROWS = 2000, 5000
-# Rows beyond which parameters of the RBF machines are found by successive halving: all pairs take ten minutes.
+# Rows beyond which parameters of the RBF methods are found by successive halving: all pairs take ten minutes.
 MANY_ROWS = 1000
 # Wall seconds to a second of the processor beyond which other work is to blame.
 BUSY = 1.5
@@ -55,7 +55,7 @@ RIVALS = [*RBF, "random forest", "histogram boosting"]
 SEEN = {"heart", "ionosphere", "autompg", "servo", "concreteslump", "machine", "housing"}
 # Seconds of a fit from which on somebody notices what choosing costs.
 NOTICED = 0.2
-# What a method may lose to the best RBF machine: two points of accuracy, or 0.03 of R^2.
+# What a method may lose to the best RBF method: two points of accuracy, or 0.03 of R^2.
 ALLOWED = {"classification": 0.02, "regression": 0.03}
 
 
@@ -167,7 +167,7 @@ def measure(args):
 
 
 def report(path):
-    """Scores, mean ranks, and where an estimator loses to the best RBF machine."""
+    """Scores, mean ranks, and where an estimator loses to the best RBF method."""
     rows = known(path)
     for task, allowed in ALLOWED.items():
         cells = defaultdict(list)
@@ -237,7 +237,7 @@ def _print_ends(method, task, rows):
 
 
 def _print_losses(method, names, means, allowed):
-    """The tables where a method is clearly behind the best RBF machine."""
+    """The tables where a method is clearly behind the best RBF method."""
     if method in RIVALS:
         return
     compared, lost = 0, []
@@ -248,7 +248,7 @@ def _print_losses(method, names, means, allowed):
         compared += 1
         if not means[name, method] >= best - allowed:
             lost.append(f"{name}{' [seen]' * (name in SEEN)} ({means[name, method] - best:+.3f})")
-    print(f"{method}: behind the best RBF machine on {len(lost)} of {compared} tables: {', '.join(lost) or 'none'}")
+    print(f"{method}: behind the best RBF method on {len(lost)} of {compared} tables: {', '.join(lost) or 'none'}")
 
 
 def main(argv=None):

@@ -1,4 +1,4 @@
-"""Table 2 of Li, Liu and Wang (AAAI 2020): five settings beside the paper's columns and a Gaussian machine.
+"""Table 2 of Li, Liu and Wang (AAAI 2020): five settings beside the paper's columns and a Gaussian SVM.
 
     python -m benchmarks.spectral_accuracy --data FOLDER --out FOLDER [--sets NAME ...] [--table | --defaults]
 
@@ -100,7 +100,7 @@ def not_worse(name, columns):
 def show(folder, sets, options):
     """The table: means over the splits that all columns of a row have, and the number of those splits."""
     ours, rivals = learned_with(options, stored(folder / "spectral.jsonl")), stored(folder / "rivals.jsonl")
-    print("\n| set | " + " | ".join(f"{s} (paper)" for s in SETTINGS) + " | Gaussian machine | splits |")
+    print("\n| set | " + " | ".join(f"{s} (paper)" for s in SETTINGS) + " | Gaussian SVM | splits |")
     print("|---" * (len(SETTINGS) + 3) + "|")
     for name in sets:
         columns = [{r["split"]: r["score"] for r in ours if (r["set"], r["setting"]) == (name, s)} for s in SETTINGS]
@@ -115,7 +115,7 @@ def show(folder, sets, options):
         columns = {s: {r["split"]: r["score"] for r in ours if (r["set"], r["setting"]) == (name, s)} for s in SETTINGS}
         if found := not_worse(name, columns):
             print(f"{name}: " + "; ".join(found))
-    print("\n| set | ASKL | Gaussian machine | splits |\n|---|---|---|---|")
+    print("\n| set | ASKL | Gaussian SVM | splits |\n|---|---|---|---|")
     for name in sets:
         askl = {r["split"]: r["score"] for r in ours if (r["set"], r["setting"]) == (name, "ASKL")}
         rival = {r["split"]: r["score"] for r in rivals if r["set"] == name}
