@@ -9,6 +9,8 @@ import pytest
 import convexkernels as ck
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
+from convexkernels.losses import interior_point
+from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.plotting import ParameterMatrixDisplay
 from tests.campaign.exact import exact_set, upper_bound
 
@@ -545,3 +547,14 @@ def test_one_class_that_counts_leaves_no_logistic_loss():
         assert solution.status.is_success
         assert solution.value == 0.0
         assert (sign * y * solution.decision_function(points))[:4].min() > 30.0
+
+
+def test_bounds_far_above_the_coefficients_cost_the_interior_method_no_second_run(rng, monkeypatch):
+    X = rng.uniform(-1, 1, (300, 6))
+    K, y = ck.Gaussian(0.5)(X), np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(300)
+    dual = ck.EpsilonInsensitive(C=100.0, epsilon=0.05, intercept=False).box_dual(y, np.ones(300))
+    monkeypatch.setattr(interior_point, "FactoredTerm", None)  # the second run would fail
+    w = interior_point.interior_point(K, y, dual.eps, dual.lo, dual.hi, False, tol=1e-6)
+    primal, value = box_dual_gap(y, dual.eps, dual.lo, dual.hi, w, y - K @ w, 0.0)
+    assert 0.0 <= primal - value <= 1e-6 * value
+    assert np.abs(w).max() < 100.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +25,8 @@ from convexkernels.validation import check_number
 DEFAULT = CellSelection()
 # Multiples of a lam that is known for fewer rows.
 LAMS = (1.0 / 16.0, 4.0)
+# Share of its time that a cell may spend on the selection.
+SELECTION_TIME = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +165,9 @@ class KernelLearner:
         width, lam = self.pair or (np.nan, np.nan)
         if self.pair is None:
             matrices = self._matrices(inside.X)
-            width, lam, risks = self._selected(inside, matrices, rng, deadline)
+            # Where a limit cuts the selection short, the function of what it has found is still to be trained.
+            now = time.monotonic()
+            width, lam, risks = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
         if matrices is None or inside is not rows:
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)

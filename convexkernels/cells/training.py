@@ -43,11 +43,17 @@ class LearnedCell:
         return cls(function, size, in_time, certificate, lam, width)
 
 
-def learn_cell(learner: CellLearner, rows: CellRows, stream: np.random.SeedSequence, deadline: float) -> LearnedCell:
-    """Learn in one cell, or take the best constant where the time is up; `deadline` is by the monotonic clock."""
-    if time.monotonic() > deadline:
+def learn_cell(
+    learner: CellLearner, rows: CellRows, stream: np.random.SeedSequence, deadline: float, allowed: float = np.inf
+) -> LearnedCell:
+    """Learn in one cell in the seconds that it is allowed, or take the best constant where the time is up.
+
+    `deadline` is by the monotonic clock.
+    """
+    now = time.monotonic()
+    if now > deadline:
         return LearnedCell.of(learner.constant(rows.Y, rows.weights), len(rows.X), in_time=False)
-    return LearnedCell.of(learner.learn(rows, np.random.default_rng(stream), deadline), len(rows.X))
+    return LearnedCell.of(learner.learn(rows, np.random.default_rng(stream), min(deadline, now + allowed)), len(rows.X))
 
 
 def learn_cells(
@@ -94,15 +100,16 @@ def learn_cells(
     order = np.argsort(-members.sizes, kind="stable")
     streams = np.random.SeedSequence(seed).spawn(members.n_cells)
 
+    begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
+    shown = CellProgress(clock, members.sizes, effective_n_jobs(n_jobs))
+
     def task(j: int) -> tuple[Any, ...]:
         rows = members.rows(j)
         inside = table.part(rows)
         if cover.overlaps:
             inside = replace(inside, own=answering[rows] == j)
-        return learner, inside, streams[j], clock.deadline
+        return learner, inside, streams[j], clock.deadline, shown.allowed(j)
 
-    begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
-    shown = CellProgress(clock, members.sizes)
     learned: dict[int, LearnedCell] = {}
     status = Status.INTERRUPTED if interrupted else Status.OPTIMAL
     try:
@@ -201,11 +208,17 @@ def conclude(
 
 
 class CellProgress:
-    """Says how far the work is: where nothing is known, costs grow like the square of the size of a cell."""
+    """Says how far the work is, and what a cell may take: unknown costs grow like the square of the size of a cell."""
 
-    def __init__(self, clock: Clock, sizes: Index) -> None:
-        self.clock, self.cost = clock, sizes.astype(np.float64) ** 2
-        self.count, self.done = 0, 0.0
+    def __init__(self, clock: Clock, sizes: Index, jobs: int = 1) -> None:
+        self.clock, self.cost, self.jobs = clock, sizes.astype(np.float64) ** 2, jobs
+        self.count, self.done, self.begun = 0, 0.0, 0.0
+
+    def allowed(self, j: int) -> float:
+        """Seconds for a cell that is begun: almost twice its share of those left, so that others get theirs."""
+        share = min(1.0, self.jobs * self.cost[j] / max(float(self.cost.sum()) - self.begun, self.cost[j]))
+        self.begun += self.cost[j]
+        return share * (2.0 - share) * (self.clock.deadline - time.monotonic())
 
     def learned(self, j: int) -> None:
         """One more cell was learned."""

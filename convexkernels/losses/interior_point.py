@@ -15,6 +15,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.linalg import longest_step
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm, QuadraticTerm, pivoted_factor
+from convexkernels.losses.sequential import box_dual_gap
 
 # Above this many points the factorizations cost more than coordinate steps gain.
 LARGEST_INTERIOR = 4000
@@ -22,6 +23,7 @@ LARGEST_INTERIOR = 4000
 GOOD_ENOUGH = 1e-7
 # Iterations without a smaller error after which rounding has won.
 PATIENCE = 12
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(eq=False)
@@ -151,6 +153,8 @@ def _run(
         value = abs(float(cost @ state.x) + 0.5 * float(w @ f)) + 1e-300
         infeasible = float(np.abs(dual) @ cap) + quadratic.infeasible(point, cap)
         error = (2 * len(cap) * mu + infeasible + abs(balance)) / value
+        if not quadratic.has_unknowns:
+            error = min(error, _measured_gap(lin, eps, lo, hi, w, f, state.b, diagonal) + abs(balance) / value)
         fruitless = 0 if error < 0.5 * best_error else fruitless + 1
         if np.isfinite(error) and error < best_error:
             best, best_error = w, error
@@ -163,6 +167,17 @@ def _run(
         if not _predict_and_correct(quadratic, state, point, sign, dual, balance, mu, intercept):
             break
     return best, best_error
+
+
+def _measured_gap(lin: Array, eps: Array, lo: Array, hi: Array, w: Array, f: Array, b: float, diagonal: float) -> float:
+    """Relative duality gap of w and what rounding of its values ``f = K w`` may hide.
+
+    Far below the multipliers' account of it where the bounds are far above the coefficients: what is infeasible there
+    weighs as much as the bound.
+    """
+    primal, value = box_dual_gap(lin, eps, lo, hi, w, lin - f, b)
+    hidden = 2.0 * EPSILON * diagonal * float(np.abs(w).sum()) ** 2
+    return (abs(primal - value) + hidden) / (abs(value) + 1e-300)
 
 
 def _predict_and_correct(

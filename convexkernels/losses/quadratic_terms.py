@@ -11,7 +11,15 @@ from convexkernels.arrays import Array, Index
 
 
 class QuadraticTerm(ABC):
-    """Values ``K w``, and the Newton system ``(K + E^-1) dw + 1 db = rho``, ``[sum dw = -balance]``."""
+    """Values ``K w``, and the Newton system ``(K + E^-1) dw + 1 db = rho``, ``[sum dw = -balance]``.
+
+    Attributes
+    ----------
+    has_unknowns : bool
+        Whether the values come from unknowns of its own, which need not agree with w yet.
+    """
+
+    has_unknowns = True
 
     @abstractmethod
     def values(self, w: Array) -> Array:
@@ -38,6 +46,8 @@ class QuadraticTerm(ABC):
 
 class DenseTerm(QuadraticTerm):
     """K as a matrix: one Cholesky factorization of ``K + E^-1`` an iteration."""
+
+    has_unknowns = False
 
     def __init__(self, K: Array) -> None:
         self.K = K
