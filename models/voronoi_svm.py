@@ -52,7 +52,7 @@ def load(table, rng):
 def methods(n, diameter, options):
     """Name -> estimator, for n training points."""
     settings = {
-        "selection": CellSelection(VALIDATIONS[options.validation], widths="isotropic"),
+        "selection": CellSelection(VALIDATIONS[options.validation], widths="isotropic", shared=options.shared or None),
         "random_state": 0,
         "max_time": None,
     }
@@ -94,7 +94,8 @@ def run(X, y, sizes, repeats, options, file):
     """Measure what the file does not have, repetition by repetition; the records that were asked for."""
     table = options.table.name if options.table else "made"
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    known = [r for r in known if (r["table"], r["validation"]) == (table, options.validation)]
+    kind = {"table": table, "validation": options.validation, "shared": options.shared}
+    known = [r for r in known if {key: r[key] for key in kind} == kind]
     # Radii are fractions of the largest distance from the mean, so that they mean the same for every table.
     diameter = float(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).max()))
     done = {(r["method"], r["n"], r["repeat"]) for r in known}
@@ -111,7 +112,7 @@ def run(X, y, sizes, repeats, options, file):
                     left_out.add(name)
                     print(f"{n:>7} {name:<14} left out: a cell of {rows} rows", flush=True)
                     continue
-                record = {"table": table, "validation": options.validation, "method": name, "n": n, "repeat": repeat}
+                record = kind | {"method": name, "n": n, "repeat": repeat}
                 record |= measure(model, (X[train], y[train]), (X[test], y[test]))
                 known.append(record)
                 with file.open("a") as lines:
@@ -139,6 +140,7 @@ def main(argv=None):
     parser.add_argument("--radii", type=float, nargs="+", default=[1.0, 0.7, 0.5], help="of Voronoi cells")
     parser.add_argument("--chunks", type=int, nargs="+", default=[4, 12], help="numbers of random chunks")
     parser.add_argument("--validation", choices=list(VALIDATIONS), default="leave-one-out")
+    parser.add_argument("--shared", action="store_true", help="one lam and one width for all cells")
     parser.add_argument("--largest-cell", type=int, default=8000, help="rows that one SVM may have (%(default)s)")
     parser.add_argument("--as-printed", action="store_true", help="sizes, repetitions and folds of the paper")
     parser.add_argument("--quick", action="store_true", help="two small sizes, one repetition")
