@@ -13,7 +13,7 @@ from convexkernels import Gaussian, HeldOut, LeastSquares, LeaveOneOut
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
-from convexkernels.criteria.ridge_path import path_residuals, residuals_at
+from convexkernels.criteria.ridge import path_residuals, residuals_at
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.losses import LOSSES
 from convexkernels.losses.fit import fit

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
-from convexkernels.criteria.ridge_path import coefficients_at
+from convexkernels.criteria.ridge import residuals_at, solved_at
 from convexkernels.factored import FactoredGram
 from convexkernels.losses import LOSSES
 from convexkernels.losses.factored import maximize_factored
@@ -66,10 +66,13 @@ def test_a_start_spares_steps_and_changes_nothing(rng):
 def test_rows_left_out_in_closed_form(intercept, rng):
     Psi, weights = rng.standard_normal((40, 6)), rng.uniform(0.5, 2.0, 40)
     Y = rng.standard_normal((2, 40))
-    W, diagonal = coefficients_at(Plain(Psi), Y, weights, 0.3, intercept)
-    expected = coefficients_at(Psi @ Psi.T, Y, weights, 0.3, intercept)
+    W, diagonal = solved_at(Plain(Psi), Y, weights, 0.3, intercept)
+    expected = solved_at(Psi @ Psi.T, Y, weights, 0.3, intercept)
     np.testing.assert_allclose(W, expected[0], atol=1e-10)
-    np.testing.assert_allclose(diagonal, expected[1], atol=1e-10)
+    np.testing.assert_allclose(diagonal, expected[1].diagonal(), atol=1e-10)
+    by_rows = [np.array([i]) for i in range(40)]
+    left = residuals_at(Psi @ Psi.T, Y, weights, 0.3, by_rows, intercept=intercept)
+    np.testing.assert_allclose(left, W / diagonal, atol=1e-9)
 
 
 def test_landmarks_see_themselves_and_never_too_much(rng):

@@ -8,7 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 
 import convexkernels as ck
-from convexkernels.criteria.ridge_path import residuals_at
+from convexkernels.criteria.ridge import residuals_at
 from convexkernels.estimators.intervals import margins
 from convexkernels.estimators.left_out import left_out_values
 from convexkernels.estimators.probabilities import Isotonic, Sigmoid, link_of

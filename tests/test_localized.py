@@ -22,7 +22,7 @@ from convexkernels.cells.matrices import GaussianMatrices
 from convexkernels.cells.options import Cells
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.criteria.folds import held_out_blocks
-from convexkernels.criteria.ridge_path import path_residuals
+from convexkernels.criteria.ridge import path_residuals
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.linalg import pivoted_cholesky
 

@@ -12,7 +12,7 @@ import numpy as np
 from convexkernels.arrays import Array, Mask
 from convexkernels.cells.matrices import Matrices
 from convexkernels.criteria.folds import Rows
-from convexkernels.criteria.ridge_path import path_residuals, residuals_at
+from convexkernels.criteria.ridge import path_residuals, residuals_at
 from convexkernels.linalg import pivoted_cholesky
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import get_blas_funcs
 
 from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Criterion, CriterionValue, clipped
+from convexkernels.criteria.ridge import inverted, projected
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 
@@ -49,11 +50,10 @@ class LeaveOneOutAt(CriterionValue):
         self.bound, self.log_lam = bound, log_lam
         if not log_lam <= LARGEST_LOG_LAM:
             return
-        K[np.diag_indices_from(K)] += (bound.lam(log_lam) / bound.weights).astype(K.dtype)
-        A = _inverse(K)
-        if A is None:
+        solved = inverted(K, bound.lam(log_lam) / bound.weights, np.ones((len(K), 1), dtype=K.dtype))
+        if solved is None:
             return
-        self.A = _projected(A) if bound.loss.intercept else A
+        self.A = projected(solved[0], solved[1][:, 0]) if bound.loss.intercept else solved[0]
         self.coefficients = _times(self.A, bound.columns).astype(np.float64)
         self.inverse_diagonal = np.diagonal(self.A).astype(np.float64)
         self.residual = self.coefficients / self.inverse_diagonal[:, None]
@@ -69,7 +69,7 @@ class LeaveOneOutAt(CriterionValue):
         # The lower triangle of A in C order is the upper one of its transpose, which BLAS sees.
         full = np.triu(A.T) + np.triu(A.T, 1).T
         full *= np.sqrt(h).astype(A.dtype)[None, :]
-        rank_update, two_sided = (blas.ssyrk, blas.ssyr2k) if A.dtype == np.float32 else (blas.dsyrk, blas.dsyr2k)
+        rank_update, two_sided = get_blas_funcs(("syrk", "syr2k"), (A,))
         M = rank_update(2.0, full, lower=0)
         M = two_sided(-1.0, np.asfortranarray(U), np.asfortranarray(W), beta=1.0, c=M, lower=0, overwrite_c=1)
         slope_lam = float(np.diagonal(M).astype(np.float64) @ (1.0 / bound.weights)) * np.exp(self.log_lam)
@@ -92,24 +92,7 @@ class LeaveOneOut(Criterion):
         return f"it is a closed form for least squares, not for {loss!r}; use HeldOut"
 
 
-def _inverse(K: Array) -> Array | None:
-    """The lower triangle of the inverse, in place of that of `K`; None where `K` is not definite."""
-    factorize, invert = (lapack.spotrf, lapack.spotri) if K.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
-    factor, failed = factorize(K.T, lower=0, overwrite_a=1, clean=0)
-    if failed:
-        return None
-    inverse, failed = invert(factor, lower=0, overwrite_c=1)
-    return None if failed or not np.isfinite(inverse.ravel(order="K")[:: len(K) + 1]).all() else inverse.T
-
-
-def _projected(A: Array) -> Array:
-    """The lower triangle of ``A - A 1 1' A / 1'A 1``."""
-    ones = _times(A, np.ones((len(A), 1), dtype=A.dtype))[:, 0]
-    update = blas.ssyr if A.dtype == np.float32 else blas.dsyr
-    return np.asarray(update(-1.0 / float(ones.sum(dtype=np.float64)), ones, a=A.T, lower=0, overwrite_a=1)).T
-
-
 def _times(A: Array, B: Array) -> Array:
     """The product of a symmetric matrix, given by its lower triangle in C order, and a tall one."""
-    multiply = blas.ssymm if A.dtype == np.float32 else blas.dsymm
+    (multiply,) = get_blas_funcs(("symm",), (A,))
     return np.asarray(multiply(1.0, A.T, np.asfortranarray(B), side=0, lower=0))

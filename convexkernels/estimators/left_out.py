@@ -14,7 +14,7 @@ from convexkernels.backend import to_numpy
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import CellFunction
 from convexkernels.criteria.folds import split_rows
-from convexkernels.criteria.ridge_path import coefficients_at
+from convexkernels.criteria.ridge import residuals_at
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
@@ -79,8 +79,8 @@ def left_out_values(K: Array, loss: Loss, Y: Array, weights: Array) -> Array:
         NaN where the arithmetic broke down. O(m^3).
     """
     if isinstance(loss, LeastSquares):
-        found = coefficients_at(K, Y, weights, loss.lam, loss.intercept)
-        return np.full(Y.shape, np.nan) if found is None else np.asarray(Y - found[0] / found[1])
+        residual = residuals_at(K, Y, weights, loss.lam, None, intercept=loss.intercept)
+        return np.full(Y.shape, np.nan) if residual is None else np.asarray(Y - residual)
     if Y.shape[1] < FEWEST_ROWS:
         return np.repeat(loss.constant(Y, weights)[:, None], Y.shape[1], axis=1)
     F = np.empty(Y.shape)

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.clock import Clock
-from convexkernels.criteria.ridge_path import path_residuals
+from convexkernels.criteria.ridge import path_residuals
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.threads import threads_for
 

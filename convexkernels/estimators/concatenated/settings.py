@@ -7,7 +7,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
-from convexkernels.criteria.ridge_path import path_residuals
+from convexkernels.criteria.ridge import path_residuals
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss

@@ -9,7 +9,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
-from convexkernels.criteria.ridge_path import coefficients_at
+from convexkernels.criteria.ridge import solved_at
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.selection import Selection, follow_path, spreads
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
@@ -214,11 +214,12 @@ class RidgeEstimator(ConvexEstimator):
         problem, lam = self.solution_.problem, self.solution_.problem.loss.lam
         K = problem.gram_set.matrix(self.solution_.theta)
         K = K if isinstance(K, FactoredGram) else np.ascontiguousarray(K, dtype=np.float64)
-        found = coefficients_at(K, problem.Y, problem.weights, lam, self.intercept)
+        found = solved_at(K, problem.Y, problem.weights, lam, self.intercept)
         Y = problem.Y + problem.center[:, None]
         if found is None:
             return np.full(rows.y.shape, np.nan)
-        W, diagonal = found
+        W, inverse = found
+        diagonal = inverse if inverse.ndim == 1 else inverse.diagonal()
         place = table.places(rows.scaled(self.scaling_))
         residual, leverage = lam * W / problem.weights, 1.0 - lam * diagonal / problem.weights
         share = rows.weights / problem.weights[place]

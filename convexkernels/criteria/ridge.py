@@ -1,4 +1,4 @@
-"""Held-out residuals of ridge regression in closed form, for a whole path of lam: no function is trained again.
+"""Ridge regression without some of its rows, in closed form: no function is trained again.
 
 With weights S, ``H = K (K + lam S^-1)^-1`` and fitted values f, the residual of a block B by the function that has not
 seen B is ``(I - H_BB)^-1 (y_B - f_B)``, for the same lam, the weight of ``|f|^2`` beside the sum of the losses.
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.blas import get_blas_funcs
+from scipy.linalg.lapack import dpotrf, get_lapack_funcs
 
 from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
@@ -86,38 +87,31 @@ def _left_out(Q: Array, shifted: Array, residual: Array, blocks: Blocks) -> Arra
     return residual
 
 
-def residuals_at(K: Array, Y: Array, weights: Array, lam: float, blocks: Blocks) -> Array | None:
+def residuals_at(
+    K: Array | FactoredGram, Y: Array, weights: Array, lam: float, blocks: Blocks, *, intercept: bool = False
+) -> Array | None:
     """Residuals for one lam with the matrix itself: ``((A^-1)_BB)^-1 (A^-1 y)_B``, ``A = K + lam S^-1``.
 
-    Parameters
-    ----------
-    K : ndarray of shape (m, m)
-        Overwritten.
-    Y, weights, lam, blocks
-        As in `path_residuals`.
-
-    Returns
-    -------
-    ndarray of shape (n_outputs, m), or None where A is not definite at working precision
-        0 for rows in no block. O(m^3).
+    As from `path_residuals`, but 0 for rows in no block, and None where A is not definite at working precision; of a
+    FactoredGram for every row by itself. K, which is overwritten, and lam are those of `solved_at`.
     """
-    solved = _solved(K, Y.T, weights, lam)
+    solved = solved_at(K, Y, weights, lam, intercept)
     if solved is None:
         return None
     W, inverse = solved
     if blocks is None:
-        return np.asarray((W / np.diagonal(inverse)[:, None]).T)
+        return W / (inverse if inverse.ndim == 1 else inverse.diagonal())
     residual = np.zeros_like(W)
     for block in blocks:
         part = np.tril(inverse[np.ix_(block, block)])
-        residual[block] = _definite_solve(part + np.tril(part, -1).T, W[block])
-    return residual.T
+        residual[:, block] = _definite_solve(part + np.tril(part, -1).T, W[:, block].T).T
+    return residual
 
 
-def coefficients_at(
+def solved_at(
     K: Array | FactoredGram, Y: Array, weights: Array, lam: float, intercept: bool
 ) -> tuple[Array, Array] | None:
-    """Coefficients w of ridge regression and the diagonal of the matrix that takes targets to them.
+    """Coefficients w of ridge regression and the matrix that takes targets to them.
 
     Parameters
     ----------
@@ -130,38 +124,49 @@ def coefficients_at(
 
     Returns
     -------
-    (W, diagonal), shapes (n_outputs, m) and (m,), or None where ``K + lam S^-1`` is not definite at working precision
-        The residual of row i is ``lam w_i / s_i``, and ``w_i / diagonal_i`` by the function that has not seen it.
-        O(m^3), or O(m rank^2).
+    (W, inverse), or None where ``K + lam S^-1`` is not definite at working precision
+        W has shape (n_outputs, m); of the inverse there is the lower triangle, or the diagonal for a FactoredGram. The
+        residual of row i is ``lam w_i / s_i``. O(m^3), or O(m rank^2).
     """
     right = np.vstack([Y, np.ones((1, len(weights)))]).T
-    solved = (
-        _solved_by_factors(K, right, weights, lam) if isinstance(K, FactoredGram) else _solved(K, right, weights, lam)
-    )
+    if isinstance(K, FactoredGram):
+        solved = _solved_by_factors(K, right, weights, lam)
+    else:
+        solved = inverted(K, lam / weights, right)
     if solved is None:
         return None
-    W, inverse = solved[0][:, :-1], solved[1]
-    diagonal = inverse if inverse.ndim == 1 else np.diagonal(inverse).copy()
+    (inverse, columns), ones = solved, solved[1][:, -1]
+    W = columns[:, :-1]
     if intercept:
-        ones = solved[0][:, -1]
         W = W - np.outer(ones, W.sum(axis=0) / ones.sum())
-        diagonal -= ones**2 / ones.sum()
-    return W.T, diagonal
+        inverse = projected(inverse, ones) if inverse.ndim == 2 else inverse - ones**2 / ones.sum()
+    return W.T, inverse
 
 
-def _solved(K: Array, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
-    """``A^-1 right`` and the lower triangle of the inverse of ``A = K + lam S^-1``, which takes the place of K."""
-    A = K.T  # symmetric; the transpose has the layout of LAPACK
-    A[np.diag_indices_from(A)] += lam / weights
-    factor, failed = dpotrf(A, lower=1, overwrite_a=1, clean=0)
+def inverted(K: Array, ridge: Array, right: Array) -> tuple[Array, Array] | None:
+    """The lower triangle of ``A^-1``, ``A = K + diag(ridge)``, in place of that of K, and ``A^-1 right``.
+
+    None where A is not definite at working precision, which is that of K.
+    """
+    factorize, solve, invert = get_lapack_funcs(("potrf", "potrs", "potri"), (K,))
+    K[np.diag_indices_from(K)] += ridge.astype(K.dtype)
+    # The lower triangle in C order is the upper one of the transpose, which LAPACK sees.
+    factor, failed = factorize(K.T, lower=0, overwrite_a=1, clean=0)
     if failed:
         return None
-    W = cho_solve((factor, True), right, check_finite=False)
-    return np.asarray(W), np.asarray(dpotri(factor, lower=1, overwrite_c=1)[0])
+    solved = solve(factor, right, lower=0)[0]
+    inverse, failed = invert(factor, lower=0, overwrite_c=1)
+    return None if failed or not np.isfinite(inverse.diagonal()).all() else (inverse.T, solved)
+
+
+def projected(A: Array, ones: Array) -> Array:
+    """The lower triangle of ``A - A 1 1' A / 1'A 1`` in place of that of A, ``ones`` being ``A 1``."""
+    (update,) = get_blas_funcs(("syr",), (A,))
+    return np.asarray(update(-1.0 / float(ones.sum(dtype=np.float64)), ones, a=A.T, lower=0, overwrite_a=1)).T
 
 
 def _solved_by_factors(K: FactoredGram, right: Array, weights: Array, lam: float) -> tuple[Array, Array] | None:
-    """``A^-1 right`` and the diagonal of the inverse for ``K = Psi Psi'``, in O(m rank^2).
+    """The diagonal of ``A^-1`` and ``A^-1 right`` for ``K = Psi Psi'``, in O(m rank^2).
 
     By ``A^-1 = (S - S Psi (lam I + Psi' S Psi)^-1 Psi' S) / lam``.
     """
@@ -180,7 +185,7 @@ def _solved_by_factors(K: FactoredGram, right: Array, weights: Array, lam: float
         W[rows] = s[:, None] * (right[rows] - Psi @ solved)
         half = solve_triangular(factor, Psi.T, lower=True, check_finite=False)
         diagonal[rows] = s * (1.0 - weights[rows] * np.square(half).sum(axis=0))
-    return W, diagonal
+    return diagonal, W
 
 
 def _definite_solve(A: Array, right: Array) -> Array:
