@@ -82,7 +82,7 @@ def main(argv=None):
     origin, first, second = model.transform([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     A = np.array([first - origin, second - origin]).T
     along, across = np.linalg.norm(A @ [c, c]), np.linalg.norm(A @ [c, -c])
-    print(f"one step across the kink is stretched {across:.2f} times, one along it {along:.2f} times;")
+    print(f"a step across the kink becomes {across:.2f} times as long, one along it {along:.2f} times;")
     steps = np.abs(A @ [c, -c]) / across
     print(f"a step across the kink moves g by {steps[0]:.2f} and {steps[1]:.2f} of its length in the two coordinates.")
 

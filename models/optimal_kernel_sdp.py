@@ -30,7 +30,7 @@ def main(argv=None):
     m = 12 if options.quick else 30
     y = np.where(np.random.default_rng(0).permutation(m) < m // 3, 1.0, -1.0)
     print(f"{m} labels, {int((y > 0).sum())} positive; 2/m = {2 / m:.4f}")
-    print(f"{'C':>8} {'closed form':>12} {'SDP, certified':>40} {'one machine':>14} {'|K - K*|/m':>11}")
+    print(f"{'C':>8} {'closed form':>12} {'SDP, certified':>40} {'one SVM':>14} {'|K - K*|/m':>11}")
     for C in (10.0, 2.0 / m, 1.0 / m, 0.2 / m):
         K, value = ck.optimal_kernel_matrix(y, C)
         problem = ck.KernelLearning(ck.AllKernelMatrices(m), ck.Hinge(C), None, y)

@@ -11,7 +11,7 @@ t / 2 is the least possible value of
 
     J(P) = max { sum(alpha) - 1/2 alpha' G(P) alpha : 0 <= alpha <= C, y'alpha = 0 },
 
-which is how the fast solver sees it: a smooth function of P, whose gradient takes one support vector machine.
+which is how the fast solver sees it: a smooth function of P, whose gradient takes one SVM.
 
 The script learns to tell the inside of a circle from the outside (Section 7 of the paper). It solves the problem
 
@@ -69,7 +69,7 @@ def main(argv=None):
     parser.add_argument("--quick", action="store_true", help="20 points")
     parser.add_argument("--points", type=int, default=60, help="number of training points m (%(default)s)")
     parser.add_argument("--degree", type=int, default=1, help="degree d of the monomials (%(default)s)")
-    parser.add_argument("--C", type=float, default=10.0, help="price of slack (%(default)s)")
+    parser.add_argument("--C", type=float, default=10.0, help="weight of the losses (%(default)s)")
     parser.add_argument("--tol", type=float, default=1e-5, help="relative gap (%(default)s)")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures (%(default)s)")
     options = parser.parse_args(argv)

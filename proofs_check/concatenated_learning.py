@@ -95,7 +95,7 @@ def measure_learned(learning: Learning, rng: Generator) -> Verdict:
     """The library's value at projections of inner functions is theirs, or less [BGR19 (9), Corollary 2, Corollary 3].
 
     Directly evaluated competitors have translates outside the data. Their projections, handed to the library as
-    coefficients, must give the same outermost value (its kernel and machine at the data) and no larger norms.
+    coefficients, must give the same outermost value (its kernel and function at the data) and no larger norms.
     Violations are relative to both, because nearly coinciding images make the value large.
     """
     X, y = separated(rng, 7, 2), rng.standard_normal(7)

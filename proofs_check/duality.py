@@ -50,7 +50,7 @@ def learned(problem: KernelLearning, solution: Any) -> tuple[Array, Array]:
 
 
 def not_learned(problem: KernelLearning, solution: Any) -> tuple[Array, Array]:
-    """The kernel in the middle of the family, with the machine that is best for it."""
+    """The kernel in the middle of the family, with the function that is best for it."""
     theta = problem.gram_set.initial()
     return theta, problem.evaluate(theta, tol=TOL).alpha
 

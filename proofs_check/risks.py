@@ -1,4 +1,4 @@
-"""Claims about the losses and criteria of the library: what is learned, and how it is judged."""
+"""Claims about the losses and criteria of the library: what is learned, and what it is worth."""
 
 from __future__ import annotations
 

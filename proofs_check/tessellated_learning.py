@@ -169,7 +169,7 @@ OPTIMAL_KERNEL = [
     ),
     Claim(
         "theorem-10-learned",
-        "For every C the library learns half the optimum of (17) over all kernel matrices of trace m, by one machine, "
+        "For every C the library learns half the optimum of (17) over all kernel matrices of trace m, by one SVM, "
         "by search and by an interior-point method.",
         PAPER,
         "(17), Theorem 10",

@@ -122,7 +122,7 @@ def test_polynomials_that_overflow_are_refused():
             call(X)
 
 
-# --- machines: rows of K that are 0, matrices of any scale ----------------------------------------
+# --- SVMs: rows of K that are 0, matrices of any scale ----------------------------------------
 
 
 def losses(C, intercept):
@@ -377,7 +377,7 @@ def test_float32_is_left_where_it_is_not_exact_enough(tol):
     assert relative(solution.value, exact.value) < 2.0 * tol
 
 
-# --- several machines on one matrix parameter -----------------------------------------------------
+# --- several SVMs on one matrix parameter -----------------------------------------------------
 
 
 @pytest.mark.parametrize("family", [ck.AllKernelMatrices(), ck.GeneralizedPolynomial(2, trace=10.0)], ids=repr)
@@ -432,7 +432,7 @@ def test_the_polynomial_set_is_the_same_far_from_the_origin(intercept):
     left_out = gram_set.with_constants(theta, w)
     scale = np.abs(kernel(points)).max() * np.abs(w).sum()
     assert np.abs(difference - (-left_out if intercept else 0.0)).max() <= 1e-9 * scale
-    # The optimum is that of one machine with the kernel of tau I, computed from the monomials in extended precision.
+    # The optimum is that of one SVM with the kernel of tau I, computed from the monomials in extended precision.
     z = points.astype(np.longdouble)
     monomials = np.stack([z[:, 0] ** 0, z[:, 0], z[:, 1], z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])
     K = (2.0 * monomials.T @ monomials).astype(float)

@@ -44,7 +44,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_svm_with_the_localized_kernel_is_the_svms_of_the_cells(name, cells, rng):
-    """Lemmas 2 and 3: |f|^2 = sum_j lam_j |f_j|^2, so the global price is 1."""
+    """Lemmas 2 and 3: |f|^2 = sum_j lam_j |f_j|^2, so that the global lam is 1."""
     X, cover, lams, kernels = cells
     y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     if name == "hinge":

@@ -70,7 +70,7 @@ def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:
     for group in range(groups.max() + 1):
         rows = np.flatnonzero(groups == group)
         best = loss.constant(Y[:, rows], shares[rows])[:, None]
-        risk += float((loss.pointwise(Y[:, rows], np.broadcast_to(best, (len(Y), len(rows))))[0] @ shares[rows]).sum())
+        risk += float(loss.total(Y[:, rows], np.broadcast_to(best, (len(Y), len(rows))), shares[rows]).sum())
     return risk
 
 

@@ -26,7 +26,7 @@ class LocalizedFunction:
     Attributes
     ----------
     cover : Cover
-    functions : list of CellPredictor
+    functions : list of TrainedFunction
         One per cell.
     sizes : ndarray of int, shape (n_cells,)
         Rows that each cell learned from.

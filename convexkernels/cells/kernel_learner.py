@@ -14,6 +14,7 @@ from convexkernels.cells.learner import GLOBAL_SPLIT, CellRows, CellSelection, i
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices, Matrices
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.certificate import DualityGap
+from convexkernels.criteria.comparison import least
 from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
@@ -191,8 +192,7 @@ class KernelLearner:
         if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
             search = GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline)
             risks = search.risks(self.selection.rank, rng)
-            # Of equal risks the most regular pair.
-            i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
+            i, k = least(risks)
         return float(grid.widths[i]), float(grid.lams[k]), risks
 
     def _blocks(self, rows: CellRows, rng: np.random.Generator) -> list[Index] | None:
@@ -236,7 +236,7 @@ class KernelLearner:
 
         first = searches[0].risks(self.selection.rank, rng) if self.lam is None else _around(searches[0].grid, self.lam)
         risks = walk(first, exact, deadline)
-        i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
+        i, k = least(risks)
         grid, risk = searches[0].grid, float(risks[i, k]) / sum(shares)
         return replace(self, pair=(float(grid.widths[i]), float(grid.lams[k])), risk=risk)
 
@@ -257,5 +257,4 @@ def multiples(n_widths: int) -> Array:
 
 def _gap_of_constant(loss: Loss, b: Array, Y: Array, weights: Array) -> DualityGap:
     """The weighted sum of the losses of constants; losses are not below 0."""
-    losses, _ = loss.pointwise(Y, np.broadcast_to(b[:, None], Y.shape))
-    return DualityGap(float((losses @ weights).sum()), 0.0)
+    return DualityGap(float(loss.total(Y, np.broadcast_to(b[:, None], Y.shape), weights).sum()), 0.0)

@@ -11,6 +11,7 @@ from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.decision_function import TrainedFunction
 from convexkernels.validation import check_vector, check_whole_number
 
 WIDTHS = ("per-feature", "isotropic")
@@ -72,23 +73,19 @@ def is_constant(Y: Array) -> bool:
     return bool((Y[:, :1] == Y).all())
 
 
-class CellPredictor(Protocol):
-    """What a cell keeps. It may have a `certificate`, and then `verify`, which computes it again."""
-
-    def values(self, X: Array) -> Array:
-        """Values at new points, shape (n_samples, n_outputs)."""
-
-
 class CellLearner(Protocol):
-    """What learns in a cell; it has to be picklable."""
+    """What learns in a cell; it has to be picklable.
 
-    def learn(self, rows: CellRows, rng: np.random.Generator, deadline: float = np.inf) -> CellPredictor:
+    Its functions may have a `certificate`, and then `verify`, which computes it again.
+    """
+
+    def learn(self, rows: CellRows, rng: np.random.Generator, deadline: float = np.inf) -> TrainedFunction:
         """Learn from the rows of a cell.
 
         After the deadline, by the monotonic clock, searches end with what they have.
         """
 
-    def constant(self, Y: Array, weights: Array) -> CellPredictor:
+    def constant(self, Y: Array, weights: Array) -> TrainedFunction:
         """The best constants for targets of shape (n_outputs, m) and their weights."""
 
 

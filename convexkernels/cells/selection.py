@@ -11,6 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Mask
 from convexkernels.cells.matrices import Matrices
+from convexkernels.criteria.comparison import least, over_folds, survivors
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge import path_residuals, residuals_at
 from convexkernels.linalg import pivoted_cholesky
@@ -141,8 +142,8 @@ class GridSearch:
             excess = losses - losses[np.unravel_index(risks.argmin(), self.shape)]
             with np.errstate(invalid="ignore"):
                 noise = np.sqrt(np.square(excess - excess.mean(axis=-1, keepdims=True)).sum(axis=-1)) / len(held)
-            least = np.sort(risks.ravel())[: max(4, alive.sum() // 3)][-1]
-            alive = (risks <= risks.min() + 2.0 * noise) & (risks <= least)
+            places = survivors(risks, max(4, alive.sum() // 3), noise)
+            alive = np.isin(np.arange(risks.size), places).reshape(self.shape)
             size *= 3
         return np.where(alive, risks, np.inf) if np.isfinite(risks).any() else risks
 
@@ -188,14 +189,13 @@ class GridSearch:
 
         Pairs that are not wanted have the risk inf, like those for which there was no time.
         """
-        wanted = np.ones(self.shape, dtype=bool) if wanted is None else wanted
-        F = np.full((*self.shape, *self.Y.shape), np.nan)
-        for block in self.blocks or []:
+        wanted, blocks = np.ones(self.shape, dtype=bool) if wanted is None else wanted, self.blocks or []
+        sums = np.full((len(blocks), *self.shape), np.inf)
+        for fold, block in zip(sums, blocks, strict=True):
             train = np.setdiff1d(np.arange(self.matrices.m), block)
-            for (i, k), values in self._paths(wanted, train, block):
-                F[i, k][:, block] = values
-        risks = np.array([[self.risk(F[i, k]) for k in range(self.shape[1])] for i in range(self.shape[0])])
-        return np.where(np.isnan(risks), np.inf, risks)
+            for pair, F in self._paths(wanted, train, block):
+                fold[pair] = self._losses(F, block) @ self.weights[block]
+        return over_folds(sums, np.array([self.weights[block].sum() for block in blocks]))
 
 
 def walk(risks: Array, exact: Callable[[int, int], float], deadline: float) -> Array:
@@ -222,8 +222,7 @@ def walk(risks: Array, exact: Callable[[int, int], float], deadline: float) -> A
     if time.monotonic() > deadline:
         return risks
     found = np.full(risks.shape, np.inf)
-    here = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
-    at = (int(here[0]), int(here[1]))
+    at = least(risks)
     found[at] = exact(*at)
     moved = True
     while moved:

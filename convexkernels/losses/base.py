@@ -1,6 +1,7 @@
 """The contract of a loss: a convex dual program in alpha for a fixed Gram matrix."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from inspect import signature
@@ -115,6 +116,10 @@ class Loss(ABC):
             At a kink any subgradient.
         """
 
+    def total(self, Y: Array, F: Array, weights: Array) -> Array:
+        """Weighted sums of the losses over rows, the last axis, of `pointwise`."""
+        return np.asarray(self.pointwise(Y, F)[0] @ weights)
+
     def constant(self, Y: Array, weights: Array) -> Array:
         """The constant of least loss for each row of `Y`: a mean, a majority, a quantile; shape (n_outputs,)."""
         free = copy(self)
@@ -159,8 +164,7 @@ class Loss(ABC):
         deadline : float, optional
             Value of ``time.monotonic()`` after which the best alphas so far are returned.
         """
-        rows: list[Any] = [None] * len(Y) if start is None else list(start)
-        return np.array([self._maximum(K, y, weights, a, tol, deadline) for y, a in zip(Y, rows, strict=True)])
+        return output_by_output(Y, start, lambda y, alpha: self._maximum(K, y, weights, alpha, tol, deadline))
 
     def maximize(self, K: Array, y: Array, weights: Array, *, start: Array | None = None, **settings: Any) -> Array:
         """:meth:`maximize_all` for one output, with `y` and `start` of shape (m,)."""
@@ -253,6 +257,12 @@ def check_regularization(name: str, value: Any) -> float:
     """A value of C or of lam, or a refusal by name."""
     check_number(name, value, low=0.0, open_low=True)
     return check_number(name, value, low=SMALLEST_PARAMETER, high=LARGEST_PARAMETER)
+
+
+def output_by_output(Y: Array, start: Array | None, maximum: Callable[[Array, Array | None], Array]) -> Array:
+    """Alphas of all outputs, from those of one with its targets and its start, if there is any."""
+    starts = [None] * len(Y) if start is None else list(start)
+    return np.array([maximum(y, alpha) for y, alpha in zip(Y, starts, strict=True)])
 
 
 def product(K: Array, w: Array) -> Array:

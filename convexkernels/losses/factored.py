@@ -17,7 +17,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.factored import FactoredGram
-from convexkernels.losses.base import BoxDual, Loss
+from convexkernels.losses.base import BoxDual, Loss, output_by_output
 from convexkernels.losses.newton_matrix import NewtonMatrix, some_rows
 
 # Width of the smooth part of a kink against the size of the targets: at first, after a start, and from step to step.
@@ -43,8 +43,7 @@ def maximize_factored(
     deadline: float | None = None,
 ) -> Array:
     """Alphas for all outputs; arguments as for :meth:`Loss.maximize_all`."""
-    rows = [None] * len(Y) if start is None else list(start)
-    return np.array([_maximum(loss, K, y, weights, a, tol, deadline) for y, a in zip(Y, rows, strict=True)])
+    return output_by_output(Y, start, lambda y, alpha: _maximum(loss, K, y, weights, alpha, tol, deadline))
 
 
 def _maximum(
@@ -135,7 +134,7 @@ class _Smooth(_Step):
         return w, s
 
     def value(self, r: Array, w: Array) -> float:
-        return self.loss.cost / self.loss.scale * float(self.weights @ self.loss.pointwise(self.y, -r)[0])
+        return self.loss.cost / self.loss.scale * float(self.loss.total(self.y, -r, self.weights))
 
 
 @dataclass(eq=False)

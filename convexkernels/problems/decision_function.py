@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,13 @@ from convexkernels.kernels.base import Kernel
 
 # Rows evaluated at once: the matrix between them and the support vectors stays small.
 CHUNK = 2048
+
+
+class TrainedFunction(Protocol):
+    """What training leaves: of one problem, of a cell, of all cells, or the mean or the vote of several."""
+
+    def values(self, X: Any) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import survivors
 from convexkernels.solution import Status
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -202,9 +203,8 @@ class _Race:
                 self.n_epochs[i] = len(run.history)
                 self.scores[f, i] = self._worth(run, fold, self.candidates[i].sigma)
             self.n_complete = max(self.n_complete, f + 1)
-        means = self._means().max(axis=1)
-        order = sorted(self.alive, key=lambda i: -means[i])
-        self.alive = order[: 1 if is_last else -(-len(order) // KEPT)]
+        places = survivors(-self._means().max(axis=1)[self.alive], 1 if is_last else -(-len(self.alive) // KEPT))
+        self.alive = [self.alive[place] for place in places]
         self.runs = [{i: runs[i] for i in self.alive} for runs in self.runs]
 
     def _worth(self, run: TrainingRun, fold: Fold, sigma: float) -> list[float]:

@@ -18,7 +18,6 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.losses.pinball import Pinball
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
@@ -198,7 +197,7 @@ class TreeTask:
         rows = np.arange(len(self.X)) if rows is None else rows
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
         offset = None
-        if isinstance(self.loss, LeastSquares | Pinball) and not self.loss.intercept:  # losses of differences
+        if self.loss.is_of_differences and not self.loss.intercept:
             offset = self.loss.constant(self.loss.targets(y, len(y)), weights)
         family = architecture if isinstance(architecture, Trees) else Trees(architecture)
         if family.random_state is None:
@@ -217,8 +216,8 @@ class TreeTask:
     def risk(self, function: Any, rows: Index) -> float:
         """Weighted mean loss of a function on some of the rows."""
         Y = self.loss.targets(self.y, len(self.y))[:, rows]
-        losses, _ = self.loss.pointwise(Y, function.values(self.X[rows]).T)
-        return float(self.weights[rows] @ losses.mean(axis=0) / self.weights[rows].sum())
+        weights = self.weights[rows]
+        return float(self.loss.total(Y, function.values(self.X[rows]).T, weights).mean() / weights.sum())
 
 
 def as_candidates(architecture: Any) -> Sequence[Any]:

@@ -108,9 +108,9 @@ class HeldOutPath:
         problem, offset = self.problem, np.tile(self.problem.offset, len(self.lams))[:, None]
         if problem.bounds is not None:
             F = np.clip(F + offset, *problem.bounds) - offset
-        losses, _ = problem.loss.pointwise(self.systems.Y[:, self.held], F)
         weights = problem.weights[self.held]
-        return self._grouped(losses @ weights / weights.sum()) / len(problem.Y)
+        totals = problem.loss.total(self.systems.Y[:, self.held], F, weights)
+        return self._grouped(totals) / (len(problem.Y) * weights.sum())
 
     def functions(self, at: int) -> tuple[Array, Array]:
         """Coefficients and values of a candidate, each of shape (n_outputs, m)."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from convexkernels.arrays import Array, Index, Mask
+from convexkernels.arrays import Array, Index
+from convexkernels.criteria.comparison import least, over_folds
 from convexkernels.criteria.folds import spread_folds
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.solution import Status
@@ -121,29 +122,17 @@ def select_weights(
     paths = _Paths(weighed, lam_grid, mu_grid, n_restarts, seed, limits)
     with threads_for(problem.m):
         done, interrupted = _all_folds(problem, folds, paths, n_jobs)
-    known = np.isfinite([fold.risks for fold in done])
-    risks = _mean_risks(known, done, [problem.weights[held_out].sum() for _, held_out in folds[: len(done)]])
-    compared = np.isfinite(risks)
-    if compared.any():
-        best = int(np.flatnonzero(risks.ravel() <= risks.min())[-1])
-    else:  # nothing is known: neither end of the grid
-        best = int(np.ravel_multi_index((lam_grid.size // 2, mu_grid.size // 2), risks.shape))
-    i, j = (int(k) for k in np.unravel_index(best, risks.shape))
+    sums = np.array([fold.risks for fold in done])
+    risks = over_folds(sums, np.array([problem.weights[held_out].sum() for _, held_out in folds[: len(done)]]))
+    compared = bool(np.isfinite(risks).any())
+    i, j = least(risks) if compared else (lam_grid.size // 2, mu_grid.size // 2)  # nothing is known: no end of the grid
     theta = None
     if interrupted:
-        if not compared.any():
+        if not compared:
             raise KeyboardInterrupt
-        k = int(np.flatnonzero(known[:, i, j])[0])
+        k = int(np.flatnonzero(np.isfinite(sums[:, i, j]))[0])
         theta = extended(problem, done[k].thetas[i, j], folds[k][0])
     return Selection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]), theta)
-
-
-def _mean_risks(known: Mask, done: list[_Fold], shares: list[float]) -> Array:
-    """Risks of the pairs that are known in most folds, over the weights `shares` of these; inf for the others."""
-    counts = known.sum(axis=0)
-    sums = np.where(known, [fold.risks for fold in done], 0.0).sum(axis=0)
-    compared = (counts > 0) & (counts == counts.max())
-    return np.where(compared, sums / np.maximum(np.tensordot(shares, known, 1), 1e-300), np.inf)
 
 
 def _all_folds(
@@ -195,9 +184,7 @@ def _walk(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, fold:
             begin = min([*near, plainest], key=lambda theta: objective(here, theta))
             thetas[i, j] = _ended(descended(here, Start(0, theta=begin), paths.limits)).theta
             F = here.function(thetas[i, j]).values(problem.X[held_out]).T - problem.offset[:, None]
-            losses, _ = here.loss.pointwise(problem.Y[:, held_out], F)
-            risk = float((losses @ problem.weights[held_out]).sum())
-            fold.risks[i, j] = risk if np.isfinite(risk) else np.inf
+            fold.risks[i, j] = here.loss.total(problem.Y[:, held_out], F, problem.weights[held_out]).sum()
 
 
 def _ended(found: Found) -> Found:

@@ -1,0 +1,38 @@
+"""Candidates compared by their risks on held-out rows: over folds, who goes on, and who is best."""
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+
+
+def over_folds(sums: Array, weights: Array) -> Array:
+    """Risks of candidates from the weighted losses of folds.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_folds, ...)
+        Sums over the rows of each fold; inf or NaN where unknown.
+    weights : ndarray of shape (n_folds,)
+        Of all rows of each fold.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        Weighted means over the folds that are known; inf for candidates of which others know more.
+    """
+    known = np.isfinite(sums)
+    counts = known.sum(axis=0)
+    total = np.where(known, sums, 0.0).sum(axis=0) / np.maximum(np.tensordot(weights, known, 1), 1e-300)
+    return np.where((counts > 0) & (counts == counts.max()), total, np.inf)
+
+
+def survivors(risks: Array, count: int, noise: Array | float = np.inf) -> Index:
+    """Places, in the flattened table, of at most `count` least risks within two standard errors of the least one."""
+    order = np.argsort(risks, axis=None, kind="stable")[:count]
+    return order[(risks <= risks.min() + 2.0 * noise).ravel()[order]]
+
+
+def least(risks: Array) -> tuple[int, ...]:
+    """The place of the least risk; of equal ones the last, where tables have the most regular candidate."""
+    place = np.flatnonzero(risks.ravel() <= risks.min())[-1]
+    return tuple(int(k) for k in np.unravel_index(place, risks.shape))
