@@ -96,10 +96,12 @@ class TrainingRun:
 
     def run(self, n_epochs: int) -> Status:
         """Pass over the data so many times more, unless something ends it before; see :attr:`status`."""
-        for _ in range(n_epochs):
+        began = self.clock.seconds
+        for k in range(n_epochs):
             last, n_before = self.point.copy(), len(self.history)
             try:
-                self._pass(last)
+                if self._pass(last):
+                    self._say((self.clock.seconds - began) * (n_epochs - k - 1) / (k + 1))
             except KeyboardInterrupt:
                 self.clock.interrupt()
                 self.status = Status.INTERRUPTED
@@ -111,12 +113,12 @@ class TrainingRun:
             self.best = self.point.copy()
         return self.status
 
-    def _pass(self, last: SpectralPoint) -> None:
-        """One pass over the data, and what it changes about the best point; `last` is where it began."""
+    def _pass(self, last: SpectralPoint) -> bool:
+        """One pass over the data, if numbers stay finite, and what it changes about the best; `last` is its start."""
         objective = self.one_epoch()
         if self.status is Status.NUMERICAL_ERROR:
             self._broke_down(last)
-            return
+            return False
         score = self._score()
         self.history.append(Epoch(len(self.history) + 1, objective, score, self.clock.seconds))
         self._without_better = self._without_better + 1 if score < self.best_score else 0
@@ -124,9 +126,14 @@ class TrainingRun:
             self.best, self.best_score = self.point.copy(), score
         if self.status is Status.ITERATION_LIMIT and self._without_better == self.training.patience:
             self.status = Status.EARLY_STOPPED
-        said = "" if math.isnan(score) else f", validation {score:.6g}"
+        return True
+
+    def _say(self, left: float) -> None:
+        last, left = self.history[-1], left if self.clock.left is None else min(left, self.clock.left)
+        said = "" if math.isnan(last.validation) else f", validation {last.validation:.6g}"
         self.clock.show.note(
-            f"epoch {len(self.history):>4}: objective {objective:.6g}{said}, {self.clock.seconds:.2f} s"
+            f"epoch {last.epoch:>4}: objective {last.objective:.6g}{said}, {last.seconds:.2f} s, about "
+            f"{left:.2f} s left"
         )
 
     def _noise(self) -> float:

@@ -273,6 +273,20 @@ def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
     assert limits == [60.0, 60.0, 300.0, np.inf, 7.0]
 
 
+def it_says_how_far_it_is(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    written = []
+    monkeypatch.setattr(progress.Table, "_write", lambda self, text: written.append(text))
+    monkeypatch.setattr("convexkernels.clock.EVERY", 0.0)  # report every step
+    model = quietly(clone(estimator).set_params(verbose=True), X, y)
+    assert written
+    if model.n_iter_ > 1:  # else there is a closed form
+        assert re.search(r"iter +upper +lower +rel. gap +time +left|, about \S+ s left", "\n".join(written)), written
+    written.clear()
+    same(quietly(clone(estimator), X, y), model, X)
+    assert not written
+
+
 def a_seed_decides_everything(estimator, kind, monkeypatch):
     X, y = table(kind)
     before = X.copy(), y.copy()
@@ -512,6 +526,7 @@ CONTRACTS = {
     verification_agrees_with_the_certificate: BOTH,
     an_interrupt_keeps_the_best_so_far: BOTH,
     a_time_limit_ends_soon_with_a_model: BOTH,
+    it_says_how_far_it_is: BOTH,
     a_seed_decides_everything: BOTH,
     stored_models_predict_the_same: BOTH,
     data_frames_are_tables_with_names: BOTH,

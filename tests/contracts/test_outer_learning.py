@@ -83,6 +83,35 @@ def test_search_lowers_the_value_and_says_what_it_knows(family, criterion, rng):
 
 
 @pytest.mark.parametrize("family", CURVED)
+def test_search_is_limited_interrupted_and_continued_from_its_checkpoint(family, rng, tmp_path, monkeypatch):
+    problem, file = stated(family, ANYWHERE, next(iter(CRITERIA)), rng), tmp_path / "point.npy"
+    start = problem.certificate(problem.start(0)).value
+    short = quietly(problem, "auto", max_time=1e-6, random_state=0)
+    assert short.n_iter <= 1
+    assert short.value <= start * (1.0 + 1e-9)
+    solver = type(make_solver(short.solver, SEARCHES))
+    whole_step, taken = solver.step, []
+
+    def step(self, *arguments):
+        taken.append(1)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        return whole_step(self, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(solver, "step", step)
+        first = quietly(problem, "auto", checkpoint=file, random_state=0)
+    assert first.status.name == "INTERRUPTED"
+    assert first.value <= start * (1.0 + 1e-9)
+    np.testing.assert_array_equal(np.load(file), first.theta)
+    again = quietly(problem, "auto", checkpoint=file, max_iter=0, random_state=0)
+    assert again.value == pytest.approx(first.value, rel=1e-9)
+    np.save(file, np.zeros(problem.n_unknowns + 1))
+    with pytest.raises(InvalidInputError, match="exists, but is no checkpoint of this problem"):
+        problem.solve("auto", checkpoint=file)
+
+
+@pytest.mark.parametrize("family", CURVED)
 @pytest.mark.parametrize(("loss", "criterion"), FITTING)
 def test_something_searches_all_that_fits_and_the_others_say_why_not(family, loss, criterion, rng):
     problem = stated(family, loss, criterion, rng)
