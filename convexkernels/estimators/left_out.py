@@ -133,7 +133,8 @@ def left_out_of_pairs(solution: Any) -> LeftOut:
     for i, j in combinations(range(len(Y)), 2):
         pair, others = np.flatnonzero((codes == i) | (codes == j)), np.flatnonzero((codes != i) & (codes != j))
         y = np.where(codes[pair] == i, 1.0, -1.0)[None]
-        shift = loss.constant(y, weights[pair]) if loss.is_of_differences and not loss.intercept else np.zeros(1)
+        offset = loss.offset(y, weights[pair])
+        shift: Array = np.zeros(1) if offset is None else offset
         value = np.empty(len(rows))
         trained = fit(loss, K[np.ix_(pair, pair)], y - shift[:, None], weights[pair], tol=TOL)
         value[others] = trained.W[0] @ K[np.ix_(pair, others)] + trained.b[0]

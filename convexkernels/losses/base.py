@@ -76,6 +76,8 @@ class Loss(ABC):
         can then take the best multiple of any dual point.
     is_of_differences : bool
         Whether losses depend on ``y - f`` alone: with an intercept a shift of y is a shift of b.
+    has_level : bool
+        Whether its best constant is one number, a mean or a quantile: see `offset`.
     needs_definite : bool
         Whether J is infinite where K is singular at working precision; the dual variables are then NaN.
     """  # noqa: D400
@@ -86,6 +88,7 @@ class Loss(ABC):
     of_labels: bool = False
     has_parabola: bool = True
     is_of_differences: bool = False
+    has_level: bool = False
     needs_definite: bool = False
 
     def __repr__(self) -> str:
@@ -125,6 +128,10 @@ class Loss(ABC):
         free = copy(self)
         free.intercept = True
         return np.array([free.primal(np.zeros_like(y), 0.0, y, weights)[1] for y in Y])
+
+    def offset(self, Y: Array, weights: Array) -> Array | None:
+        """What functions without an intercept learn deviations from, shape (n_outputs,), where the loss has a level."""
+        return self.constant(Y, weights) if self.has_level and not self.intercept else None
 
     def distinct_rows(self, X: Array, Y: Array) -> Index:
         """Rows of the points `X` to learn from: all, unless the loss cannot bear repetitions."""

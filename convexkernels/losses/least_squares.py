@@ -24,6 +24,8 @@ class LeastSquares(FactorizedLoss):
         Whether b is fitted.
     """
 
+    has_level = True
+
     def __init__(self, lam: float = 1.0, intercept: bool = True) -> None:
         self.scale = 2.0 * check_regularization("lam", lam)
         self.intercept = bool(intercept)

@@ -27,6 +27,7 @@ class Pinball(SupportVectorLoss):
     """
 
     is_of_differences = True
+    has_level = True
 
     def __init__(self, C: float = 1.0, quantile: float = 0.5, intercept: bool = True) -> None:
         super().__init__(C, intercept)

@@ -196,9 +196,6 @@ class TreeTask:
         """The outer problem, on some of the rows, perhaps with other targets for them."""
         rows = np.arange(len(self.X)) if rows is None else rows
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
-        offset = None
-        if self.loss.is_of_differences and not self.loss.intercept:
-            offset = self.loss.constant(self.loss.targets(y, len(y)), weights)
         family = architecture if isinstance(architecture, Trees) else Trees(architecture)
         if family.random_state is None:
             family = Trees(family.architecture, family.subsets, seed)
@@ -209,7 +206,7 @@ class TreeTask:
             self.X[rows],
             y,
             sample_weight=weights,
-            offset=offset,
+            offset=self.loss.offset(self.loss.targets(y, len(y)), weights),
             bounds=(-1.0, 1.0) if self.clip else None,
         )
 
