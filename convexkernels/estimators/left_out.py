@@ -133,8 +133,8 @@ def left_out_of_pairs(solution: Any) -> LeftOut:
     for i, j in combinations(range(len(Y)), 2):
         pair, others = np.flatnonzero((codes == i) | (codes == j)), np.flatnonzero((codes != i) & (codes != j))
         y = np.where(codes[pair] == i, 1.0, -1.0)[None]
-        offset = loss.offset(y, weights[pair])
-        shift: Array = np.zeros(1) if offset is None else offset
+        own = loss.offset(y, weights[pair])
+        shift = np.zeros(1) if own is None else own
         value = np.empty(len(rows))
         trained = fit(loss, K[np.ix_(pair, pair)], y - shift[:, None], weights[pair], tol=TOL)
         value[others] = trained.W[0] @ K[np.ix_(pair, others)] + trained.b[0]
