@@ -44,8 +44,9 @@ LARGEST_AGAIN = 4000
 # Matrices in float32 leave gaps of about this size.
 FLOAT32_TOL = 1e-5
 
-# Many rows that are met by features begin with the kernel of so many, found to this gap in a share of the time.
-FIRST_ROWS, FIRST_TOL, FIRST_SHARE = 1000, 1e-2, 0.2
+# Many rows that are met by features begin with the kernel of so many, and then of so many times as many where there are
+# clearly more, in a share of the time; the gaps are so many times the tolerance.
+FIRST_ROWS, MORE_ROWS, WORTH_IT, LESS_EXACT, FIRST_SHARE = 1000, 10, 3.0, 3.0, 0.3
 
 # The same for problems with one kernel.
 WITH_ONE_KERNEL: dict[str, tuple[str, str]] = {
@@ -88,7 +89,7 @@ def solve(
     clock = Clock(max_time, progress)
     with threads_for(problem.m):
         if automatic and problem.gram_set.is_factored and problem.m > FIRST_ROWS:
-            solver = make_solver(solver.name, initial=(_theta_of_sample(problem, clock), None))
+            solver = make_solver(solver.name, initial=(_theta_of_sample(problem, tol, clock), None))
         solution = run(problem, solver, tol=tol, max_iter=max_iter, clock=clock, warn=False)
         if is_coarse and solution.status in SHORT:
             problem = problem.in_float64()
@@ -105,14 +106,22 @@ def solve(
     return solution
 
 
-def _theta_of_sample(problem: Any, clock: Clock) -> Array:
+def _theta_of_sample(problem: Any, tol: float, clock: Clock) -> Array:
     """Where to begin on many rows: the kernel that some of them ask for, at the same regularization per row."""
-    rows = np.sort(np.random.default_rng(0).choice(problem.m, FIRST_ROWS, replace=False))
-    loss = problem.loss
-    small = problem.with_loss(loss.at(loss.lam * FIRST_ROWS / problem.m)).on_rows(rows)
-    part = clock.part(FIRST_SHARE)
-    found = run(small, _automatic(small), tol=FIRST_TOL, max_iter=100, clock=part, warn=False)
-    return np.asarray(found.theta)
+    order, loss = np.random.default_rng(0).permutation(problem.m), problem.loss
+    n_rungs = 1 + int(np.log(max(problem.m / (WORTH_IT * FIRST_ROWS), 1.0)) / np.log(MORE_ROWS))
+    part, theta = clock.part(FIRST_SHARE), None
+    settings: dict[str, Any] = {}
+    for rung in range(n_rungs):
+        count = FIRST_ROWS * MORE_ROWS**rung
+        small = problem.with_loss(loss.at(loss.lam * count / problem.m)).on_rows(np.sort(order[:count]))
+        solver = make_solver(_automatic(small).name, **settings)
+        gap = min(0.1, tol * LESS_EXACT * MORE_ROWS ** (n_rungs - 1 - rung))
+        theta = run(small, solver, tol=gap, max_iter=100, clock=part, warn=False).theta
+        settings = {"initial": (theta, None)}
+        if part.is_over:
+            break
+    return np.asarray(theta)
 
 
 def _joined(first: Solution, second: Solution, tol: float) -> Solution:
