@@ -15,6 +15,7 @@ from convexkernels import (
     VoronoiRidge,
     VoronoiSVC,
 )
+from convexkernels.cells import selection
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
@@ -281,3 +282,20 @@ def test_the_walk_measures_exact_risks_and_ends_where_no_narrower_neighbor_is_be
         if 0 <= a < 6 and 0 <= b < 6:
             assert walked[a, b] >= walked[i, k]
             assert seen[a, b]
+
+
+def test_pairs_that_are_clearly_worse_are_spared_folds(rng, monkeypatch):
+    X = rng.uniform(-1, 1, (400, 2))
+    Y = (np.sin(4.0 * X[:, 0]) + 0.2 * rng.standard_normal(400))[None]
+    loss, grid = EpsilonInsensitive(C=1.0, epsilon=0.1, intercept=False), Grid(np.array([0.05, 500.0]), np.array([0.5]))
+    blocks = held_out_blocks(400, 5, np.random.default_rng(0))
+    search = GridSearch(loss, GaussianMatrices(X), Y, np.ones(400), grid, blocks)
+    fits, original = [], selection.fit
+    monkeypatch.setattr(selection, "fit", lambda *args, **kwargs: fits.append(1) or original(*args, **kwargs))
+    good, bad = search.exact(0, 0), search.exact(0, 1, (0, 0))
+    assert good < 0.2
+    assert np.isinf(bad)
+    assert len(fits) == 5 + 1
+    alone = GridSearch(loss, GaussianMatrices(X), Y, np.ones(400), grid, blocks).path_risks()
+    assert np.isclose(alone[0, 0], good, rtol=0.02)
+    assert alone[0, 1] > alone[0, 0]

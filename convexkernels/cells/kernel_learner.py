@@ -231,7 +231,7 @@ class KernelLearner:
             return self
         shares = [float(rows.weights.sum()) for rows in inside]
 
-        def exact(i: int, k: int) -> float:
+        def exact(i: int, k: int, rival: tuple[int, int] | None) -> float:
             return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
 
         first = searches[0].risks(self.selection.rank, rng) if self.lam is None else _around(searches[0].grid, self.lam)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from convexkernels.arrays import Array, Mask
 from convexkernels.cells.matrices import Matrices
-from convexkernels.criteria.comparison import least, over_folds, survivors
+from convexkernels.criteria.comparison import is_clearly_worse, least, over_folds, survivors
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge import path_residuals, residuals_at
 from convexkernels.linalg import pivoted_cholesky
@@ -24,8 +24,6 @@ from convexkernels.losses.least_squares import LeastSquares
 PATH_TOL = 1e-2
 # Rows that the first functions of a race learn from, at least.
 SMALLEST_RUNG = 100
-# The risk of a pair whose matrix is not definite at working precision: measured, and never the best.
-LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +83,8 @@ class GridSearch:
     blocks: list[Rows] | None
     clip: float = np.inf
     deadline: float = np.inf
+    # Losses of the rows that are held out, by pairs that were measured with all rows.
+    _known: dict[tuple[int, int], Array] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -174,31 +174,48 @@ class GridSearch:
         """Walk from the best pair, measuring others by functions learned from all rows: `walk`."""
         return walk(risks, self.exact, self.deadline)
 
-    def exact(self, i: int, k: int) -> float:
-        """The risk of one pair, by functions that are learned from all rows but those held out."""
+    def exact(self, i: int, k: int, rival: tuple[int, int] | None = None) -> float:
+        """The risk of one pair, by functions that are learned from all rows but those held out.
+
+        inf where its matrix is not definite at working precision, or where it is clearly worse than the rival, a pair
+        that was measured before, on some folds: it is spared the others.
+        """
         if isinstance(self.loss, LeastSquares):
             K = self.matrices(self.grid.widths[i])
             residual = residuals_at(K, self.Y, self.weights, float(self.grid.lams[k]), self.blocks)
-            return LARGEST if residual is None else self.risk(self.Y - residual)
+            return np.inf if residual is None else self.risk(self.Y - residual)
         wanted = np.zeros(self.shape, dtype=bool)
         wanted[i, k] = True
-        return float(self.path_risks(wanted)[i, k])
+        losses = self._known[i, k] = np.full(self.matrices.m, np.nan)
+        for block in self.blocks or []:
+            for _, F in self._paths(wanted, self._others(block), block):
+                losses[block] = self._losses(F, block)
+            if rival is not None and is_clearly_worse(losses, self._known[rival], self.weights):
+                return np.inf
+        blocks = self.blocks or []
+        sums = np.array([losses[block] @ self.weights[block] for block in blocks])
+        return float(over_folds(sums, self._weights_of(blocks)))
 
-    def path_risks(self, wanted: Mask | None = None) -> Array:
+    def path_risks(self) -> Array:
         """Risks of any loss, shape (n_widths, n_lams), by functions that are trained again without each block.
 
-        Pairs that are not wanted have the risk inf, like those for which there was no time.
+        Pairs for which there was no time have the risk inf.
         """
-        wanted, blocks = np.ones(self.shape, dtype=bool) if wanted is None else wanted, self.blocks or []
+        blocks = self.blocks or []
         sums = np.full((len(blocks), *self.shape), np.inf)
         for fold, block in zip(sums, blocks, strict=True):
-            train = np.setdiff1d(np.arange(self.matrices.m), block)
-            for pair, F in self._paths(wanted, train, block):
+            for pair, F in self._paths(np.ones(self.shape, dtype=bool), self._others(block), block):
                 fold[pair] = self._losses(F, block) @ self.weights[block]
-        return over_folds(sums, np.array([self.weights[block].sum() for block in blocks]))
+        return over_folds(sums, self._weights_of(blocks))
+
+    def _others(self, block: Rows) -> Rows:
+        return np.setdiff1d(np.arange(self.matrices.m), block)
+
+    def _weights_of(self, blocks: list[Rows]) -> Array:
+        return np.array([self.weights[block].sum() for block in blocks])
 
 
-def walk(risks: Array, exact: Callable[[int, int], float], deadline: float) -> Array:
+def walk(risks: Array, exact: Callable[[int, int, tuple[int, int] | None], float], deadline: float) -> Array:
     """Walk from the best pair of a grid to its best neighbors, measuring each exactly.
 
     A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk corrects
@@ -209,29 +226,29 @@ def walk(risks: Array, exact: Callable[[int, int], float], deadline: float) -> A
     risks : ndarray of shape (n_widths, n_lams)
         Approximate risks; the walk starts where they are least.
     exact : callable
-        Places of a width and a lam -> their risk.
+        Places of a width and a lam, and those of a pair that they have to be better than -> their risk.
     deadline : float
         By the monotonic clock.
 
     Returns
     -------
     ndarray of shape (n_widths, n_lams)
-        Risks where the walk came by, inf elsewhere; their least one has no better neighbor but perhaps a wider one, or
-        the time was up.
+        Risks where the walk measured, inf elsewhere; their least one has no better neighbor but perhaps a wider one,
+        or the time was up.
     """
     if time.monotonic() > deadline:
         return risks
-    found = np.full(risks.shape, np.inf)
+    found, seen = np.full(risks.shape, np.inf), np.zeros(risks.shape, dtype=bool)
     at = least(risks)
-    found[at] = exact(*at)
+    found[at], seen[at] = exact(*at, None), True
     moved = True
     while moved:
         moved = False
         # Narrower first: that is where the approximations err, and why nothing better is wider.
         for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1)):
             inside = 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1]
-            if inside and np.isinf(found[i, k]) and time.monotonic() <= deadline:
-                found[i, k] = exact(i, k)
+            if inside and not seen[i, k] and time.monotonic() <= deadline:
+                found[i, k], seen[i, k] = exact(i, k, at), True
                 if found[i, k] < found[at]:
                     at, moved = (i, k), True
                     break

@@ -32,7 +32,14 @@ def survivors(risks: Array, count: int, noise: Array | float = np.inf) -> Index:
     return order[(risks <= risks.min() + 2.0 * noise).ravel()[order]]
 
 
-def least(risks: Array) -> tuple[int, ...]:
-    """The place of the least risk; of equal ones the last, where tables have the most regular candidate."""
-    place = np.flatnonzero(risks.ravel() <= risks.min())[-1]
-    return tuple(int(k) for k in np.unravel_index(place, risks.shape))
+def is_clearly_worse(losses: Array, others: Array, weights: Array) -> bool:
+    """Whether weighted losses of rows exceed others, where both are known, by two standard errors of their sum."""
+    excess = (losses - others) * weights
+    excess = excess[np.isfinite(excess)]
+    return bool(excess.sum() > 2.0 * np.sqrt(np.square(excess - excess.mean()).sum())) if excess.size else False
+
+
+def least(risks: Array) -> tuple[int, int]:
+    """The place of the least risk of a table; of equal ones the last, where tables have the most regular candidate."""
+    i, k = np.unravel_index(np.flatnonzero(risks.ravel() <= risks.min())[-1], risks.shape)
+    return int(i), int(k)
