@@ -10,7 +10,11 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cones import Cone
+from convexkernels.factored import FactoredGram
 from convexkernels.kernels.base import Kernel
+
+# Rows of a matrix whose absolute values are formed at once.
+ROWS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +153,31 @@ class GramSet(ABC):
         M = np.eye(m) / m
         return self.support(self.pullback(M - 1.0 / m**2 if intercept else M))[0]
 
+    def sizes(self, theta: Array, K: Any, W: Array) -> Array:
+        """``A |w|`` for the rows w of `W`, shape (k, m), where entries of ``K = matrix(theta)`` are made of terms of A.
+
+        That is what rounding of ``K w`` is some units in the last place of, however errors of entries go together.
+        """
+        return sizes_by_diagonal(K.diagonal(), W) if isinstance(K, FactoredGram) else absolute_products(K, W)
+
+    def inexact(self, theta: Array) -> float:
+        """How many units in the last place of itself K(theta) is off by as a whole, by a factor of it."""
+        return 0.0
+
+    def support_above(self, D: Array, W: Array, sizes: Array, unit: float) -> float:
+        """Support function of the exact adjoint of `W`, or more, where `D` is what rounding has made of it.
+
+        Parameters
+        ----------
+        D : ndarray
+            ``adjoint(W)``.
+        W : ndarray of shape (k, m)
+        sizes : ndarray of shape (k, m)
+            Those of `W` at a theta where the support function is nearly attained.
+        unit : float
+        """
+        return self.support(D)[0] + unit * float(np.vdot(np.abs(W), sizes))
+
     @abstractmethod
     def kernel(self, theta: Array) -> Kernel:
         """The kernel of `theta`, usable on any points."""
@@ -197,6 +226,10 @@ class GramSet(ABC):
         """What `cross` needs when only the points at `index` matter, as a smaller object where there is one."""
         return Columns(self, index)
 
+    def in_float64(self) -> GramSet:
+        """The same set, with entries in float64 where memory has sufficed for float32 only and they can be had."""
+        return self
+
     def release(self) -> None:  # noqa: B027 - nothing to let go of is a fine answer
         """Let go of large matrices that can be made again; the next use makes them."""
 
@@ -207,6 +240,18 @@ class GramSet(ABC):
         only, and this returns the constant to add so that values agree.
         """
         return 0.0
+
+
+def sizes_by_diagonal(squares: Array, W: Array) -> Array:
+    """``A |w|`` for ``A_ij = sqrt(squares_i squares_j)``, shape (k, m)."""
+    roots = np.sqrt(squares)
+    return np.outer(np.abs(W) @ roots, roots)
+
+
+def absolute_products(K: Array, W: Array) -> Array:
+    """``|K| |w|`` for the rows w of `W` and a symmetric K, shape (k, m), some rows of K at a time."""
+    W = np.abs(W)
+    return np.concatenate([W @ np.abs(K[start : start + ROWS]).T for start in range(0, len(K), ROWS)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cones import Orthant
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet
+from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet, sizes_by_diagonal
 from convexkernels.families.candidate_list import CandidateList, Combination, combination
-from convexkernels.families.stacks.base import GramStack, StreamedStack
+from convexkernels.families.stacks.base import GramStack, PackedStack, StreamedStack
 from convexkernels.families.stacks.factored import FactoredStack, OnFeatures, with_landmarks
 from convexkernels.families.stacks.filling import make_stack
 from convexkernels.kernels.base import Kernel
@@ -208,6 +209,10 @@ class CandidateGramSet(GramSet):
         else:
             self.stack = self._streamed()
 
+    def in_float64(self) -> CandidateGramSet:
+        stored = isinstance(self.stack, PackedStack) and self.stack.values.dtype == np.float32
+        return replace(self, stack=self._streamed()) if stored else self
+
     def _streamed(self) -> StreamedStack:
         stack = StreamedStack(self.kernels, self.X)
         stack.rescale(self.scales)
@@ -247,6 +252,30 @@ class CandidateGramSet(GramSet):
 
     def derivative(self, w: Array, rows: Index) -> Array:
         return self.stack.apply(w, rows)
+
+    @cached_property
+    def _squares(self) -> Array:
+        """Squares of what entries of the matrices are right to units in the last place of, shape (l, m)."""
+        if self.is_factored:  # features are what defines the kernels
+            return self.stack.diagonals()
+        return self.scales[:, None] * np.maximum([kernel._sizes(self.X) for kernel in self.kernels], 0.0)
+
+    @cached_property
+    def _inexact(self) -> Array:
+        """Units in the last place that the scales of the matrices are right to, shape (l,)."""
+        mass = {"trace": 1.0, "mean": float(self.m), "variance": float(self.m)}.get(self.family.normalize, np.inf)
+        stored = getattr(getattr(self.stack, "values", None), "dtype", np.float64)
+        return self._squares.sum(axis=1) / mass * float(np.finfo(stored).eps / np.finfo(np.float64).eps)
+
+    def sizes(self, theta: Array, K: Any, W: Array) -> Array:
+        return sizes_by_diagonal(theta @ self._squares, W)
+
+    def inexact(self, theta: Array) -> float:
+        return float(self._inexact.max(where=theta > 0.0, initial=0.0))
+
+    def support_above(self, D: Array, W: Array, sizes: Array, unit: float) -> float:
+        errors = np.square(np.abs(W) @ np.sqrt(self._squares).T).sum(axis=0)
+        return float((D + unit * (errors + self._inexact * np.abs(D))).max())
 
     def project(self, theta: Array) -> Array:
         return project_simplex(theta)

@@ -119,6 +119,10 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         left = (self.varying.T @ theta).astype(out.dtype, copy=False)
         return np.matmul(left, self.varying.astype(out.dtype, copy=False), out=out)
 
+    def sizes(self, theta: Array, K: Any, W: Array) -> Array:
+        size = np.abs(self.varying)
+        return np.abs(W) @ size.T @ np.abs(theta) @ size
+
     def adjoint(self, W: Array) -> Array:
         sums = W @ self.varying.T
         return sums.T @ sums

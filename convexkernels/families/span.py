@@ -132,6 +132,10 @@ class SpanGramSet(GramSet):
         out[:] = K
         return out
 
+    def sizes(self, theta: Array, K: Any, W: Array) -> Array:
+        block = np.abs(self.matrices[:, : self.m, : self.m])
+        return np.abs(W) @ np.tensordot(np.abs(theta), block, axes=1)
+
     def adjoint(self, W: Array) -> Array:
         block = self.matrices[:, : self.m, : self.m]
         return np.array([np.vdot(W, W @ K) for K in block])

@@ -39,6 +39,9 @@ class WeightedSum(Kernel):
     def _diag(self, X: Array) -> Array:
         return sum((w * k._diag(X) for w, k in self._active()), np.zeros(X.shape[0]))
 
+    def _sizes(self, X: Array) -> Array:
+        return sum((abs(w) * k._sizes(X) for w, k in self._active()), np.zeros(X.shape[0]))
+
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return sum((w * k._pullback(X, Y, M) for w, k in self._active()), np.zeros_like(X))
 
@@ -73,6 +76,9 @@ class OnColumns(Kernel):
 
     def _diag(self, X: Array) -> Array:
         return self.kernel._diag(self._select(X))
+
+    def _sizes(self, X: Array) -> Array:
+        return self.kernel._sizes(self._select(X))
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         gradient = np.zeros_like(X)

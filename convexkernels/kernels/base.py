@@ -169,6 +169,13 @@ class Kernel(ABC, Described):
         """Diagonal, one point at a time; subclasses do better."""
         return np.array([self._gram(x[None, :], x[None, :])[0, 0] for x in X])
 
+    def _sizes(self, X: Array) -> Array:
+        """s with values k(x_i, x_j) right to some units in the last place of ``sqrt(s_i s_j)``, shape (n_samples,).
+
+        The diagonal, unless values are differences of larger numbers.
+        """
+        return self._diag(X)
+
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         raise NotDifferentiableError(
             f"{self!r} has no derivative with respect to its points; use a smooth kernel, "
@@ -241,6 +248,9 @@ class Scaled(Kernel):
     def _diag(self, X: Array) -> Array:
         return self._factor() * self.kernel._diag(X)
 
+    def _sizes(self, X: Array) -> Array:
+        return self._factor() * self.kernel._sizes(X)
+
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return self._factor() * self.kernel._pullback(X, Y, M)
 
@@ -261,6 +271,9 @@ class Sum(_Pair):
     def _diag(self, X: Array) -> Array:
         return self.left._diag(X) + self.right._diag(X)
 
+    def _sizes(self, X: Array) -> Array:
+        return self.left._sizes(X) + self.right._sizes(X)
+
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         return self.left._pullback(X, Y, M) + self.right._pullback(X, Y, M)
 
@@ -275,6 +288,9 @@ class Product(_Pair):
 
     def _diag(self, X: Array) -> Array:
         return self.left._diag(X) * self.right._diag(X)
+
+    def _sizes(self, X: Array) -> Array:
+        return self.left._sizes(X) * self.right._sizes(X)
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         left = self.left._pullback(X, Y, M * self.right._gram(X, Y))

@@ -124,6 +124,12 @@ def _form_anew(D: Array, X: Array, Y: Array, rows: Index, columns: Index) -> Non
         D[i, j] = ((X[i] - Y[j]) ** 2).sum(axis=1)
 
 
+def radial_sizes(X: Array, rate: float) -> Array:
+    """`Kernel._sizes` of a function of squared distances, at most 1 and of at most that slope."""
+    largest = float(np.square(X - X.mean(axis=0)).sum(axis=1).max())
+    return np.full(len(X), 1.0 + min(2.0 * rate * largest, ABSOLUTE / ROUNDING))
+
+
 def radial_pullback(X: Array, Y: Array, B: Array) -> Array:
     """Gradient in X of ``sum_ij phi(|x_i - y_j|^2)`` given ``B_ij = phi'(|x_i - y_j|^2)``."""
     right = Y - Y.mean(axis=0)  # the difference of both terms keeps its digits around the center

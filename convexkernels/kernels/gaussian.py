@@ -6,7 +6,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.distances import radial_pullback, squared_distances
+from convexkernels.kernels.distances import radial_pullback, radial_sizes, squared_distances
 from convexkernels.validation import check_number
 
 # exp(-40) is below the rounding of 1, the largest value.
@@ -38,6 +38,9 @@ class Gaussian(Kernel):
     def _diag(self, X: Array) -> Array:
         self._rate()
         return np.ones(X.shape[0])
+
+    def _sizes(self, X: Array) -> Array:
+        return radial_sizes(X, self._rate())
 
     def squared_distances(self, X: Array, Y: Array) -> Array:
         return self._rate() * squared_distances(X, Y)

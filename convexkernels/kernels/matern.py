@@ -10,7 +10,7 @@ from sklearn.base import clone
 from convexkernels.arrays import Array
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.distances import radial_pullback, squared_distances
+from convexkernels.kernels.distances import radial_pullback, radial_sizes, squared_distances
 from convexkernels.validation import check_number
 
 # Beyond this distance Matern kernels are 0.
@@ -122,6 +122,9 @@ class Matern(MaternBase):
     ``2^(nu - 1) Gamma(nu)`` times this one (``sqrt(pi / 2)`` for orders 1 and 2), with length 1.
     Without smoothing the kernel is differentiable for ``order > 1``.
     """
+
+    def _sizes(self, X: Array) -> Array:
+        return self._diag(X) if self.order < 2 else radial_sizes(X, float(self.length) ** -2.0)
 
     def _radius(self, X: Array, Y: Array, length: float, smoothing: float, farthest: float) -> Array:
         # Rounding of the fast distances, 1e-8 between equal points, is harmless only where the

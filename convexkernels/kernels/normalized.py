@@ -41,6 +41,14 @@ class Normalized(Kernel):
     def _diag(self, X: Array) -> Array:
         return (self._inverse_lengths(X) > 0.0).astype(np.float64)
 
+    def _sizes(self, X: Array) -> Array:
+        sizes, squares = self.kernel._sizes(X), self.kernel._diag(X)
+        # A length is right to units of size / square; a value, to the larger one of its two rows.
+        rows = sizes > 0.0
+        doubt = np.zeros(len(X))
+        doubt[rows] = sizes[rows] / np.maximum(squares[rows], np.finfo(np.float64).eps * sizes[rows])
+        return np.square(doubt) / doubt.min(where=rows, initial=np.inf)
+
 
 class Centered(Kernel):
     """k(x, y) = <phi(x) - mean phi, phi(y) - mean phi>, the mean taken over given points.
@@ -76,3 +84,8 @@ class Centered(Kernel):
     def _diag(self, X: Array) -> Array:
         points, grand = self._center(X.shape[1])
         return self.kernel._diag(X) - 2.0 * self.kernel._gram(X, points).mean(axis=1) + grand
+
+    def _sizes(self, X: Array) -> Array:
+        # Errors of means are common to rows and columns: they add up.
+        common = np.sqrt(self.kernel._sizes(check_points(self.points, name="points"))).mean()
+        return np.square(np.sqrt(self.kernel._sizes(X)) + common)

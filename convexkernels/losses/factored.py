@@ -199,13 +199,15 @@ def _newton(
         change = K.values(direction)
         turn = -float(s @ change) / float(s.sum()) if step.intercept and s.any() else 0.0
         eta = _length(step, r - b, change + turn, float(v @ direction), float(direction @ direction))
+        if eta == 0.0:
+            break
         v, r = v + eta * direction, r - eta * change
         w, s, b = step.solved(r, b + eta * turn)
     return v, b, w, False
 
 
 def _length(step: _Step, r: Array, change: Array, first: float, second: float) -> float:
-    """Length in (0, 1] at which the slope along a direction is about 0, or 1 where it stays negative."""
+    """Length in [0, 1] at which the slope along a direction is about 0, 1 where it stays negative, 0 if it never is."""
 
     def slope(eta: float) -> float:
         return first + eta * second - float(step.coefficients(r - eta * change)[0] @ change)
@@ -213,6 +215,8 @@ def _length(step: _Step, r: Array, change: Array, first: float, second: float) -
     at_low, at_high = slope(0.0), slope(1.0)
     if at_high <= FLAT * abs(at_low):
         return 1.0
+    if at_low >= 0.0:  # the gradient said otherwise, and was rounding
+        return 0.0
     low, high, eta = 0.0, 1.0, 1.0
     for _ in range(BISECTIONS):
         eta = low + (high - low) * float(np.clip(at_low / (at_low - at_high), 0.1, 0.9))

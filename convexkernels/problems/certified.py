@@ -17,7 +17,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.factored import curvature_by_features
 from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.rounding import charge_above, rounding_of
+from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_points
 
 
@@ -117,24 +117,30 @@ class Certified:
         """
         D = self.gram_set.adjoint(evaluation.W)
         sigma, vertex = self.gram_set.support(D)
-        bound = self._best_multiple(evaluation.constant, evaluation.alpha, sigma)
+        bound = self._best_multiple(evaluation.constant, evaluation.alpha, sigma)[0]
         return bound, -0.5 * self.loss.scale * D, vertex
 
-    def _best_multiple(self, constant: float, alpha: Array, sigma: float) -> float:
-        """Largest lower bound among the multiples s alpha, 0 <= s <= 1, which are feasible with alpha.
+    def _best_multiple(self, constant: float, alpha: Array, sigma: float) -> tuple[float, float]:
+        """Largest lower bound among the multiples s alpha, 0 <= s <= 1, which are feasible with alpha, and its s.
 
         ``c(s alpha) = s linear - s^2 quadratic`` for losses that have a parabola, and the support function grows with
         s^2. Where K leaves alpha undetermined, the length of alpha can be far from the best one.
         """
         if not self.loss.has_parabola:
-            return constant - 0.5 * self.loss.scale * sigma
+            return constant - 0.5 * self.loss.scale * sigma, 1.0
         half = self.loss.scale * sum(
             self.loss.dual_constant(0.5 * a, y, self.weights) for a, y in zip(alpha, self.Y, strict=True)
         )
         linear, quadratic = 4.0 * half - constant, 4.0 * half - 2.0 * constant
         curvature = quadratic + 0.5 * self.loss.scale * sigma
         s = min(1.0, max(0.0, 0.5 * linear / curvature)) if curvature > 0.0 else 1.0
-        return constant - 0.5 * self.loss.scale * sigma if s == 1.0 else s * linear - s * s * curvature
+        return constant - 0.5 * self.loss.scale * sigma if s == 1.0 else s * linear - s * s * curvature, s
+
+    def _value_of_multiple(self, alpha: Array, W: Array, s: float, sigma: float, unit: float) -> float:
+        """The lower bound of ``s alpha`` from scratch: where alpha is huge, that of alpha has no digits for it."""
+        constant = sum(self.loss.dual_constant(s * a, y, self.weights) for a, y in zip(alpha, self.Y, strict=True))
+        rounding = unit * s * float(np.vdot(np.abs(W), np.abs(self.Y)))
+        return self.loss.scale * (constant - rounding - 0.5 * s * s * sigma)
 
     def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
         """R with ``R'R`` the second derivative of J at an evaluated point, shape (n_free, theta.size).
@@ -182,29 +188,30 @@ class Certified:
         witness : ndarray, same shape, optional
             Dual variables behind the lower bound; `alpha` when not given.
         """
-        alpha = self.feasible(alpha)
         exact = self._exact_gram_set()
-        theta = exact.project(np.asarray(theta, dtype=np.float64))
-        K = exact.matrix(theta)
-        known = self.measure(theta, alpha, K)
-        self.__dict__["_known"] = known  # who asks for the function next needs no third Gram matrix
-        point = alpha if witness is None else self.feasible(witness)
+        known, K = self._measure_exactly(exact, theta, alpha)
+        theta = known.theta
+        point = self.feasible(alpha if witness is None else witness)
         W = self.coefficients(point)
         constant = self.loss.scale * sum(
             self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
         )
-        sigma, _ = exact.support(exact.adjoint(W))
-        below = 0.5 * self.loss.scale * float(rounding_of(K, W)[1].sum())
-        above = self._rounding_above(known, K)
+        D, unit = exact.adjoint(W), UNITS * float(np.finfo(K.dtype).eps)
+        most = exact.support_above(D, W, exact.sizes(theta, K, W), unit)
+        below = 0.5 * self.loss.scale * (most - exact.support(D)[0])
+        above = self._rounding_above(exact, known, K, unit)
         # Losses are not negative, and alpha = 0 proves it.
-        lower = max(0.0, self._best_multiple(constant, point, sigma) - below)
+        lower = max(0.0, self._value_of_multiple(point, W, self._best_multiple(constant, point, most)[1], most, unit))
         return DualityGap(known.upper + above, lower, charged=above + below)
 
-    def _rounding_above(self, known: Evaluation, K: Array) -> float:
+    def _rounding_above(self, exact: GramSet, known: Evaluation, K: Array, unit: float) -> float:
         """What the upper bound may be too small by, because its products with K are rounded."""
         W = known.multiples[:, None] * known.W
-        F = np.array([product(K, w) for w in W]) + (known.multiples * known.b)[:, None]
-        return charge_above(self.loss, self.Y, self.weights, F, *rounding_of(K, W))
+        F = np.array([product(K, w) for w in W])
+        # A factor of K is one of |f|^2 for the same f.
+        whole = 0.5 * self.loss.scale * unit * exact.inexact(known.theta) * abs(float(np.vdot(W, F)))
+        F += (known.multiples * known.b)[:, None]
+        return whole + charge_above(self.loss, self.Y, self.weights, F, W, unit * exact.sizes(known.theta, K, W))
 
     def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:
         """The same in exact arithmetic: bounds that rounding has no part in; see :mod:`convexkernels.rigorous`."""
@@ -218,12 +225,12 @@ class Certified:
     def _exact_gram_set(self) -> GramSet:
         """The matrices in float64 where solving was done in float32, unless that does not fit the memory limit."""
         if self.dtype == np.float64:
-            return self.gram_set
+            return self.gram_set.in_float64()
         try:
             options: dict[str, Any] = {"modulo_constants": self.loss.intercept, "memory_limit": self.memory_limit}
-            return self.family.on(self.X, **options)
+            return self.family.on(self.X, **options).in_float64()
         except MemoryLimitError:
-            return self.gram_set
+            return self.gram_set.in_float64()
 
     @property
     def value_of_constants(self) -> float:
@@ -250,25 +257,31 @@ class Certified:
 
     def intercept(self, theta: Array, alpha: Array) -> Any:
         """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""
-        found = self._measured(theta, alpha)
+        found = self.measured(theta, alpha)
         b = found.multiples * found.b + self.center
         if self.loss.intercept:
             W = found.multiples[:, None] * found.W
             b = b + np.array([self.gram_set.with_constants(theta, w) for w in W])
         return float(b[0]) if self.single else b
 
-    def _measured(self, theta: Array, alpha: Array) -> Evaluation:
+    def measured(self, theta: Array, alpha: Array) -> Evaluation:
         """The functions of a point, as certified; those of the last point asked for are kept, being vectors."""
-        alpha = self.feasible(alpha)
-        known = self.__dict__.get("_known")
-        if known is None or not (np.array_equal(known.theta, theta) and np.array_equal(known.alpha, alpha)):
-            known = self.measure(theta, alpha, self.gram_set.matrix(theta))
-            self.__dict__["_known"] = known
-        return known
+        last = self.__dict__.get("_known")
+        if last is not None and np.array_equal(last[0], theta) and np.array_equal(last[1], np.atleast_2d(alpha)):
+            return last[2]
+        return self._measure_exactly(self._exact_gram_set(), theta, alpha)[0]
+
+    def _measure_exactly(self, exact: GramSet, theta: Array, alpha: Array) -> tuple[Evaluation, Array]:
+        """What is certified of any pair, and K."""
+        point = exact.project(np.asarray(theta, dtype=np.float64))
+        K = exact.matrix(point)
+        known = self.measure(point, self.feasible(alpha), K)
+        self.__dict__["_known"] = np.array(theta), np.array(alpha, ndmin=2), known
+        return known, K
 
     def function(self, theta: Array, alpha: Array) -> DecisionFunction:
         """The functions behind the upper bound, ``f(x) = sum_i w_i k(x_i, x) + b``, with their support vectors only."""
-        found = self._measured(theta, alpha)
+        found = self.measured(theta, alpha)
         W = found.multiples[:, None] * found.W
         points, coefficients, support = self.gram_set.expansion(theta, W)
         return DecisionFunction(

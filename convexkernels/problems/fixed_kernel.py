@@ -11,13 +11,14 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.families.base import sizes_by_diagonal
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.rounding import charge_above, rounding_by_diagonal
+from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_number, check_points, check_weights
 
 if TYPE_CHECKING:
@@ -160,11 +161,12 @@ class FixedKernel:
         found = self.measure(points[0], F[0])
         self.__dict__["_known"] = np.array(alpha, ndmin=2), found  # who asks for the function next needs no other look
         lowest = found if len(points) == 1 else self.measure(points[1], F[1])
-        diagonal = self.kernel_.diag(self.X)
-        values, squares = rounding_by_diagonal(diagonal, found.W)
-        upper = found.upper + charge_above(self.loss, self.Y, self.weights, F[0] + found.b[:, None], values, squares)
-        lower = lowest.value - 0.5 * self.loss.scale * float(rounding_by_diagonal(diagonal, lowest.W)[1].sum())
-        return DualityGap(upper, lower)
+        squares, unit = self.kernel_._sizes(self.X), UNITS * float(np.finfo(np.float64).eps)
+        errors = unit * sizes_by_diagonal(squares, found.W)
+        above = charge_above(self.loss, self.Y, self.weights, F[0] + found.b[:, None], found.W, errors)
+        W = np.abs(lowest.W)
+        below = 0.5 * self.loss.scale * unit * float(np.vdot(W, sizes_by_diagonal(squares, W)))
+        return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)
 
     # -- using a point -----------------------------------------------------------------------------
 

@@ -9,13 +9,15 @@ from convexkernels.estimators import ESTIMATORS
 
 # Shares of the kinds of case.
 KINDS = {"problem": 0.72, "estimator": 0.18, "interrupt": 0.1}
+# Share of the problems, and of the estimators that can, which are met as many rows are.
+MANY_ROWS = 0.2
 # A hostile case makes each of its choices hostile with this probability.
 HOSTILITY = 0.35
 
 
 @dataclass
 class Case:
-    """One problem or estimator with its data; `family`, `loss` and `estimator` are expressions."""
+    """One problem or estimator with its data; `family` (or `kernel`), `loss` and `estimator` are expressions."""
 
     seed: int
     index: int
@@ -25,6 +27,7 @@ class Case:
     y: np.ndarray | None = None
     weights: np.ndarray | None = None
     family: str = ""
+    kernel: str = ""
     loss: str = ""
     estimator: str = ""
     dtype: str = "float64"
@@ -32,16 +35,21 @@ class Case:
     solvers: tuple[str, ...] = ("auto",)
     max_time: float | None = None
     delay: float = 0.0
+    options: dict = field(default_factory=dict)
     facets: list[str] = field(default_factory=list)
 
     def problem(self):
         """State the problem."""
+        if self.kernel:
+            return ck.FixedKernel(
+                evaluate(self.kernel), evaluate(self.loss), self.X, self.y, sample_weight=self.weights
+            )
         return ck.KernelLearning(
             evaluate(self.family), evaluate(self.loss), self.X, self.y, sample_weight=self.weights, dtype=self.dtype
         )
 
     def __str__(self):
-        what = self.estimator or f"{self.family[:90]}, {self.loss}"
+        what = self.estimator or f"{self.kernel or self.family[:90]}, {self.loss}"
         rows = 0 if self.y is None else len(self.y)
         return f"{self.kind} {self.index} of seed {self.seed}: {what}, {rows} rows, {', '.join(self.facets) or 'plain'}"
 
@@ -64,6 +72,8 @@ def make_case(seed, index):
     case = Case(seed, index, kind, bool(rng.random() < 0.5))
     draw = Draw(case, rng)
     draw.estimator() if kind == "estimator" else draw.problem()
+    # A generator of its own: what was drawn before there were features is drawn still.
+    Draw(case, np.random.default_rng([seed, index, 5])).many_rows()
     if kind == "interrupt":
         case.delay = float(10.0 ** rng.uniform(-3.0, -0.5))
         case.max_time = None
@@ -282,3 +292,41 @@ class Draw:
         elif rng.random() < 0.15:
             case.delay = self.ten(-3, -0.3)
             self.note("interrupted")
+
+    # -- what is meant for many rows -------------------------------------------------------------------------------
+
+    def many_rows(self):
+        """A family by features, or one kernel on all rows, in place of what was drawn; estimators by features."""
+        case, rng = self.case, self.rng
+        if rng.random() >= MANY_ROWS:
+            return
+        if case.kind == "estimator":
+            count = int(rng.integers(1, 40))
+            options = {"Tessellated": {"n_points": count}, "MultipleKernel": {"landmarks": count}}
+            case.options = next((more for name, more in options.items() if case.estimator.startswith(name)), {})
+            return
+        if case.X is None or case.family.startswith("ck.AllKernelMatrices"):
+            return
+        m, n = case.X.shape
+        if case.loss.startswith("ck.LeastSquares") and rng.random() < 0.7:
+            case.kernel, case.family, case.dtype, case.solvers = self.whole_kernel(n), "", "float64", ("auto",)
+            case.weights = None if case.weights is None else np.maximum(case.weights, 1e-9)
+            return
+        if rng.random() < 0.5:
+            degree, count = self.one(0, 1, 2), int(rng.integers(1, 60))
+            trace = self.ten(-9, 12) if self.bad(0.25) else self.ten(-1, 1)
+            box = f"ck.Box({case.X.min(axis=0).tolist()!r}, {case.X.max(axis=0).tolist()!r})"
+            case.family = f"ck.Tessellated({degree}, 0, box={box}, trace={trace!r}, n_points={count})"
+        else:
+            kernels = ", ".join(self.whole_kernel(n) for _ in range(rng.integers(1, 4)))
+            normalize = self.one("trace", "mean", "variance", "cosine", "none")
+            landmarks = int(rng.integers(1, m + 1))
+            options = f"allow_duplicates=True, landmarks={landmarks}"
+            case.family = f"ck.Candidates([{kernels}], {normalize!r}, {options})"
+        self.note("by features")
+
+    def whole_kernel(self, n):
+        """A kernel of all columns."""
+        while (code := self.kernel(n)).startswith("('"):
+            pass
+        return code

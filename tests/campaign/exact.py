@@ -22,6 +22,8 @@ def kernel_matrix(kernel, X):
         return kernel_matrix(kernel.kernel, X[:, columns])
     if hasattr(kernel, "weights") and hasattr(kernel, "kernels"):
         return sum(LONG(c) * kernel_matrix(k, X) for c, k in zip(kernel.weights, kernel.kernels, strict=True))
+    if name == "Scaled":
+        return LONG(kernel.scale) * kernel_matrix(kernel.kernel, X)
     if name == "Precomputed":
         rows = kernel.rows(X)
         return np.asarray(kernel.matrix).astype(LONG)[np.ix_(rows, rows)]
@@ -38,10 +40,30 @@ def kernel_matrix(kernel, X):
     raise NotImplementedError(name)
 
 
-class ExactStack:
-    """Candidates and spans: theta are weights."""
+class ExactOne:
+    """One kernel, on all rows."""
 
-    def __init__(self, family, X, m):
+    def __init__(self, problem, X, m):
+        self.matrix = kernel_matrix(problem.kernel_, X)
+
+    def gram(self, solution):
+        return self.matrix
+
+    def support(self, W):
+        return (W @ self.matrix * W).sum()
+
+
+class ExactStack:
+    """Candidates and spans: theta are weights. Where they are met by features, these are what defines the kernels."""
+
+    def __init__(self, problem, X, m):
+        family = problem.family
+        if getattr(family, "landmarks", None) is not None:
+            self.is_simplex = True
+            parts = [part.astype(LONG) for part in problem.gram_set.stack.parts]
+            self.matrices = np.array([part @ part.T for part in parts])
+            self.normalize("none" if family.normalize == "cosine" else family.normalize, m)
+            return
         if X is None:
             X = np.arange(m, dtype=float)[:, None]
             kernels = [kernel for _, kernel, _ in family.candidates.entries]
@@ -53,14 +75,17 @@ class ExactStack:
             if family.center:
                 M = np.eye(m, dtype=LONG) - LONG(1) / m
                 self.matrices = np.array([M @ K @ M for K in self.matrices])
-            diagonals = np.array([np.diag(K) for K in self.matrices])
-            if family.normalize == "cosine":
-                sizes = np.sqrt(diagonals[:, :, None] * diagonals[:, None, :])
-                self.matrices = np.divide(self.matrices, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-            elif family.normalize != "none":
-                constant = self.matrices.mean(axis=(1, 2)) * m if family.normalize == "variance" else LONG(0)
-                mass = LONG(1) if family.normalize == "trace" else LONG(m)
-                self.matrices *= (mass / (diagonals.sum(axis=1) - constant))[:, None, None]
+            self.normalize(family.normalize, m)
+
+    def normalize(self, rule, m):
+        diagonals = np.array([np.diag(K) for K in self.matrices])
+        if rule == "cosine":
+            sizes = np.sqrt(diagonals[:, :, None] * diagonals[:, None, :])
+            self.matrices = np.divide(self.matrices, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        elif rule != "none":
+            constant = self.matrices.mean(axis=(1, 2)) * m if rule == "variance" else LONG(0)
+            mass = LONG(1) if rule == "trace" else LONG(m)
+            self.matrices *= (mass / (diagonals.sum(axis=1) - constant))[:, None, None]
 
     def gram(self, solution):
         theta = np.asarray(solution.theta).astype(LONG)
@@ -79,7 +104,7 @@ class ExactStack:
 class ExactAll:
     """Every matrix of trace m."""
 
-    def __init__(self, family, X, m):
+    def __init__(self, problem, X, m):
         self.m = m
 
     def gram(self, solution):
@@ -93,10 +118,13 @@ class ExactAll:
 class ExactMoments:
     """Kernels ``sum_ij P_ij k_ij`` with P >= 0 of bounded trace: polynomial, and tessellated by integrals."""
 
-    def __init__(self, family, X, m):
+    def __init__(self, problem, X, m):
+        family = problem.family
         self.trace = LONG(family.trace)
         x, self.Z = X.astype(LONG), None
-        if isinstance(family, ck.GeneralizedPolynomial):
+        if getattr(family, "n_points", None) is not None:
+            self.parts = point_parts(family, X, x, problem.gram_set.tessellation.points)
+        elif isinstance(family, ck.GeneralizedPolynomial):
             self.Z = np.stack([np.prod(x**row, axis=1) for row in powers(X.shape[1], family.degree)])
             self.parts = np.einsum("im,jl->ijml", self.Z, self.Z)
         else:
@@ -153,6 +181,17 @@ def tessellated_parts(family, X, x):
     return parts
 
 
+def point_parts(family, X, x, points):
+    """The mean of ``N_i(z, x) N_j(z, y)`` over given points, entry by entry."""
+    deltas = monomial_basis(X.shape[1], family.degree, 0).delta
+    Z = np.stack([np.prod(x**delta, axis=1) for delta in deltas])
+    N = []
+    for z in points:
+        above = (X <= z).all(axis=1)
+        N.append(np.concatenate([Z * above, Z * ~above]))
+    return np.einsum("zim,zjl->ijml", np.array(N), np.array(N)) / LONG(len(points))
+
+
 def largest_eigenvalue(D):
     """To the rounding of doubles, on a matrix of ordinary scale."""
     scale = np.abs(D).max()
@@ -162,10 +201,12 @@ def largest_eigenvalue(D):
 def exact_set(problem):
     """The family of a problem on its points; None where there is no independent formula."""
     kinds = {"Candidates": ExactStack, "Span": ExactStack, "AllKernelMatrices": ExactAll}
-    kind = kinds.get(type(problem.family).__name__, ExactMoments)
+    kind = ExactOne
+    if not isinstance(problem, ck.FixedKernel):
+        kind = kinds.get(type(problem.family).__name__, ExactMoments)
     X = None if problem.X is None else np.asarray(problem.X, dtype=float)
     try:
-        return kind(problem.family, X, problem.m)
+        return kind(problem, X, problem.m)
     except NotImplementedError:
         return None
 
@@ -205,13 +246,17 @@ def best_intercept(loss, y, weights, f, guess):
     return trials[int(np.argmin(values))]
 
 
-def upper_bound(problem, exact, solution):
+def upper_bound(problem, exact, solution, K=None):
     """The objective of the coefficients of a solution, in extended precision, and that of the values it returns."""
     loss, weights = problem.loss, problem.weights.astype(LONG)
     Y = raw_targets(problem)
-    K = exact.gram(solution)
+    K = exact.gram(solution) if K is None else K
     W = np.zeros(Y.shape, dtype=LONG)
-    W[:, solution.function.support] = solution.function.W
+    if solution.function.W.shape[1] == len(solution.function.support):
+        W[:, solution.function.support] = solution.function.W
+    else:  # a function of features; its coefficients on rows are those that were certified
+        point = problem.measured(solution.theta, solution.alpha)
+        W[:] = point.multiples[:, None] * point.W
     points = np.arange(problem.m, dtype=float)[:, None] if problem.X is None else problem.X
     given = np.atleast_2d(np.asarray(solution.decision_function(points)).T).astype(LONG)
     total, returned = LONG(0), LONG(0)
@@ -228,7 +273,12 @@ def upper_bound(problem, exact, solution):
 
 
 def raw_targets(problem):
-    return (problem.Y + problem.center[:, None]).astype(LONG)
+    """As they were given; of one kernel on all rows without the offset, which is 0 here."""
+    return (problem.Y + center_of(problem)[:, None]).astype(LONG)
+
+
+def center_of(problem):
+    return getattr(problem, "center", np.zeros(len(problem.Y)))
 
 
 def lower_bound(problem, exact, point):

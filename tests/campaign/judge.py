@@ -14,7 +14,7 @@ import convexkernels as ck
 from convexkernels.estimators import ESTIMATORS
 from convexkernels.solvers import make_solver
 
-from .exact import exact_set, lower_bound, upper_bound
+from .exact import center_of, exact_set, lower_bound, upper_bound
 
 FAULTS = ("lie", "crossed", "crash", "hang", "warning")
 # Seconds for a solver, what it may take beyond them, and when it is stopped by force.
@@ -106,11 +106,18 @@ def judge_problem(case, verdict):
             continue
         with watched(verdict, name, MAX_TIME), alarm(FORCE, Overdue()):
             limit = 10_000 if name == "auto" else 60
-            found[name] = problem.solve(name, tol=case.tol, max_time=MAX_TIME, max_iter=limit)
+            found[name] = solve(problem, name, tol=case.tol, max_time=MAX_TIME, max_iter=limit)
     if "auto" in found and not found["auto"].status.is_success and case.tol >= 1e-6:
         solution = found["auto"]
         verdict.open.append(f"{solution.solver} {solution.status.name} gap {solution.certificate.relative_gap:.1e}")
     measure(problem, found, case.tol, verdict)
+
+
+def solve(problem, name="auto", **settings):
+    """By a solver, or at the given lam where one kernel is met on all rows."""
+    if isinstance(problem, ck.FixedKernel):
+        return problem.solve(lams=[problem.loss.lam], **settings)
+    return problem.solve(name, **settings)
 
 
 def stated(case, verdict):
@@ -146,10 +153,10 @@ def exact_bounds(problem, exact, solution, zero, name, verdict):
     upper, returned, rounding = upper_bound(problem, exact, solution)
     lower = lower_bound(problem, exact, solution.alpha if solution.witness is None else solution.witness)
     certified = solution.certificate.upper
-    digits = 1e-7 if problem.dtype == np.float32 else 1e-15
+    digits = 1e-7 if getattr(problem, "dtype", np.float64) == np.float32 else 1e-15
     slack = 1e-6 * max(abs(certified), 1e-9 * zero)
     weight = problem.loss.cost * problem.weights.sum() * len(problem.Y)
-    noise = 20.0 * digits * (rounding + np.abs(problem.Y).max()) + 4e-16 * np.abs(problem.center).max()
+    noise = 20.0 * digits * (rounding + np.abs(problem.Y).max()) + 4e-16 * np.abs(center_of(problem)).max()
     if isinstance(problem.loss, ck.LeastSquares):
         noise *= noise + 2.0 * math.sqrt(abs(float(returned)) / max(weight, 1e-300))
     if returned - certified > slack + weight * noise:
@@ -191,19 +198,19 @@ def judge_interrupt(case, verdict):
     found, limit, tol = {}, case.max_time or case.delay, 1e-10
     with watched(verdict, "interrupted", limit + 1.0):
         if case.max_time:
-            found["auto"] = problem.solve(tol=tol, max_time=case.max_time)
+            found["auto"] = solve(problem, tol=tol, max_time=case.max_time)
         else:
             with alarm(case.delay, KeyboardInterrupt()):
-                found["auto"] = problem.solve(tol=tol)
+                found["auto"] = solve(problem, tol=tol)
     measure(problem, found, tol, verdict)
     with watched(verdict, "after an interrupt", MAX_TIME), alarm(FORCE, Overdue()):
-        found["again"] = problem.solve(tol=case.tol, max_time=MAX_TIME)
+        found["again"] = solve(problem, tol=case.tol, max_time=MAX_TIME)
     measure(problem, found, max(case.tol, tol), verdict)
 
 
 def judge_estimator(case, verdict):
     _, make = ESTIMATORS[case.estimator]
-    model = make().set_params(max_time=case.max_time)
+    model = make().set_params(max_time=case.max_time, **case.options)
     counted = case.X if case.weights is None else case.X[case.weights > 0]
     bad = np.isinf(counted).any() or np.abs(counted).max(initial=0.0, where=~np.isnan(counted)) > 1e150
     before = case.X.copy()

@@ -12,16 +12,18 @@ import convexkernels as ck
 X = {X}
 y = {y}
 weights = {weights}
-family = {family}
 loss = {loss}
-problem = ck.KernelLearning(family, loss, X, y, sample_weight=weights, dtype={dtype!r})
+problem = {statement}
 for name in {solvers!r}:
     try:
-        solution = problem.solve(name, tol={tol!r}, max_time=8.0)
+        solution = problem.solve({how}, tol={tol!r}, max_time=8.0)
         print(name, solution.status.name, solution.certificate)
     except ck.InvalidInputError as error:
         print(name, error)
 '''
+
+LEARNING = "ck.KernelLearning({case.family}, loss, X, y, sample_weight=weights, dtype={case.dtype!r})"
+FIXED = "ck.FixedKernel({case.kernel}, loss, X, y, sample_weight=weights)"
 
 ESTIMATOR = '''"""{title}
 
@@ -35,7 +37,7 @@ from convexkernels.estimators import ESTIMATORS
 X = {X}
 y = {y}
 weights = {weights}
-model = ESTIMATORS[{estimator!r}][1]().set_params(max_time={max_time!r})
+model = ESTIMATORS[{estimator!r}][1]().set_params(max_time={max_time!r}, **{options!r})
 model.fit(X, y, sample_weight=weights)
 print(model.solution_.status.name, model.solution_.certificate, model.predict(X)[:5])
 '''
@@ -43,15 +45,17 @@ print(model.solution_.status.name, model.solution_.certificate, model.predict(X)
 
 def write_script(case, verdict, folder):
     """Write the case with its data in full."""
+    statement = FIXED if case.kernel else LEARNING
     text = (ESTIMATOR if case.kind == "estimator" else PROBLEM).format(
         title=f"{str(case).replace(chr(34), chr(39))}.",
         faults="\n".join(f"{kind}: {sentence}" for kind, sentence in verdict.faults).replace('"""', "'''"),
         X=literal(case.X),
         y=literal(case.y),
         weights=literal(case.weights),
-        family=case.family,
         loss=case.loss,
-        dtype=case.dtype,
+        statement=statement.format(case=case),
+        how="lams=[loss.lam]" if case.kernel else "name",
+        options=case.options,
         solvers=case.solvers,
         tol=case.tol,
         estimator=case.estimator,
