@@ -168,6 +168,11 @@ class FixedKernel:
         below = 0.5 * self.loss.scale * unit * float(np.vdot(W, sizes_by_diagonal(squares, W)))
         return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)
 
+    @property
+    def value_of_constants(self) -> float:
+        """The objective of the best constants, the functions with ``alpha = 0``."""
+        return self.measure(np.zeros(self.Y.shape), np.zeros(self.Y.shape)).upper
+
     # -- using a point -----------------------------------------------------------------------------
 
     def kernel(self, theta: Any = None) -> Kernel:

@@ -187,7 +187,7 @@ def point_parts(family, X, x, points):
     Z = np.stack([np.prod(x**delta, axis=1) for delta in deltas])
     N = []
     for z in points:
-        above = (X <= z).all(axis=1)
+        above = (z >= X).all(axis=1)
         N.append(np.concatenate([Z * above, Z * ~above]))
     return np.einsum("zim,zjl->ijml", np.array(N), np.array(N)) / LONG(len(points))
 
