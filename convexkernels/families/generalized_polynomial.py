@@ -123,6 +123,11 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         size = np.abs(self.varying)
         return np.abs(W) @ size.T @ np.abs(theta) @ size
 
+    def support_above(self, D: Array, W: Array, sizes: Array, unit: float) -> float:
+        # D is formed of sums over rows, one a feature: those are rounded.
+        errors = unit * float(np.linalg.norm(np.abs(W) @ np.abs(self.varying).T))
+        return float(self.trace * (np.sqrt(self.support(D)[0] / self.trace) + errors) ** 2)
+
     def adjoint(self, W: Array) -> Array:
         sums = W @ self.varying.T
         return sums.T @ sums

@@ -252,7 +252,7 @@ def upper_bound(problem, exact, solution, K=None):
     Y = raw_targets(problem)
     K = exact.gram(solution) if K is None else K
     W = np.zeros(Y.shape, dtype=LONG)
-    if solution.function.W.shape[1] == len(solution.function.support):
+    if not getattr(getattr(problem, "gram_set", None), "is_factored", False):
         W[:, solution.function.support] = solution.function.W
     else:  # a function of features; its coefficients on rows are those that were certified
         point = problem.measured(solution.theta, solution.alpha)
