@@ -78,6 +78,8 @@ class OuterSolver(ABC):
     values_compare : bool
         Whether the values of two iterates can be compared: not where each step sees other rows. The last iterate is
         then the answer, unless the certificate of the first one has the lower value.
+    certificates_compare : bool
+        Whether those certificates can be compared: not where steps see rows of another kind than certificates do.
     long_steps : bool
         Whether every step is worth a line of the report.
     passes_kinks : bool
@@ -91,6 +93,7 @@ class OuterSolver(ABC):
     name: str
     max_iter: int = 10_000
     values_compare: bool = True
+    certificates_compare: bool = True
     long_steps: bool = False
     passes_kinks: bool = False
     sublinear: bool = False
@@ -229,7 +232,8 @@ def _concluded(
     if hasattr(problem, "member"):
         best.theta = problem.member(best.theta)  # what is certified is what is returned
     certificate = problem.certificate(best.theta, best.alpha, best.witness)
-    if not solver.values_compare and not np.array_equal(best.theta, first.theta):
+    compared = solver.certificates_compare and not solver.values_compare
+    if compared and not np.array_equal(best.theta, first.theta):
         at_first = problem.certificate(first.theta, first.alpha, _witness(first))
         if not certificate.value <= at_first.value * (1.0 - LEAST_GAIN):
             best, certificate = _Best.of(first), at_first

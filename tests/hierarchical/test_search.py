@@ -296,3 +296,15 @@ def test_moons_with_noise_features_are_separated():
     problem = OuterLearning(Trees(2), LOSSES["hinge"], HeldOut(3), X, y.astype(float))
     solution = problem.solve(random_state=0, max_iter=30)
     assert np.mean(np.sign(solution.decision_function(T)) == t) > 0.95
+
+
+def test_a_search_on_groups_ends_where_its_steps_do(rng):
+    X = rng.uniform(-1, 1, (120, 2))
+    y = np.where(np.arange(120) < 60, np.sin(3.0 * X[:, 0]), rng.standard_normal(120))
+    problem = OuterLearning(Trees(2), LeastSquares(0.01, intercept=False), LeaveOneOut(), X[:60], y[:60])
+    begun = problem.solve(Stochastic(max_iter=30), random_state=0).theta
+    both = OuterLearning(Trees(2), LeastSquares(0.01, intercept=False), LeaveOneOut(), X, np.r_[y[:60], 3.0 * y[60:]])
+    # Certificates look at all rows, where those of the group are not what is learned from.
+    found = both.solve(Stochastic(max_iter=10, groups=[np.arange(60)]), start=begun, random_state=0)
+    assert not np.array_equal(found.theta, begun)
+    assert both.certificate(found.theta, None).value > both.certificate(begun, None).value

@@ -52,7 +52,8 @@ class Stochastic(OuterSolver):
     random_state : int, numpy.random.Generator or None
     groups : sequence of ndarray of int, optional
         Rows that belong together, such as those of cells: a step draws from one group, a large one more often. Steps
-        are as short as in the second half of a search, for a point that is nearly there.
+        are as short as in the second half of a search, for a point that is nearly there. The last point is the answer:
+        certificates on rows of the whole table prefer kernels for rows that are far apart.
     """
 
     name = "stochastic"
@@ -67,6 +68,7 @@ class Stochastic(OuterSolver):
         groups: Sequence[Index] | None = None,
     ) -> None:
         self.initial, self.max_iter, self.random_state, self.groups = initial, max_iter, random_state, groups
+        self.certificates_compare = groups is None
         self.size = None if size is None else check_whole_number("size", size, low=4)
 
     def rows(self, m: int) -> int:
