@@ -22,8 +22,8 @@ def test_nothing_lies_breaks_hangs_or_leaks(chunk):
 
 
 # Equal rows whose bounds crossed, polynomials far from the origin that the reference mistook, a far row that leaves
-# a polynomial no digits, a theta that was in its set to 1e-11 only, times a weight of 1e9, and a common error of centered
-# entries.
+# a polynomial no digits, a theta that was in its set to 1e-11 only, times a weight of 1e9, and a common error of
+# centered entries.
 @pytest.mark.parametrize(
     ("seed", "index"), [(2026, 3270), (2026, 6635), (2026, 8050), (1122, 3176), (1122, 6334), (1122, 7964)]
 )
