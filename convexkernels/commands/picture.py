@@ -66,7 +66,8 @@ def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
     _draw_kernel(figure, kernel, estimator, surface, np.median(X[:, shown], axis=0))
     _draw_decision(figure, decision, estimator, surface, X_test, split.y_test, shown)
     others = "" if X.shape[1] <= 2 else ", other features by regression"
-    for axes, title in ((kernel, "kernel k(c, .), c the cross"), (decision, "decision")):
+    values = "decision" if hasattr(estimator, "classes_") else "prediction"
+    for axes, title in ((kernel, "kernel k(c, .), c the cross"), (decision, values)):
         axes.set(xlabel=names[shown[0]], title=title + others)
         if len(shown) == 2:
             axes.set_ylabel(names[shown[1]])
@@ -87,7 +88,7 @@ def _draw_progress(axes: Any, solution: Any) -> None:
     if not isinstance(certificate, DualityGap):
         axes.plot(iterations, upper, color=COLORS[1], marker=".")
         ended = solution.status.name.lower().replace("_", " ")
-        axes.set(ylabel="objective", title=f"how the search went; its end: {ended}")
+        axes.set(ylabel="objective of the step", title=f"how the search went; its end: {ended}")
         return
     size = max(abs(certificate.upper), abs(certificate.lower), 1e-300)
     sides = (
@@ -116,7 +117,7 @@ def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str]) -
         axes.set_title("learned P: " + axes.get_title(), fontsize="medium")
     else:
         FeatureRelevanceDisplay.from_estimator(estimator, names).plot(axes, most=15)
-        axes.set_title("what the learned function answers to")
+        axes.set_title("columns that the learned function changes with")
 
 
 def _variation(estimator: Any, X: Array) -> Array:
