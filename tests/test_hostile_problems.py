@@ -108,7 +108,7 @@ def test_a_far_row_does_not_move_the_optimum():
     y = np.where(np.random.default_rng(1).random(60) < 0.5, -1.0, 1.0)
     family = ck.Candidates([ck.Gaussian(1.0), ck.Gaussian(4.0)], normalize="none")
     exact = ck.Candidates([np.exp(-g * differences(X, X)).astype(float) for g in (1.0, 4.0)], normalize="none")
-    found = ck.KernelLearning(family, ck.Hinge(10.0), X, y).solve(tol=1e-9)
+    found = ck.KernelLearning(family, ck.Hinge(10.0), X, y).solve(tol=5e-9)  # 2e-9 are charged for such distances
     reference = ck.KernelLearning(exact, ck.Hinge(10.0), None, y).solve(tol=1e-9)
     assert relative(found.value, reference.value) < 1e-8
 
@@ -381,7 +381,7 @@ def test_float32_is_left_where_it_is_not_exact_enough(tol):
     solution = problem.solve(tol=tol)
     assert solution.status.is_success
     assert problem.dtype == np.float32
-    exact = ck.KernelLearning(family, loss, X, y).solve(tol=1e-8)
+    exact = ck.KernelLearning(family, loss, X, y).solve(tol=1e-7)
     assert relative(solution.value, exact.value) < 2.0 * tol
 
 
@@ -454,7 +454,7 @@ def test_beyond_the_reach_of_doubles_the_bounds_still_hold():
     solution = outcome(
         ck.KernelLearning(ck.GeneralizedPolynomial(3), ck.Hinge(0.25, intercept=False), points, y), "auto"
     )
-    assert solution.status is ck.Status.NUMERICAL_ERROR
+    assert solution.status is ck.Status.ROUNDED
     # A constant of the better sign costs next to nothing: the optimum is not above it, and not below no slack.
     constant = 0.5 * min((y > 0).sum(), (y < 0).sum())
     assert 0.0 <= solution.certificate.lower <= constant * (1.0 + 1e-9)

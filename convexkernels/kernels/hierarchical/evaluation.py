@@ -33,11 +33,11 @@ LONGEST = 500.0
 
 
 class _Leaf(NamedTuple):
-    """A leaf on given points: a product of `left` and `right` is ``log(2 q) - S``; of `long` rows it loses small S."""
+    """A leaf on points: a product of `left` and `right` is ``log(2 q) - S``; of `long` rows it loses small S."""
 
     left: Array
     right: Array
-    long: Array
+    long: Array | None
 
 
 @dataclass(eq=False)
@@ -101,7 +101,7 @@ class TreeEvaluation:
             )
         left = np.column_stack([2.0 * A, self._shift(i) - a, -np.ones(len(A))])
         right = np.column_stack([B, np.ones(len(B)), b])
-        long = a > LONGEST if has_lost_digits(a, b) else np.zeros(len(a), dtype=bool)
+        long = a > LONGEST if has_lost_digits(a, b) else None
         self._leaves[i] = _Leaf(left.astype(self.dtype), np.ascontiguousarray(right.T.astype(self.dtype)), long)
         return self._leaves[i]
 
@@ -163,8 +163,11 @@ class TreeEvaluation:
 
     def _long_rows(self, i: int, rows: Rows, columns: slice) -> list[tuple[int, Array]]:
         """Rows of a tile of which products lose small distances, and their differences from the columns."""
+        marks = self._leaf(i).long
+        if marks is None:
+            return []
         features, other = list(self.tree.places[i].features), self.X if self.Z is None else self.Z
-        long = np.flatnonzero(self._leaf(i).long[rows]).tolist()
+        long = np.flatnonzero(marks[rows]).tolist()
         return [(r, self.X[rows.start + r, features] - other[columns][:, features]) for r in long]
 
     def exponents_of(self, i: int) -> Array:
