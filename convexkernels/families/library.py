@@ -9,6 +9,7 @@ from convexkernels.arrays import Array
 from convexkernels.bases.monomials import monomial_basis
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import typical_of
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
@@ -71,7 +72,7 @@ def data_library(X: Array, rows: int = 500) -> list[tuple[str, Kernel, list[int]
         Gaussians, or one where there are more than `MANY_FEATURES`: ``11 + 2 n`` or ``11 + n`` candidates.
     """
     sample, n = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], X.shape[1]
-    typical, columns = _typical_distance(sample), list(range(n))
+    typical, columns = typical_of(pdist(sample)), list(range(n))
     found: list[tuple[str, Kernel, list[int]]] = []
     for s in (typical * np.geomspace(0.25, 4.0, 6)).tolist():
         found.append((f"gaussian s={s:.3g} on all", Gaussian(0.5 / s**2), columns))
@@ -80,17 +81,10 @@ def data_library(X: Array, rows: int = 500) -> list[tuple[str, Kernel, list[int]
     # With n as offset, powers have a linear part of their own size for features of unit spread.
     found += [(f"polynomial d={d} on all", Polynomial(d, float(n)), columns) for d in (1, 2, 3)]
     for j in columns if n > 1 else []:
-        own = _typical_distance(sample[:, [j]])
+        own = typical_of(pdist(sample[:, [j]]))
         for s in [own] if n > MANY_FEATURES else [0.3 * own, 1.5 * own]:
             found.append((f"gaussian s={s:.3g} on x{j}", Gaussian(0.5 / s**2), [j]))
     return found
-
-
-def _typical_distance(X: Array) -> float:
-    """The median of the positive distances between rows, 1 where there are none."""
-    distances = pdist(X)
-    positive = distances[distances > 0.0]
-    return float(np.median(positive)) if positive.size else 1.0
 
 
 def random_tessellated_kernels(

@@ -187,3 +187,9 @@ def _settle(X: Array, Y: Array, close: Mask) -> Index:
     D = np.full(close.shape, np.inf)
     _form_anew(D, X, Y, *np.nonzero(close))
     return np.asarray(D.argmin(axis=1))
+
+
+def typical_of(distances: Array) -> float:
+    """The median of the positive ones, 1 where there are none: where most points are equal, all others say nothing."""
+    positive = distances[distances > 0.0]
+    return float(np.median(positive)) if positive.size else 1.0

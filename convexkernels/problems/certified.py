@@ -1,8 +1,9 @@
 """What is certified: the bounds that any point of a convex problem proves, and the function behind them."""
 
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -33,18 +34,56 @@ class Evaluation(Fit):
     theta: Array = field(default_factory=lambda: np.zeros(0))
 
 
-class Certified:
+class OnRows:
+    """A loss on rows: what problems with dual variables share.
+
+    Attributes
+    ----------
+    loss : Loss
+    Y : ndarray of shape (n_outputs, m)
+    weights : ndarray of shape (m,)
+    """
+
+    loss: Loss
+    Y: Array
+    weights: Array
+
+    @property
+    def m(self) -> int:
+        """Number of points."""
+        return len(self.weights)
+
+    def with_loss(self, loss: Loss) -> Self:
+        """The same problem at another regularization parameter: a loss of the same kind, for the same targets."""
+        other = copy(self)
+        other.loss = loss
+        other.__dict__.pop("_known", None)
+        return other
+
+    def coefficients(self, alpha: Array) -> Array:
+        """Coefficients w of every output, shape (n_outputs, m)."""
+        return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
+
+    def feasible(self, alpha: Any) -> Array:
+        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
+        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
+        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
+            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
+        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
+
+
+class Certified(OnRows):
     """A family on points, a loss and targets: any pair (theta, alpha) is measured here, whoever found it.
 
     Attributes
     ----------
     family : Family
-    loss : Loss
     X : array-like or None
-    Y : ndarray of shape (n_outputs, m)
-        Targets, less `center`.
     center : ndarray of shape (n_outputs,)
-    weights : ndarray of shape (m,)
+        What was taken from the targets.
     single : bool
         Whether y was a vector.
     gram_set : GramSet
@@ -54,20 +93,12 @@ class Certified:
     """
 
     family: Family
-    loss: Loss
     X: Any
-    Y: Array
     center: Array
-    weights: Array
     single: bool
     gram_set: GramSet
     dtype: Any
     memory_limit: float | None
-
-    @property
-    def m(self) -> int:
-        """Number of points."""
-        return self.gram_set.m
 
     # -- measuring ---------------------------------------------------------------------------------
 
@@ -99,10 +130,6 @@ class Certified:
     def measure(self, theta: Array, alpha: Array, K: Array) -> Evaluation:
         """Values of given dual variables at `theta`, whose Gram matrix is `K`."""
         return Evaluation(**vars(measure(self.loss, K, self.Y, self.weights, alpha)), theta=theta)
-
-    def coefficients(self, alpha: Array) -> Array:
-        """Coefficients w of every output, shape (n_outputs, m)."""
-        return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
 
     def lower_bound(self, evaluation: Evaluation) -> tuple[float, Array, Array]:
         """Lower bound from the dual variables of `evaluation`.
@@ -241,13 +268,6 @@ class Certified:
     def member(self, theta: Array) -> Array:
         """The point of Theta that `certificate` measures for any `theta`: paths inside Theta are so to rounding."""
         return self.gram_set.project(np.asarray(theta, dtype=np.float64))
-
-    def feasible(self, alpha: Any) -> Array:
-        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
-        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
-        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
-            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
-        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
 
     # -- using a point -----------------------------------------------------------------------------
 

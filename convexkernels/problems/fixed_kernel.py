@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.certified import OnRows
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_number, check_points, check_weights
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from convexkernels.solvers.convex.preparation import Forecast
 
 
-class FixedKernel:
+class FixedKernel(OnRows):
     """``minimize over f, b  sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2`` in the space of one kernel.
 
     The last step after a kernel was learned on some of the rows: the same kernel on all of them, to about 50,000.
@@ -119,31 +119,11 @@ class FixedKernel:
         outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""
         return f"FixedKernel({type(self.kernel_).__name__}, {self.loss!r}, {self.m} points{outputs})"
 
-    @property
-    def m(self) -> int:
-        """Number of points."""
-        return len(self.X)
-
-    def with_loss(self, loss: Loss) -> Self:
-        """The same problem at another regularization parameter."""
-        other = copy(self)
-        other.loss = loss  # type: ignore[assignment]
-        other.__dict__.pop("_known", None)
-        return other
-
     # -- measuring ---------------------------------------------------------------------------------
 
     def measure(self, alpha: Array, F: Array) -> Fit:
         """What dual variables are worth, given the values ``F = W K`` of their functions without intercepts."""
-        W = np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
-        return measure_values(self.loss, F, W, self.Y, self.weights, alpha)
-
-    def feasible(self, alpha: Any) -> Array:
-        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
-        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
-        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
-            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
-        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
+        return measure_values(self.loss, F, self.coefficients(alpha), self.Y, self.weights, alpha)
 
     def certificate(self, theta: Any, alpha: Any, witness: Any = None) -> DualityGap:
         """Bounds on the optimum from any dual variables, in float64 and tile by tile; `theta` is empty.
@@ -247,6 +227,3 @@ class FixedKernel:
             progress=progress,
             random_state=random_state,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}

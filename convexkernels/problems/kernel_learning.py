@@ -175,13 +175,6 @@ class KernelLearning(Certified):
         other.__dict__.pop("_known", None)
         return other
 
-    def with_loss(self, loss: Loss) -> KernelLearning:
-        """The same problem at another regularization parameter: a loss of the same kind, for the same targets."""
-        other = copy(self)
-        other.loss = loss
-        other.__dict__.pop("_known", None)
-        return other
-
     def on_rows(self, rows: Index, family: Family | None = None) -> KernelLearning:
         """The problem on some of the rows of a table, to which the family, or another one, is restricted anew."""
         y = (self.Y + self.center[:, None])[:, rows].T
@@ -194,9 +187,6 @@ class KernelLearning(Certified):
             memory_limit=self.memory_limit,
             dtype=self.dtype.name,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}
 
     @cached_property
     def full_gram_set(self) -> GramSet:

@@ -11,6 +11,7 @@ from convexkernels.arrays import Array
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge import path_residuals
+from convexkernels.kernels.distances import typical_of
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.threads import threads_for
 
@@ -60,10 +61,7 @@ class Width:
 def typical_distance(X: Array, rng: Any, n_pairs: int = 4000) -> float:
     """Median distance of random pairs of rows; 1 where all of them are equal."""
     left, right = rng.integers(len(X), size=(2, n_pairs))
-    distances = np.sqrt(((X[left] - X[right]) ** 2).sum(axis=1))
-    positive = distances[distances > 0.0]
-    # Where most rows are equal the median says nothing; the distances that there are do.
-    return float(np.median(positive)) if positive.size else 1.0
+    return typical_of(np.sqrt(((X[left] - X[right]) ** 2).sum(axis=1)))
 
 
 def choose_width(

@@ -16,20 +16,22 @@ from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan
 from convexkernels.estimators.hierarchical.functions import MeanFunction, OffsetFunction
-from convexkernels.estimators.hierarchical.searches import Job, one_after_the_other, training_seconds
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
+    Job,
     TreeSearch,
     TreeSelection,
     TreeTask,
     as_candidates,
     as_criterion,
+    one_after_the_other,
 )
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
     train_at_once,
     train_by_products,
     train_in_cells,
+    training_seconds,
 )
 from convexkernels.estimators.left_out import (
     EXACT_ROWS,

@@ -1,6 +1,6 @@
 """How the weights of hierarchical kernels are searched for: groups of options, candidates, and the problem."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,12 +14,12 @@ from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.driver import OuterSolver
 from convexkernels.estimators.hierarchical.all_rows import AllRows
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
-from convexkernels.solution import Solution
+from convexkernels.solution import Solution, Status
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
 from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
@@ -242,3 +242,27 @@ def as_criterion(criterion: Any, loss: Loss) -> Criterion:
     if criterion == "leave-one-out":
         return LeaveOneOut()
     return HeldOut(check_whole_number("criterion", criterion, low=1, remedy="Or pass 'leave-one-out' or a Criterion."))
+
+
+Job = Callable[[Clock], Solution]
+
+
+def one_after_the_other(jobs: Sequence[Job], clock: Clock, then: str) -> tuple[list[Solution], bool]:
+    """Searches, each with an equal share of the time that is left, and whether the user interrupted them.
+
+    What follows is said with the announcement of each: an interrupt before there is anything would be lost otherwise.
+    """
+    solutions: list[Solution] = []
+    try:
+        for k, job in enumerate(jobs):
+            clock.show.note(f"search {k + 1} of {len(jobs)}, then {then}")
+            solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
+            clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
+            if solutions[-1].status is Status.INTERRUPTED:
+                return solutions, True
+    except KeyboardInterrupt:
+        if not solutions:
+            raise
+        tell(f"INTERRUPTED by the user; the best of {len(solutions)} of {len(jobs)} searches is kept.")
+        return solutions, True
+    return solutions, False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
@@ -18,7 +19,7 @@ from convexkernels.cells.training import learn_cells, shared_learner, some_cells
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, AllRows, Plan
+from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, TIMED_ROWS, AllRows, Plan
 from convexkernels.estimators.hierarchical.functions import OffsetFunction
 from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.problems.decision_function import DecisionFunction
@@ -131,3 +132,12 @@ def _learner(problem: OuterLearning, theta: Array) -> KernelLearner:
     z, log_lam = problem.split(theta)
     lam, kernel = float(problem.bind().lam(log_lam)), problem.gram_set.kernel(z)
     return KernelLearner(problem.loss, SELECTION, np.inf, TOL, kernel=kernel, lam=lam)
+
+
+def training_seconds(problem: OuterLearning) -> float:
+    """About how long the functions of a point take to be trained on `TIMED_ROWS` rows."""
+    rows: Index = np.arange(0, problem.m, max(1, problem.m // TIMED_ROWS))
+    part = problem.on_rows(rows)
+    began = time.monotonic()
+    part.train(part.start(0))
+    return (time.monotonic() - began) * (TIMED_ROWS / part.m) ** 3
