@@ -96,3 +96,19 @@ def test_a_program_keeps_its_answer(rng):
     before = program.problem
     program.constraints.append(program.theta[0] >= 0.4)
     assert program.problem is not before, "a constraint of one's own makes another program"
+
+
+@pytest.mark.parametrize("loss", [ck.Hinge(10.0), ck.LeastSquares(0.1)])
+def test_the_matrix_of_the_certificate_serves_the_function_and_the_intercept(loss, monkeypatch, rng):
+    X = rng.random((30, 2))
+    problem = ck.KernelLearning(ck.Tessellated(1, 0), loss, X, np.where(X[:, 0] > 0.5, 1.0, -1.0))
+    formed, matrices = [], type(problem.gram_set)
+    gram = matrices.gram
+    monkeypatch.setattr(matrices, "gram", lambda self, *given, **named: formed.append(1) or gram(self, *given, **named))
+    solution = problem.solve()
+    searched = len(formed)
+    assert solution.decision_function(X).shape == (30,)
+    assert np.isfinite(solution.intercept)
+    assert len(formed) == searched
+    solution.verify()
+    assert len(formed) == searched + 1

@@ -1,5 +1,7 @@
 """One SVM with the localized kernel is the SVMs of the cells; selection in a cell is what it says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -204,6 +206,17 @@ def test_risks_along_a_path_are_those_of_functions_trained_from_scratch(name, rn
     blocks = held_out_blocks(50, 3, np.random.default_rng(1))
     risks = search(X, Y, weights, grid, blocks, loss).path_risks()
     np.testing.assert_allclose(risks, brute_force(X, Y, weights, grid, blocks, loss, 1e-7), rtol=0.05, atol=2e-3)
+
+
+def test_folds_of_all_losses_are_charged_the_same_lam(rng):
+    """Functions that are trained again in folds have the risks that the closed form of least squares gives."""
+    X = rng.uniform(-1, 1, (40, 2))
+    Y, weights = np.sin(3 * X[:, :1]).T + 0.2 * rng.standard_normal((1, 40)), rng.uniform(0.5, 2.0, 40)
+    grid, blocks = Grid.of_cell(27, 2, weights.sum(), 3, 3), held_out_blocks(40, 3, np.random.default_rng(1))
+    found = search(X, Y, weights, grid, blocks, LeastSquares(intercept=False))
+    np.testing.assert_allclose(found.path_risks(), found.squared_risks(40), rtol=1e-3)
+    share = replace(grid, lams=grid.lams * 27.0 / 40.0)
+    assert not np.allclose(replace(found, grid=share).path_risks(), found.squared_risks(40), rtol=3e-2)
 
 
 def test_a_race_keeps_a_pair_that_is_as_good_as_the_best_of_all(rng):

@@ -1,23 +1,22 @@
 """What is certified: the bounds that any point of a convex problem proves, and the function behind them."""
 
-from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, RigorousGap
-from convexkernels.exceptions import InvalidInputError, MemoryLimitError
+from convexkernels.exceptions import MemoryLimitError
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
-from convexkernels.losses.base import Loss
 from convexkernels.losses.factored import curvature_by_features
 from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.on_rows import OnRows
 from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_points
 
@@ -32,47 +31,6 @@ class Evaluation(Fit):
     """
 
     theta: Array = field(default_factory=lambda: np.zeros(0))
-
-
-class OnRows:
-    """A loss on rows: what problems with dual variables share.
-
-    Attributes
-    ----------
-    loss : Loss
-    Y : ndarray of shape (n_outputs, m)
-    weights : ndarray of shape (m,)
-    """
-
-    loss: Loss
-    Y: Array
-    weights: Array
-
-    @property
-    def m(self) -> int:
-        """Number of points."""
-        return len(self.weights)
-
-    def with_loss(self, loss: Loss) -> Self:
-        """The same problem at another regularization parameter: a loss of the same kind, for the same targets."""
-        other = copy(self)
-        other.loss = loss
-        other.__dict__.pop("_known", None)
-        return other
-
-    def coefficients(self, alpha: Array) -> Array:
-        """Coefficients w of every output, shape (n_outputs, m)."""
-        return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
-
-    def feasible(self, alpha: Any) -> Array:
-        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
-        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
-        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
-            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
-        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_known"}
 
 
 class Certified(OnRows):

@@ -16,8 +16,8 @@ from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.problems.certified import OnRows
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.on_rows import OnRows
 from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_number, check_points, check_weights
 

@@ -1,0 +1,51 @@
+"""What problems with dual variables share: a loss on weighted rows."""
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.base import Loss
+
+
+class OnRows:
+    """A loss on rows: what problems with dual variables share.
+
+    Attributes
+    ----------
+    loss : Loss
+    Y : ndarray of shape (n_outputs, m)
+    weights : ndarray of shape (m,)
+    """
+
+    loss: Loss
+    Y: Array
+    weights: Array
+
+    @property
+    def m(self) -> int:
+        """Number of points."""
+        return len(self.weights)
+
+    def with_loss(self, loss: Loss) -> Self:
+        """The same problem at another regularization parameter: a loss of the same kind, for the same targets."""
+        other = copy(self)
+        other.loss = loss
+        other.__dict__.pop("_known", None)
+        return other
+
+    def coefficients(self, alpha: Array) -> Array:
+        """Coefficients w of every output, shape (n_outputs, m)."""
+        return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])
+
+    def feasible(self, alpha: Any) -> Array:
+        """Dual feasible variables near `alpha`, shape (n_outputs, m)."""
+        rows = np.atleast_2d(np.asarray(alpha, dtype=np.float64))
+        if rows.shape != self.Y.shape or not np.isfinite(rows).all():
+            raise InvalidInputError(f"alpha must be finite, of shape {self.Y.shape}, got shape {rows.shape}.")
+        return np.array([self.loss.feasible(a, y, self.weights) for a, y in zip(rows, self.Y, strict=True)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_known"}
