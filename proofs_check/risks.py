@@ -7,6 +7,7 @@ from typing import Any
 from convexkernels import Hinge, LeastSquares, Logistic
 from convexkernels.losses import LOSSES
 from proofs_check import risk_formulas as formulas
+from proofs_check.all_rows import measure_all_rows
 from proofs_check.claim import HOLDS, Claim
 
 
@@ -57,6 +58,11 @@ _LEFT_OUT: list[tuple[Any, ...]] = [
         "leave-one-out-of-features",
         "The risks by which sigma is chosen are those of ridge regression on features, row by row left out.",
         *("spectral, choice of sigma", formulas.measure_left_out_features, _RULE, _UNWEIGHED, HOLDS, 6),
+    ),
+    (
+        "ridge-on-all-rows",
+        "Conjugate gradients on tiles find the optimum of kernel ridge at the lam of the least risk on held-out rows.",
+        *("problems, FixedKernel", measure_all_rows, 1.0, 1.001, HOLDS, 2),
     ),
     (
         "held-out-risk",
