@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from convexkernels import FixedKernel, Gaussian, LeastSquares
@@ -37,7 +39,7 @@ def measure_all_rows(factor: float, rng: np.random.Generator) -> Verdict:
     w, b = ridge(K, y, weights, factor * lam, intercept)
     f = K @ w
     optimum = float(weights @ (y - f - b) ** 2 + factor * lam * (w @ f))
-    bounds = solution.certificate
+    bounds: Any = solution.certificate
     outside = max(0.0, bounds.lower - optimum, optimum - bounds.upper, bounds.upper - bounds.lower - 1e-6 * optimum)
     witness = {"bounds": np.array([bounds.lower, bounds.upper]), "optimum": optimum, "lam": lam}
     apart = float(np.abs(solution.decision_function(X) - f - b).max())
