@@ -151,3 +151,27 @@ def test_the_narrowest_gaussian_does_not_get_all_weight_where_a_wider_one_predic
     listed = ck.MultipleKernelRidge(ck.data_library(scaled), lam=model.lam_)
     every = make_pipeline(StandardScaler(), listed).fit(X[train], y[train])
     assert model.score(X[test], y[test]) > every.score(X[test], y[test]) + 0.1
+
+
+@pytest.mark.parametrize("normalize", ["trace", "variance"])
+@pytest.mark.parametrize("landmarks", [None, 5])
+def test_candidates_that_say_nothing_about_a_part_of_the_rows_are_borne_there(rng, normalize, landmarks):
+    X = rng.uniform(0.2, 1.0, (30, 2))
+    X[:, 1] = 0.0
+    X[:2, 1] = 1.0  # of the other rows it says nothing
+    kernels = [("both", ck.Gaussian(1.0), [0, 1]), ("rare", ck.Gaussian(1.0), [1]), ("linear", ck.Linear(), [1])]
+    family = ck.Candidates(kernels, normalize=normalize, landmarks=landmarks)
+    problem = ck.KernelLearning(family, ck.LeastSquares(0.1), X, np.sin(3.0 * X[:, 0]))
+    part = problem.on_rows(np.arange(2, 30))
+    assert part.solve(tol=1e-6).status is ck.Status.OPTIMAL
+    silent = [k for k, scale in enumerate(part.gram_set.scales) if scale == 0.0]
+    assert silent == ([1, 2] if normalize == "variance" else [2])
+    with pytest.raises(ck.InvalidInputError, match="leave it out"):
+        ck.KernelLearning(family, ck.LeastSquares(0.1), X[2:], np.sin(X[2:, 0]))
+
+
+def test_a_column_that_is_constant_in_a_fold_does_not_stop_the_choice(rng):
+    X = rng.uniform(-1.0, 1.0, (60, 3))
+    X[:, 2] = np.arange(60) == 7
+    model = ck.MultipleKernelSVC().fit(X, np.where(X[:, 0] > 0, 1, -1))
+    assert model.score(X, np.where(X[:, 0] > 0, 1, -1)) > 0.9

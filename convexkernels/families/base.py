@@ -73,6 +73,10 @@ class Family(ABC):
         InvalidInputError, MemoryLimitError
         """
 
+    def of_part(self) -> Family:
+        """The family for some of the rows it is meant for, where members that say nothing about them are borne."""
+        return self
+
 
 class Crossing(Protocol):
     """Anything that makes matrices between new points and points it holds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -80,6 +81,7 @@ class Candidates(Family):
         self.normalize = normalize
         self.center = bool(center)
         self.allow_duplicates = bool(allow_duplicates)
+        self._is_of_part = False
         self.landmarks = landmarks
         if landmarks is not None:
             self._check_landmarks()
@@ -113,30 +115,61 @@ class Candidates(Family):
         else:
             stack = FactoredStack(kernels, points, memory_limit)
         kernels = [_with_mean(kernel) for kernel in kernels]
-        traces = _checked_traces(stack, names, kernels, self.center, points)
+        traces = self._checked_traces(stack, names, kernels, points)
         scales = self._scales(stack, traces, names)
         largest = (scales[:, None] * stack.diagonals()).max(axis=1)
         k = int(np.argmax(largest))
-        check_range(
-            f"kernel {names[k]!r}", float(np.log(largest[k])), dtype, remedy="rescale it or pass normalize='mean'."
-        )
+        if largest[k] > 0.0:
+            size = float(np.log(largest[k]))
+            check_range(f"kernel {names[k]!r}", size, dtype, remedy="rescale it or pass normalize='mean'.")
         stack.rescale(scales)
-        if not self.allow_duplicates:
+        if not (self.allow_duplicates or self._is_of_part):
             _refuse_duplicates(stack, names)
         return CandidateGramSet(self, stack, kernels, scales, points, names)
 
+    def of_part(self) -> Candidates:
+        part = copy(self)
+        part._is_of_part = True
+        return part
+
+    def _checked_traces(
+        self, stack: GramStack, names: Sequence[str], kernels: Sequence[Kernel], points: Array
+    ) -> Array:
+        """Traces of the matrices; 0 for those of a part of the rows where nothing is left."""
+        diagonals = stack.diagonals()
+        if not np.isfinite(diagonals).all():
+            k = int(np.argwhere(~np.isfinite(diagonals))[0][0])
+            raise InvalidInputError(
+                f"kernel {names[k]!r} has a value that is not finite on the training points; rescale it, or use "
+                "dtype='float64'."
+            )
+        traces = diagonals.sum(axis=1)
+        # Centering leaves rounding of the size of the uncentered matrix where nothing should be left.
+        uncentered = self.center and all(isinstance(kernel, Centered) for kernel in kernels)
+        size = np.array([k.kernel.diag(points).sum() for k in kernels]) if uncentered else traces
+        nothing = ~(traces > LEAST_LEFT * np.abs(size))
+        if nothing.any() and not self._is_of_part:
+            k, what = int(np.argmax(nothing)), " after centering" if self.center else ""
+            raise InvalidInputError(
+                f"kernel {names[k]!r} has trace {traces[k]:.3g} on the training points{what}, so it says nothing about "
+                "them; leave it out."
+            )
+        return np.where(nothing, 0.0, traces)
+
     def _scales(self, stack: GramStack, traces: Array, names: Sequence[str]) -> Array:
-        """Factors of the matrices."""
+        """Factors of the matrices; 0 for those of a part of the rows that say nothing about them."""
+        sizes = {"trace": traces, "mean": traces / stack.m}.get(self.normalize, np.ones(stack.l))
         if self.normalize == "variance":
             varying = traces - stack.weigh(np.ones((1, stack.m))) / stack.m
-            constant = np.flatnonzero(varying <= 1e-13 * traces)
-            if constant.size:
+            constant = varying <= 1e-13 * traces
+            if constant.any() and not self._is_of_part:
                 raise InvalidInputError(
-                    f"kernel {names[constant[0]]!r} is constant on the training points, so that it says nothing about "
-                    "them; leave it out."
+                    f"kernel {names[int(np.argmax(constant))]!r} is constant on the training points, so that it says "
+                    "nothing about them; leave it out."
                 )
-            return np.asarray(stack.m / varying)
-        return {"trace": 1.0 / traces, "mean": stack.m / traces}.get(self.normalize, np.ones(stack.l))
+            sizes = np.where(constant, 0.0, varying / stack.m)
+        sizes = np.where(traces > 0.0, sizes, 0.0)
+        return np.divide(1.0, sizes, out=np.zeros(stack.l), where=sizes > 0.0)
 
 
 def _with_mean(kernel: Kernel) -> Kernel:
@@ -144,30 +177,6 @@ def _with_mean(kernel: Kernel) -> Kernel:
     if isinstance(kernel, Centered) and kernel.grand_mean is None:
         return Centered(kernel.kernel, kernel.points, float(kernel.kernel(kernel.points).mean()))
     return kernel
-
-
-def _checked_traces(
-    stack: GramStack, names: Sequence[str], kernels: Sequence[Kernel], center: bool, points: Array
-) -> Array:
-    diagonals = stack.diagonals()
-    if not np.isfinite(diagonals).all():
-        k = int(np.argwhere(~np.isfinite(diagonals))[0][0])
-        raise InvalidInputError(
-            f"kernel {names[k]!r} has a value that is not finite on the training points; rescale it, or use "
-            "dtype='float64'."
-        )
-    traces = diagonals.sum(axis=1)
-    # Centering leaves rounding of the size of the uncentered matrix where nothing should be left.
-    uncentered = center and all(isinstance(kernel, Centered) for kernel in kernels)
-    size = np.array([k.kernel.diag(points).sum() for k in kernels]) if uncentered else traces
-    for k, trace in enumerate(traces):
-        if not trace > LEAST_LEFT * abs(size[k]):
-            what = " after centering" if center else ""
-            raise InvalidInputError(
-                f"kernel {names[k]!r} has trace {trace:.3g} on the training points{what}, so it says nothing about "
-                "them; leave it out."
-            )
-    return traces
 
 
 def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:

@@ -179,7 +179,7 @@ class KernelLearning(Certified):
         """The problem on some of the rows of a table, to which the family, or another one, is restricted anew."""
         y = (self.Y + self.center[:, None])[:, rows].T
         return KernelLearning(
-            self.family if family is None else family,
+            (self.family if family is None else family).of_part(),
             self.loss,
             self.X[rows],
             y[:, 0] if self.single else y,
