@@ -195,7 +195,8 @@ def test_every_model_has_a_command(name, tmp_path, capsys):
         "--max-time",
         "3",
     ]
-    assert cli.main([*arguments, "--out", str(tmp_path / "m.skops")]) == 0
+    assert cli.main([*arguments, "--out", str(tmp_path / "m.skops"), "--figure", str(tmp_path / "f.png")]) == 0
+    assert (tmp_path / "f.png").stat().st_size > 10_000
     out = capsys.readouterr().out
     assert (MODELS[name].classification or MODELS[name].regression) in out
     assert cli.main(["predict", str(tmp_path / "m.skops"), str(path), "--out", str(tmp_path / "p.csv")]) == 0

@@ -109,7 +109,7 @@ def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str]) -
     if hasattr(estimator, "weights_"):
         KernelWeightsDisplay.from_estimator(estimator, largest=12).plot(axes)
         axes.set_title("learned weights of the kernels")
-    elif hasattr(estimator.solution_.kernel, "P"):
+    elif _has_matrix(estimator):
         shown = [names[k] for k in estimator.scaling_.columns]
         display = ParameterMatrixDisplay.from_solution(estimator.solution_, names=shown).plot(axes)
         if display.P.shape[0] > MOST_MONOMIALS:
@@ -118,6 +118,14 @@ def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str]) -
     else:
         FeatureRelevanceDisplay.from_estimator(estimator, names).plot(axes, most=15)
         axes.set_title("columns that the learned function changes with")
+
+
+def _has_matrix(estimator: Any) -> bool:
+    """Whether a matrix P was learned; cells that overlap have no kernel at all."""
+    try:
+        return hasattr(estimator.solution_.kernel, "P")
+    except InvalidInputError:
+        return False
 
 
 def _variation(estimator: Any, X: Array) -> Array:
