@@ -80,6 +80,8 @@ def watched(verdict, what, limit):
             line = f"{place.filename.rsplit('/', 1)[-1]}:{place.lineno}"
             verdict.add("crash", f"{what}: {type(error).__name__}: {str(error)[:200]} ({line})")
     for w in seen:
+        if issubclass(w.category, ResourceWarning) and "interrupt raised" in verdict.open:
+            continue  # a file that the interpreter was about to read
         if not issubclass(w.category, ck.ConvexKernelsWarning):
             place = f"{w.filename.rsplit('/', 1)[-1]}:{w.lineno}"
             verdict.add("warning", f"{what}: {w.category.__name__}: {str(w.message)[:120]} ({place})")
