@@ -17,7 +17,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.on_rows import OnRows
+from convexkernels.problems.on_rows import OnRows, free_centers
 from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_number, check_points, check_weights
 
@@ -42,7 +42,8 @@ class FixedKernel(OnRows):
     sample_weight : array-like of shape (m,), optional
         Weights > 0 that multiply the losses.
     offset : array-like of shape (n_outputs,), optional
-        What the functions learn deviations from; 0 when not given.
+        What the functions learn deviations from; when not given 0, or the means of targets far from zero where an
+        intercept is fitted.
     bounds : (low, high), optional
         Predictions are clipped to this range.
     memory_limit : float, optional
@@ -90,6 +91,7 @@ class FixedKernel(OnRows):
         self.single = np.ndim(y) == 1
         self.weights = check_weights(sample_weight, len(self.X), open_low=True)
         self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)
+        self.offset = self.offset + free_centers(loss, Y - self.offset[:, None], self.weights)
         self.Y = Y - self.offset[:, None]
         self.bounds = bounds
 

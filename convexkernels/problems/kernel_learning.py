@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.losses.base import Loss
 from convexkernels.problems.certified import Certified
+from convexkernels.problems.on_rows import free_centers
 from convexkernels.validation import check_weights
 
 if TYPE_CHECKING:
@@ -98,10 +99,8 @@ class KernelLearning(Certified):
         self.weights = check_weights(sample_weight, m)
         self.Y = loss.targets(y, m)
         # What the intercept makes free is taken out of the targets: far from zero it would leave them few digits.
-        self.center = np.zeros(len(self.Y))
-        if loss.intercept and loss.is_of_differences:
-            self.center = _far_centers(self.Y, self.weights)
-            self.Y = self.Y - self.center[:, None]
+        self.center = free_centers(loss, self.Y, self.weights)
+        self.Y = self.Y - self.center[:, None]
         self.gram_set: GramSet = family.on(
             X, modulo_constants=loss.intercept, memory_limit=memory_limit, dtype=self.dtype
         )
@@ -208,12 +207,3 @@ def _count_rows(X: Any, y: Any) -> int:
     if X is not None and hasattr(X, "__len__") and len(X) != rows:
         raise InvalidInputError(f"y has {rows} entries, but X has {len(X)} rows; they must agree.")
     return rows
-
-
-def _far_centers(Y: Array, weights: Array) -> Array:
-    """Weighted means of targets that are far from zero for their spread; 0 for the others, which lose nothing."""
-    counted = Y[:, weights > 0.0]
-    # Rounding can move the mean of equal numbers away from them.
-    means = np.clip(Y @ weights / weights.sum(), counted.min(axis=1), counted.max(axis=1))
-    spread = np.abs(Y - means[:, None]).max(axis=1)
-    return np.where(np.abs(means) > 10.0 * spread, means, 0.0)

@@ -49,3 +49,14 @@ class OnRows:
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_known"}
+
+
+def free_centers(loss: Loss, Y: Array, weights: Array) -> Array:
+    """Weighted means of targets that are far from zero for their spread, where an intercept makes them free; else 0."""
+    if not (loss.intercept and loss.is_of_differences):
+        return np.zeros(len(Y))
+    counted = Y[:, weights > 0.0]
+    # Rounding can move the mean of equal numbers away from them.
+    means = np.clip(Y @ weights / weights.sum(), counted.min(axis=1), counted.max(axis=1))
+    spread = np.abs(Y - means[:, None]).max(axis=1)
+    return np.where(np.abs(means) > 10.0 * spread, means, 0.0)
