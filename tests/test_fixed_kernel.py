@@ -42,7 +42,7 @@ def solved(problem, lam):
         warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
         solution = problem.solve(lams=[lam], tol=1e-12)
     gap = solution.certificate
-    assert 0.0 <= gap.gap - gap.charged <= 1e-11 * gap.upper
+    assert abs(gap.gap - gap.charged) <= 1e-11 * gap.upper
     assert gap.charged <= 1e-6 * gap.upper
     assert solution.status is Status.OPTIMAL or solution.certificate.relative_gap > 1e-12
     return solution

@@ -273,12 +273,12 @@ def upper_bound(problem, exact, solution, K=None):
 
 
 def raw_targets(problem):
-    """As they were given; of one kernel on all rows without the offset, which is 0 here."""
+    """As they were given."""
     return (problem.Y + center_of(problem)[:, None]).astype(LONG)
 
 
 def center_of(problem):
-    return getattr(problem, "center", np.zeros(len(problem.Y)))
+    return problem.center if hasattr(problem, "center") else problem.offset
 
 
 def lower_bound(problem, exact, point):
