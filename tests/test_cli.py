@@ -253,7 +253,7 @@ def test_other_models_learn_from_as_many_rows_as_there_is_time_for(name, task, m
 
 def test_an_interrupt_keeps_the_best_model(tmp_path):
     """As a user does it: the signal that Ctrl-C sends, in the middle of the search."""
-    X, y = make_friedman1(2000, n_features=10, random_state=0)
+    X, y = make_friedman1(6000, n_features=10, random_state=0)  # a search of half a minute
     table, model = tmp_path / "table.csv", tmp_path / "model.skops"
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=",".join("abcdefghijt"), comments="")
     command = ["-m", "convexkernels", "learn", str(table), "--target", "t", "--out", str(model)]
