@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -257,7 +258,10 @@ def test_an_interrupt_keeps_the_best_model(tmp_path):
     table, model = tmp_path / "table.csv", tmp_path / "model.skops"
     np.savetxt(table, np.column_stack([X, y]), delimiter=",", header=",".join("abcdefghijt"), comments="")
     command = ["-m", "convexkernels", "learn", str(table), "--target", "t", "--out", str(model)]
-    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # What a shell starts in the background ignores the signal, and so would its children.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen([sys.executable, *command], **pipes, preexec_fn=heed) as run:
         said = iter(run.stderr.readline, "")
         assert any(" by stochastic" in line for line in said), "the search says that it begins"
         time.sleep(1.0)
