@@ -104,18 +104,20 @@ class GramOperator:
             if deadline is not None and time.monotonic() > deadline:
                 raise OutOfTimeError
             F = np.zeros(right.shape)
-            for number, rows, columns in part:
-                tile = self._tile(number, rows, columns)
-                F[rows] += tile @ right[columns]
-                if rows != columns:
-                    F[columns] += tile.T @ right[rows]
+            with np.errstate(over="ignore", invalid="ignore"):  # refused below
+                for number, rows, columns in part:
+                    tile = self._tile(number, rows, columns)
+                    F[rows] += tile @ right[columns]
+                    if rows != columns:
+                        F[columns] += tile.T @ right[rows]
             done += 1
             tell(done / len(self._parts))
             return F
 
         F = np.zeros(right.shape)
-        for part in in_threads(work, self._parts):
-            F += part
+        with np.errstate(invalid="ignore"):
+            for part in in_threads(work, self._parts):
+                F += part
         if not np.isfinite(F).all():
             raise InvalidInputError(
                 f"products with the kernel matrix overflow {self.dtype.name}; rescale the kernel or the targets."
