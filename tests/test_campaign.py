@@ -23,10 +23,20 @@ def test_nothing_lies_breaks_hangs_or_leaks(chunk):
 
 # Equal rows whose bounds crossed, polynomials far from the origin that the reference mistook, a far row that leaves
 # a polynomial no digits, a theta that was in its set to 1e-11 only, times a weight of 1e9, a common error of centered
-# entries, and far targets and overflowing entries of one kernel.
+# entries, far targets and overflowing entries of one kernel, and a slip of the reference with constant targets.
 @pytest.mark.parametrize(
     ("seed", "index"),
-    [(2026, 3270), (2026, 6635), (2026, 8050), (1122, 3176), (1122, 6334), (1122, 7964), (1123, 2519), (1124, 246)],
+    [
+        (2026, 3270),
+        (2026, 6635),
+        (2026, 8050),
+        (1122, 3176),
+        (1122, 6334),
+        (1122, 7964),
+        (1123, 2519),
+        (1124, 246),
+        (1124, 1486),
+    ],
 )
 def test_what_failed_once_holds(seed, index):
     assert not judge(make_case(seed, index)).faults

@@ -169,10 +169,11 @@ n_iter_ : int
 {names}
 """,
     "tree_cost": """
-A step of the search costs O(size^3); the final function of up to 10,000 rows O(m^3) time and three m x m matrices. Of
-longer tables all rows are learned from in cells, Voronoi cells in the geometry of the learned kernel, as `plan_` says:
-O(m) time. ``TreeSelection(training=AllRows(...))`` decides otherwise, and has a `memory_limit`. A search is not convex:
-its end is stationary at best. For least squares up to 4,000 different points have one row each, with mean targets.
+A step of the search costs O(size^3); the final function of up to 10,000 rows O(m^3) time and three m x m matrices.
+Least squares of up to 50,000 rows are solved by products with one matrix, O(m^2) a step. Other and longer tables are
+learned from in cells, Voronoi cells in the geometry of the learned kernel: O(m) time. `plan_` says which.
+``TreeSelection(training=AllRows(...))`` decides otherwise, and has a `memory_limit`. A search is not convex: its end is
+stationary at best. For least squares up to 4,000 different points have one row each, with mean targets.
 """,
     # concatenations
     "weights_of_norms": """

@@ -168,19 +168,21 @@ class GramSet(ABC):
         """How many units in the last place of itself K(theta) is off by as a whole, by a factor of it."""
         return 0.0
 
-    def support_above(self, D: Array, W: Array, sizes: Array, unit: float) -> float:
+    def support_above(self, D: Array, sigma: float, W: Array, sizes: Array, unit: float) -> float:
         """Support function of the exact adjoint of `W`, or more, where `D` is what rounding has made of it.
 
         Parameters
         ----------
         D : ndarray
             ``adjoint(W)``.
+        sigma : float
+            Its support function.
         W : ndarray of shape (k, m)
         sizes : ndarray of shape (k, m)
             Those of `W` at a theta where the support function is nearly attained.
         unit : float
         """
-        return self.support(D)[0] + unit * float(np.vdot(np.abs(W), sizes))
+        return sigma + unit * float(np.vdot(np.abs(W), sizes))
 
     @abstractmethod
     def kernel(self, theta: Array) -> Kernel:

@@ -282,7 +282,7 @@ class CandidateGramSet(GramSet):
     def inexact(self, theta: Array) -> float:
         return float(self._inexact.max(where=theta > 0.0, initial=0.0))
 
-    def support_above(self, D: Array, W: Array, sizes: Array, unit: float) -> float:
+    def support_above(self, D: Array, sigma: float, W: Array, sizes: Array, unit: float) -> float:
         errors = np.square(np.abs(W) @ np.sqrt(self._squares).T).sum(axis=0)
         return float((D + unit * (errors + self._inexact * np.abs(D))).max())
 

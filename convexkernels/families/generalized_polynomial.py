@@ -123,10 +123,10 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         size = np.abs(self.varying)
         return np.abs(W) @ size.T @ np.abs(theta) @ size
 
-    def support_above(self, D: Array, W: Array, sizes: Array, unit: float) -> float:
+    def support_above(self, D: Array, sigma: float, W: Array, sizes: Array, unit: float) -> float:
         # D is formed of sums over rows, one a feature: those are rounded.
         errors = unit * float(np.linalg.norm(np.abs(W) @ np.abs(self.varying).T))
-        return float(self.trace * (np.sqrt(self.support(D)[0] / self.trace) + errors) ** 2)
+        return float(self.trace * (np.sqrt(max(sigma, 0.0) / self.trace) + errors) ** 2)
 
     def adjoint(self, W: Array) -> Array:
         sums = W @ self.varying.T

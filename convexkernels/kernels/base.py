@@ -170,7 +170,7 @@ class Kernel(ABC, Described):
         return np.array([self._gram(x[None, :], x[None, :])[0, 0] for x in X])
 
     def _sizes(self, X: Array) -> Array:
-        """S with values k(x_i, x_j) right to some units in the last place of ``sqrt(s_i s_j)``, shape (n_samples,).
+        """Sizes s: k(x_i, x_j) is right to some units in the last place of ``sqrt(s_i s_j)``, shape (n_samples,).
 
         The diagonal, unless values are differences of larger numbers.
         """

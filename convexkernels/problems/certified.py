@@ -182,8 +182,10 @@ class Certified(OnRows):
             self.loss.dual_constant(a, y, self.weights) for a, y in zip(point, self.Y, strict=True)
         )
         D, unit = exact.adjoint(W), UNITS * float(np.finfo(K.dtype).eps)
-        most = exact.support_above(D, W, exact.sizes(theta, K, W), unit)
-        below = 0.5 * self.loss.scale * (most - exact.support(D)[0])
+        sigma = exact.support(D)[0]
+        # Matrices are positive semidefinite: what is below 0 is rounding of their entries.
+        most = max(0.0, exact.support_above(D, sigma, W, exact.sizes(theta, K, W), unit))
+        below = 0.5 * self.loss.scale * (most - sigma)
         above = self._rounding_above(exact, known, K, unit)
         # Losses are not negative, and alpha = 0 proves it.
         lower = max(0.0, self._value_of_multiple(point, W, self._best_multiple(constant, point, most)[1], most, unit))

@@ -146,8 +146,7 @@ class FixedKernel(OnRows):
         squares, unit = self.kernel_._sizes(self.X), UNITS * float(np.finfo(np.float64).eps)
         errors = unit * sizes_by_diagonal(squares, found.W)
         above = charge_above(self.loss, self.Y, self.weights, F[0] + found.b[:, None], found.W, errors)
-        W = np.abs(lowest.W)
-        below = 0.5 * self.loss.scale * unit * float(np.vdot(W, sizes_by_diagonal(squares, W)))
+        below = 0.5 * self.loss.scale * unit * float(np.vdot(np.abs(lowest.W), sizes_by_diagonal(squares, lowest.W)))
         return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)
 
     @property

@@ -295,6 +295,8 @@ def lower_bound(problem, exact, point):
         entropy = np.where((u > 0) & (u < 1), -u * np.log(np.where(u > 0, u, 1)), 0)
         entropy += np.where((u > 0) & (u < 1), -(1 - u) * np.log1p(-np.where(u < 1, u, 0)), 0)
         return (cap * entropy).sum() - sigma / 2
+    if loss.intercept and loss.is_of_differences:
+        Y = Y - Y[:, :1]  # sums of w are 0 to the last digits only
     linear = (W * Y).sum() - LONG(getattr(loss, "epsilon", 0)) * np.abs(W).sum()
     scale, curvature = LONG(1), sigma / 2
     if isinstance(loss, ck.LeastSquares):
