@@ -1,17 +1,10 @@
 """Pictures of covers show what the cover says."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from convexkernels import InvalidInputError, RandomChunks, tree_cover, voronoi_cover
 from convexkernels.plotting import CoverDisplay
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def test_picture_of_a_cover_by_radius(rng):

@@ -18,12 +18,6 @@ from convexkernels.plotting import (
 )
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def moons():
     return make_moons(80, noise=0.2, random_state=0)

@@ -28,6 +28,7 @@ def over_folds(sums: Array, weights: Array) -> Array:
 
 def survivors(risks: Array, count: int, noise: Array | float = np.inf) -> Index:
     """Places, in the flattened table, of at most `count` least risks within two standard errors of the least one."""
+    risks = np.where(np.isnan(risks), np.inf, risks)
     order = np.argsort(risks, axis=None, kind="stable")[:count]
     return order[(risks <= risks.min() + 2.0 * noise).ravel()[order]]
 

@@ -17,12 +17,6 @@ from convexkernels.plotting.concatenated import (
 )
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 def truth(X):
     return 4.0 * X[:, 0] * X[:, 1]
 

@@ -6,7 +6,6 @@ import pytest
 
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt
 
 from convexkernels import HierarchicalGaussian, HierarchicalGaussianRegressor, InvalidInputError, Schedule, TreeSearch
 from convexkernels.datasets import make_friedman1
@@ -19,12 +18,6 @@ def model():
     X = np.column_stack([X, np.ones(120)])
     search = TreeSearch("annealing", schedule=Schedule(2, 2, 5, 5, 2, 2, 2))
     return HierarchicalGaussianRegressor(2, search=search, random_state=0).fit(X, y)
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
 
 
 def test_tree_has_a_line_per_weight(model):

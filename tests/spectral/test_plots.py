@@ -15,12 +15,6 @@ from convexkernels import (
 from convexkernels.plotting import LearningCurvesDisplay, NonStationarityDisplay, SpectralDensityDisplay
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def test_density_is_a_density_with_the_symmetries_of_the_paper(rng):
     kernels = {"pairs": Spectral.random(2, 300, random_state=0), "single": Spectral.random(2, 300, stationary=True)}
     display = SpectralDensityDisplay.from_kernels(kernels, limit=8.0, n_points=161)
