@@ -1,9 +1,14 @@
-"""The table of all claims: one module per paper, in the order a reader meets them."""
+"""The table of all claims: one folder per paper, in the order a reader meets them."""
 
 from __future__ import annotations
 
-from proofs_check import concatenated, hierarchical, library, localized, spectral, tessellated
 from proofs_check.claim import Claim
+from proofs_check.concatenated import claims as concatenated
+from proofs_check.hierarchical import claims as hierarchical
+from proofs_check.library import claims as library
+from proofs_check.localized import claims as localized
+from proofs_check.spectral import claims as spectral
+from proofs_check.tessellated import claims as tessellated
 
 PAPERS: dict[str, list[Claim]] = {
     "tessellated": tessellated.CLAIMS,

@@ -17,9 +17,9 @@ from scipy.optimize import linprog
 from convexkernels import GeneralizedPolynomialKernel, Polynomial
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
-from proofs_check import direct_tessellated as direct
-from proofs_check.direct_tessellated import EPS, Case
-from proofs_check.tessellated_formulas import library_of, semidefinite
+from proofs_check.tessellated import direct
+from proofs_check.tessellated.direct import EPS, Case
+from proofs_check.tessellated.formulas import library_of, semidefinite
 
 Generator = np.random.Generator
 

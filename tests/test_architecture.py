@@ -63,6 +63,7 @@ KNOWN_TO = {
     "pandas": {"cells"},
     "torch": set(),
 }
+TREES = ("convexkernels", "models", "proofs_check", "tests", "examples", "benchmarks")
 FORBIDDEN_NAMES = {"utils", "util", "misc", "common", "helpers", "helper", "core"}
 PRINTING = {"progress.py", "cli.py", "commands/learn.py", "commands/predict.py"}
 
@@ -218,7 +219,7 @@ def test_only_progress_and_command_line_print():
 
 
 def test_no_file_or_folder_has_a_name_that_says_nothing():
-    folders = [PACKAGE, *(ROOT / name for name in ("models", "proofs_check", "tests", "examples", "benchmarks"))]
+    folders = [ROOT / name for name in TREES]
     names = {p.stem for folder in folders for p in folder.rglob("*.py")}
     names |= {p.name for folder in folders for p in folder.rglob("*") if p.is_dir()}
     assert not names & FORBIDDEN_NAMES
@@ -226,7 +227,7 @@ def test_no_file_or_folder_has_a_name_that_says_nothing():
 
 def test_a_prefix_that_three_files_share_is_a_folder():
     flat = []
-    for folder in [path for top in ("convexkernels", "tests") for path in (ROOT / top, *(ROOT / top).rglob("*/"))]:
+    for folder in [path for top in TREES for path in (ROOT / top, *(ROOT / top).rglob("*/"))]:
         names = [path.stem.removeprefix("test_").split("_")[0] for path in folder.glob("*.py")]
         flat += [f"{folder}/{name}_*" for name in {*names} - {""} if names.count(name) > 2]
     assert not flat, flat

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from convexkernels.rigorous import candidates, compositions, kernels, matrices, rounding, tessellated
-from proofs_check.exact_cases import certified, check, main
+from proofs_check.exact.cases import certified, check, main
 
 MODULES = (candidates, compositions, kernels, matrices, rounding, tessellated)
 

@@ -19,13 +19,14 @@ from convexkernels.families.curved import CURVED
 from convexkernels.kernels import KERNELS
 from convexkernels.losses import LOSSES
 from proofs_check import __main__ as command
-from proofs_check import direct_tessellated as direct
-from proofs_check import kernel_sets, mutation
+from proofs_check import mutation
 from proofs_check.claim import HOLDS, REFUTED, Claim, settle
-from proofs_check.direct_hierarchical import complex_step, evaluate, random_tree, weights_of
-from proofs_check.optimal_kernel import bracket_17, bracket_for_matrix
+from proofs_check.hierarchical.direct import complex_step, evaluate, random_tree, weights_of
 from proofs_check.report import as_markdown
 from proofs_check.table import PAPERS, TITLES, claims
+from proofs_check.tessellated import direct
+from proofs_check.tessellated import sets as kernel_sets
+from proofs_check.tessellated.optimal_kernel import bracket_17, bracket_for_matrix
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL = claims()

@@ -1,0 +1,1 @@
+"""Rigorous bounds against ball arithmetic."""

@@ -1,0 +1,193 @@
+"""[ST16 Algorithm 1] as the library runs it: risks and slopes of fixed functions, moves, the rule of annealing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from convexkernels import HeldOut, LeastSquares, OuterLearning, Trees
+from convexkernels.arrays import Array
+from convexkernels.checking import Verdict
+from convexkernels.criteria.folds import three_parts
+from convexkernels.kernels.hierarchical.tree import KernelTree
+from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
+from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
+from proofs_check.hierarchical.direct import Node, complex_step, evaluate
+
+Generator = np.random.Generator
+EPS = float(np.finfo(np.float64).eps)
+ARCHITECTURES: tuple[Any, ...] = ([[0, 1], [1, 2]], [[0], [1, 2], [0, 2]], [[[0], [1]], [[1, 2], [0]]])
+
+
+def node_of(tree: KernelTree, weights: Array) -> Node:
+    """The same tree for the direct evaluation; weights in the order of the library, children first."""
+    made: list[Node] = []
+    for place in tree.places:
+        own = np.array(weights[place.weights])
+        children = [made[child] for child in place.children]
+        made.append(Node(own, np.array(place.features, dtype=np.intp), children))
+    return made[-1]
+
+
+def places_of(node: Node) -> list[tuple[Node, int]]:
+    """Every weight, children first, as in the library's flat vector."""
+    below = [place for child in node.children for place in places_of(child)]
+    return below + [(node, i) for i in range(node.w.size)]
+
+
+def matrix(node: Node, X: Array, Z: Array) -> Array:
+    return np.array([[float(evaluate(node, x, z)) for z in Z] for x in X])
+
+
+# ---- the three parts, the training of step 3, the slope of step 9
+
+
+def _search(rng: Generator, advance: bool) -> tuple[Any, Any]:
+    """The problem, and the search after its first training (and, if asked, one pass)."""
+    X = rng.uniform(-1.0, 1.0, (18, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(18)
+    family = Trees(ARCHITECTURES[int(rng.integers(3))])
+    loss = LeastSquares(0.1, intercept=False)
+    weights = rng.uniform(0.5, 2.0, 18)
+    problem = OuterLearning(family, loss, HeldOut(), X, y, sample_weight=weights)
+    schedule = Schedule(1, 2, 30, 10, 3, n_lams=4, n_gammas=1)
+    search = Annealing(schedule=schedule, random_state=int(rng.integers(2**31))).start(problem, 1e-4, None).memory
+    if advance:
+        search.advance()
+    else:
+        search.trained = search._train()
+        search.weights = search.trained.weights * np.exp(0.3 * rng.standard_normal(search.weights.size))
+    return problem, search
+
+
+def in_w(slopes: Array, weights: Array) -> Array:
+    return slopes
+
+
+def in_log_w(slopes: Array, weights: Array) -> Array:
+    return slopes * weights
+
+
+def measure_slope(read: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
+    """Risk (11) on D2 and its gradient in the weights w, coefficients fixed, against complex steps [ST16 Section 4]."""
+    problem, search = _search(rng, advance=False)
+    train, move, _ = search.parts
+    node = node_of(search.tree, search.weights)
+    X, alpha, V, y = problem.X[train], search.trained.alpha[:, 0], problem.X[move], problem.Y[0, move]
+    share = problem.weights[move] / problem.weights[move].sum()
+    residual = matrix(node, V, X) @ alpha - y
+    value = float(share @ residual**2)
+    exact = []
+    for owner, i in places_of(node):
+        slopes = np.array([[complex_step(node, owner, i, x, v) for x in X] for v in V])
+        exact.append(float(2.0 * (share * residual) @ (slopes @ alpha)))
+    claimed, gradient = search.slope()
+    gradient = read(gradient, search.weights)
+    size = float(np.abs(alpha).sum() * np.abs(residual).max() + 1.0)
+    apart = max(abs(claimed - value), float(np.abs(gradient - exact).max()))
+    witness = {"X": X, "V": V, "alpha": alpha, "weights": search.weights, "gradient": gradient, "exact": exact}
+    return Verdict(apart, 1e-11 * size, 1, witness)
+
+
+def measure_answer(power: float, rng: Generator) -> Verdict:
+    """The point a pass ends with has, with the coefficients of the training, the risk on D3 that is reported."""
+    problem, search = _search(rng, advance=True)
+    train, _, choose = search.parts
+    z, log_lam = problem.split(search.best)
+    node = node_of(search.tree, np.exp(power * z))
+    F = matrix(node, problem.X[choose], problem.X[train]) @ search.trained.alpha[:, 0]
+    share = problem.weights[choose] / problem.weights[choose].sum()
+    risk = float(share @ (F - problem.Y[0, choose]) ** 2)
+    witness = {"z": z, "log_lam": log_lam, "risk": risk, "reported": search.best_risk}
+    size = 1.0 + float(np.abs(search.trained.alpha).sum())
+    return Verdict(abs(risk - search.best_risk), 1e-10 * size, 1, witness)
+
+
+def measure_training(count: Callable[[Array], float], rng: Generator) -> Verdict:
+    """Step 3 solves ``(K + lam S^-1) alpha = y`` on D1, lam over the weight of its rows from 1e-7 to 0.1."""
+    problem, search = _search(rng, advance=False)
+    train, trained = search.parts[0], search.trained
+    K = matrix(node_of(search.tree, trained.weights), problem.X[train], problem.X[train])
+    left = K @ trained.alpha[:, 0] + trained.lam * trained.alpha[:, 0] / problem.weights[train] - problem.Y[0, train]
+    grid = np.log(count(problem.weights[train]) * 1e-7 * (1e6) ** (np.arange(4) / 3.0))
+    off = float(np.abs(grid - np.log(trained.lam)).min())
+    witness = {"lam": trained.lam, "left": left}
+    size = 1e-10 * (1.0 + float(np.abs(trained.alpha).sum()))
+    return Verdict.worst([Verdict(float(np.abs(left).max()), size, 1, witness), Verdict(off, 1e-9, 1, witness)])
+
+
+def measure_parts(shares: tuple[float, float, float], rng: Generator) -> Verdict:
+    """D1, D2 and D3 hold 44.44 %, 22.22 % and 33.33 % of the rows, each row once [ST16 Section 5]."""
+    m = int(rng.integers(20, 500))
+    parts = three_parts(m, rng)
+    apart = max(abs(len(part) / m - share) for part, share in zip(parts, shares, strict=True))
+    whole = int((np.sort(np.concatenate(parts)) != np.arange(m)).sum()) if sum(map(len, parts)) == m else m
+    return Verdict(apart + whole, 1.0 / m + 1e-4, 1, {"m": m, "sizes": np.array([len(part) for part in parts])})
+
+
+# ---- moves and the rule of annealing
+
+
+def measure_moves(factor: float, rng: Generator) -> Verdict:
+    """Values after moves of single weights, kept or not, are those of the kernel with the weights they ended with."""
+    X, Z, alpha = rng.uniform(-1.0, 1.0, (6, 3)), rng.uniform(-1.0, 1.0, (5, 3)), rng.standard_normal((6, 2))
+    tree = KernelTree.build(ARCHITECTURES[int(rng.integers(3))])
+    weights = rng.uniform(0.3, 1.2, tree.n_weights)
+    function = FixedFunction(tree, weights, Z, X, alpha, np.float64)
+    apart = [float(np.abs(function.values - matrix(node_of(tree, weights), Z, X) @ alpha).max())]
+    for _ in range(12):
+        index, moved = int(rng.integers(weights.size)), float(rng.uniform(0.3, 1.2))
+        proposed = function.propose(index, moved)
+        trial = weights.copy()
+        trial[index] = factor * moved
+        apart.append(float(np.abs(proposed - matrix(node_of(tree, trial), Z, X) @ alpha).max()))
+        if rng.random() < 0.6:
+            function.accept()
+            weights[index] = moved
+    return Verdict(max(apart), 1e-12 * float(np.abs(alpha).sum() + 1.0), 1, {"X": X, "Z": Z, "alpha": alpha})
+
+
+class _Climb:
+    """Stands for a function whose every move makes the risk worse by the same share."""
+
+    def __init__(self, share: float) -> None:
+        self.share, self.weights, self.values = share, np.ones(1), np.ones((1, 1))
+        self.accepted: list[int] = []
+        self.proposals = 0
+
+    def propose(self, index: int, weight: float) -> Array:
+        self.proposals += 1
+        return self.values * (1.0 + self.share)
+
+    def accept(self) -> None:
+        self.values = self.values * (1.0 + self.share)
+        self.accepted.append(self.proposals)
+
+    def reset(self, weights: Array) -> None:
+        self.values = np.ones((1, 1))
+
+
+def measure_annealing(subject: tuple[float, float], rng: Generator) -> Verdict:
+    """A step worse by Delta is kept with probability ``0.5 exp(-(100 i / sqrt N) Delta / R)`` [ST16 Section 4].
+
+    `subject` holds the factor 0.5 and the constant 100. Counted over many runs in which every move is worse; the
+    tolerance is what a right rule exceeds once in a million, for the early and for the late steps.
+    """
+    half, constant = subject
+    steps, share, runs = int(rng.integers(16, 64)), 0.01, 400
+    i = np.arange(1, steps + 1)
+    chance = half * np.exp(-constant * i / np.sqrt(steps) * share)
+    kept = np.zeros(steps)
+    for _ in range(runs):
+        climb: Any = _Climb(share)
+        anneal(climb, lambda values: float(values[0, 0]), steps, rng, lambda: False)
+        kept[np.array(climb.accepted, dtype=np.intp) - 1] += 1.0
+    early, verdicts = i <= steps // 4, []
+    for part in (early, ~early):
+        expected = runs * float(chance[part].sum())
+        spread = np.sqrt(runs * float((chance[part] * (1.0 - np.minimum(chance[part], 1.0))).sum()))
+        counts = np.array([kept[part].sum(), expected])
+        verdicts.append(Verdict(abs(float(counts[0] - counts[1])), 4.9 * spread + 5.0, 1, {"counts": counts}))
+    return Verdict.worst(verdicts)

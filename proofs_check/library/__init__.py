@@ -1,0 +1,1 @@
+"""Claims about what the library exports: kernels, risks, slopes, lower bounds."""
