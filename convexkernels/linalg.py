@@ -64,6 +64,28 @@ def longest_step(value: Array, change: Array) -> float:
     return min(1e10, float((-value[falling] / change[falling]).min())) if falling.any() else 1e10
 
 
+def sorted_qr(A: Array, pivots: Index | None = None) -> tuple[Array, Array, Index]:
+    """Q and R with ``A = Q R``, Q orthogonal and ``R[:, pivots]`` triangular, in the arithmetic of A.
+
+    Householder's method with rows by size and pivots, which is stable row by row (Cox and Higham, BIT 38, 1998): where
+    rows are of very different size, small combinations of them keep their digits. `pivots` are chosen unless given.
+    """
+    n, rows = len(A), np.argsort(-np.abs(A).max(axis=1), kind="stable")
+    order = np.arange(n) if pivots is None else pivots.copy()
+    R, Q = A[np.ix_(rows, order)], np.eye(n, dtype=A.dtype)
+    for k in range(n - 1):
+        if pivots is None:
+            best = k + int(np.argmax((R[k:, k:] ** 2).sum(axis=0)))
+            R[:, [k, best]], order[[k, best]] = R[:, [best, k]], order[[best, k]]
+        v = R[k:, k].copy()
+        v[0] += np.copysign(np.sqrt(v @ v), v[0])
+        if v[0] != 0.0:
+            v /= np.sqrt(v @ v / 2)
+            R[k:, k:] -= np.multiply.outer(v, v @ R[k:, k:])
+            Q[:, k:] -= np.multiply.outer(Q[:, k:] @ v, v)
+    return Q[np.argsort(rows)], np.triu(R)[:, np.argsort(order)], order
+
+
 def shifted_cholesky(A: Array, shift: float = 0.0, tries: int = 5) -> Any:
     """Cholesky factor, for ``cho_solve``, of a matrix that rounding may have made indefinite.
 

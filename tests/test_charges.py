@@ -124,3 +124,16 @@ def test_one_kernel_on_all_rows_is_charged_the_same_way():
             solution = problem.solve(lams=[1e-5], tol=1e-9, max_time=5.0)
         assert solution.certificate.charged > 0.0
         check(problem, solution)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(("n", "degree", "far"), [(1, 3, 1e3), (2, 4, 1e3), (3, 2, 1e6)])
+def test_recombined_monomials_of_far_points_are_those_of_the_family(n, degree, far, intercept):
+    rng = np.random.default_rng(0)
+    X = far + rng.random((25, n))
+    X[:, 0] -= 0.3 * far
+    y = np.where(np.sin(5.0 * (X[:, 0] - X[0, 0])) + 0.3 * rng.normal(size=25) > 0.0, 1.0, -1.0)
+    for loss in (ck.Hinge(1.0, intercept=intercept), ck.Hinge(1e5, intercept=intercept), ck.LeastSquares(1.0)):
+        problem = ck.KernelLearning(ck.GeneralizedPolynomial(degree), loss, X, y)
+        assert problem.gram_set.coordinates.G is not None
+        check(problem, solved(problem))

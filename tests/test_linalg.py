@@ -1,12 +1,20 @@
 """Projections, against their optimality conditions, and factorizations."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import cho_solve
 
-from convexkernels.linalg import leading_eigenpair, project_simplex, project_spectraplex, shifted_cholesky
+from convexkernels.bases.monomials import expansion, monomial_basis
+from convexkernels.linalg import (
+    leading_eigenpair,
+    project_simplex,
+    project_spectraplex,
+    shifted_cholesky,
+    sorted_qr,
+)
 
 entries = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12)
 
@@ -69,3 +77,23 @@ def test_cholesky_shifts_no_more_than_rounding_asks_for():
     np.testing.assert_allclose(A @ low_rank, A @ right, rtol=1e-5, atol=1e-6)
     assert shifted_cholesky(A - 0.1 * np.eye(30)) is None
     assert shifted_cholesky(np.full((3, 3), np.nan)) is None
+
+
+@pytest.mark.parametrize(
+    ("center", "degree"), [([1e3], 3), ([1e6], 3), ([7e2, -1e3], 3), ([1e5, 0.2, 3e4], 2), ([1e3, 3e-2], 4)]
+)
+def test_small_combinations_of_far_monomials_keep_their_digits(center, degree):
+    """Against 60 digits: without an order of rows and columns the last row has none left."""
+    n = len(center)
+    powers = monomial_basis(n, degree, 0).x_powers
+    T = expansion(powers, np.array(center), np.full(n, 0.5))
+    Q, R, pivots = sorted_qr(T)
+    np.testing.assert_allclose(Q @ R, T, atol=1e-14 * np.abs(T).max())
+    np.testing.assert_allclose(Q.T @ Q, np.eye(len(T)), atol=1e-13)
+    assert not np.tril(R[:, pivots], -1).any()
+    with mp.workdps(60):
+        exact = np.array(mp.qr(mp.matrix(T[:, pivots].tolist()))[1].tolist(), dtype=float)
+    exact *= np.sign(np.diagonal(exact) * np.diagonal(R[:, pivots]))[:, None]
+    sizes = np.abs(exact).max(axis=1)
+    assert sizes[-1] < 1e-9 * sizes[0]
+    assert (np.abs(R[:, pivots] - exact).max(axis=1) <= 1e-10 * sizes).all()

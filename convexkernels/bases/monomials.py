@@ -53,13 +53,13 @@ def monomials(X: Array, powers: Index) -> Array:
 def expansion(powers: Index, center: Array, scale: Array) -> Array:
     """T with ``x^delta = sum_e T[delta, e] z^e`` for ``x = center + scale z``, by the binomial theorem.
 
-    `powers` are all exponents up to some degree; T has shape (n_monomials, n_monomials).
+    `powers` are all exponents up to some degree; T has shape (n_monomials, n_monomials) and the type of `center`.
     """
     place = {tuple(row): i for i, row in enumerate(powers.tolist())}
-    T = np.zeros((len(powers), len(powers)))
+    T = np.zeros((len(powers), len(powers)), dtype=center.dtype)
     for row, i in place.items():
         for lower in product(*(range(power + 1) for power in row)):
-            terms = zip(row, lower, center.tolist(), scale.tolist(), strict=True)
+            terms = zip(row, lower, center, scale, strict=True)
             T[i, place[lower]] = prod(comb(d, e) * c ** (d - e) * s**e for d, e, c, s in terms if d)
     return T
 

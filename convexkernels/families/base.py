@@ -15,6 +15,8 @@ from convexkernels.kernels.base import Kernel
 
 # Rows of a matrix whose absolute values are formed at once.
 ROWS = 512
+# Share of a scale below which what centering leaves of it is rounding.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +153,17 @@ class GramSet(ABC):
         """The largest mean diagonal of ``K(theta) over Theta``, of centered matrices where an intercept is fitted.
 
         Then it is the mean squared distance of the images of the points from their mean: what is constant costs
-        nothing. A family divided by it takes C = 1 for a soft margin.
+        nothing. A family divided by it takes C = 1 for a soft margin. It is 0 where all kernels are constant on the
+        points, up to rounding.
         """
-        m = self.m
-        M = np.eye(m) / m
-        return self.support(self.pullback(M - 1.0 / m**2 if intercept else M))[0]
+        M = np.eye(self.m) / self.m
+        whole = self.support(self.pullback(M))[0]
+        return self._left_of(whole, self.support(self.pullback(M - 1.0 / self.m**2))[0]) if intercept else whole
+
+    @staticmethod
+    def _left_of(whole: float, centered: float) -> float:
+        """What centering has left of a scale, or 0 where that is rounding of it."""
+        return centered if centered > ROUNDING * whole else 0.0
 
     def sizes(self, theta: Array, K: Any, W: Array) -> Array:
         """``A |w|`` for the rows w of `W`, shape (k, m), where entries of ``K = matrix(theta)`` are made of terms of A.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +14,13 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel
+from convexkernels.linalg import sorted_qr
 from convexkernels.validation import check_points, check_range, check_scale, check_whole_number
 
 # Monomials whose size, or that of their parts, is this multiple of what they differ by are recombined.
 FAR = 1e3
+# Monomials up to which they are recombined in extended precision: 300 take a second.
+EXTENDED = 200
 
 
 class GeneralizedPolynomial(Family):
@@ -64,35 +68,46 @@ class GeneralizedPolynomial(Family):
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """Features ``G z`` of points, z the monomials of ``(x - center) / scale``: ``U'Z(x)`` for an orthogonal U."""
+    """Features ``G z`` of points, z the monomials of ``(x - center) / scale``: ``U'Z(x)`` for an orthogonal U.
+
+    Entries of G are right to units in the last place of those of `size`.
+    """
 
     center: Array
     scale: Array
-    G: Array | None
-    U: Array | None
     powers: Index
+    G: Array | None = None
+    U: Array | None = None
+    size: Array | None = None
 
     @classmethod
     def of(cls, X: Array, degree: int) -> _Coordinates:
         """The monomials themselves where they differ from point to point, else those that do, sorted by QR."""
         powers = monomial_basis(X.shape[1], degree, 0).x_powers
-        center = X.mean(axis=0)
+        center = np.clip(X.mean(axis=0), X.min(axis=0), X.max(axis=0))  # a constant feature is its mean, exactly
         scale = np.abs(X - center).max(axis=0)
         scale[scale == 0.0] = 1.0
         if not degree * np.log1p(np.max(np.abs(center) / scale)) > np.log(FAR):
-            return cls(np.zeros_like(center), np.ones_like(scale), None, None, powers)
-        U, G = np.linalg.qr(expansion(powers, center, scale))
-        return cls(center, scale, G, U, powers)
+            return cls(np.zeros_like(center), np.ones_like(scale), powers)
+        kind = np.longdouble if len(powers) <= EXTENDED else np.float64
+        U, G, size = _sorted_combinations(expansion(powers, center.astype(kind), scale.astype(kind)))
+        return cls(center, scale, powers, G, U, size)
 
     def features(self, X: Array, varying: bool) -> Array:
         """Shape (q, m); with `varying`, without what all points have in common."""
-        if self.G is None:
-            psi = monomials(X, self.powers)
-            if varying:
-                psi[0] = 0.0
-            return psi
-        z = monomials(np.ascontiguousarray((X - self.center) / self.scale), self.powers)
-        return self.G[:, 1:] @ z[1:] if varying else self.G @ z
+        return self._combined(X, self.G, varying)
+
+    def sizes(self, X: Array, varying: bool) -> Array:
+        """What the features are right to units in the last place of."""
+        return self._combined(X, self.size, varying, np.abs)
+
+    def _combined(self, X: Array, G: Array | None, varying: bool, of: Callable[[Array], Array] = np.asarray) -> Array:
+        z = of(monomials(np.ascontiguousarray((X - self.center) / self.scale), self.powers))
+        if G is not None:
+            return G[:, 1:] @ z[1:] if varying else G @ z
+        if varying:
+            z[0] = 0.0
+        return z
 
     @property
     def common(self) -> Array:
@@ -112,6 +127,7 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         self.dtype, self.modulo_constants = dtype, modulo_constants
         # P_00 and P_0e Z_e(y) are functions of one point.
         self.varying = coordinates.features(X, modulo_constants)
+        self.rounded = coordinates.sizes(X, modulo_constants)
 
     def gram(self, theta: Array, out: Array | None = None) -> Array:
         if out is None:
@@ -120,12 +136,12 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
         return np.matmul(left, self.varying.astype(out.dtype, copy=False), out=out)
 
     def sizes(self, theta: Array, K: Any, W: Array) -> Array:
-        size = np.abs(self.varying)
+        size = self.rounded
         return np.abs(W) @ size.T @ np.abs(theta) @ size
 
     def support_above(self, D: Array, sigma: float, W: Array, sizes: Array, unit: float) -> float:
         # D is formed of sums over rows, one a feature: those are rounded.
-        errors = unit * float(np.linalg.norm(np.abs(W) @ np.abs(self.varying).T))
+        errors = unit * float(np.linalg.norm(np.abs(W) @ self.rounded.T))
         return float(self.trace * (np.sqrt(max(sigma, 0.0) / self.trace) + errors) ** 2)
 
     def adjoint(self, W: Array) -> Array:
@@ -169,6 +185,17 @@ class GeneralizedPolynomialGramSet(SpectraplexGramSet):
             return 0.0
         common = theta @ self.coordinates.common
         return -float(0.5 * (self.coordinates.common @ common) * w.sum() + (common @ self.varying) @ w)
+
+
+def _sorted_combinations(T: Array) -> tuple[Array, Array, Array]:
+    """U and G with ``T = U G`` and U orthogonal, and what entries of G are right to units in the last place of.
+
+    The last place of T says what is left of rounding: the factor of a T that differs there differs by as much.
+    """
+    U, G, pivots = sorted_qr(T)
+    moved = T * (1 + np.finfo(T.dtype).eps * np.random.default_rng(0).choice([-1, 1], T.shape))
+    errors = np.abs(sorted_qr(moved, pivots)[1] - G) / np.finfo(np.float64).eps
+    return U.astype(np.float64), G.astype(np.float64), (np.abs(G) + errors).astype(np.float64)
 
 
 def _is_inside(theta: Array, trace: float) -> bool:

@@ -78,10 +78,9 @@ class PointGramSet(SpectraplexGramSet):
         share, q = reached.mean(axis=1), Z.shape[1]
         D = np.zeros((self.size, self.size))
         D[:q, :q], D[q:, q:] = (Z.T * share) @ Z / self.m, (Z.T * (1.0 - share)) @ Z / self.m
-        if intercept:
-            means = _pulled(reached, Z, np.full(self.m, 1.0 / self.m))
-            D -= means.T @ means
-        return self.support(D)[0]
+        whole = self.support(D)[0]
+        means = _pulled(reached, Z, np.full(self.m, 1.0 / self.m))
+        return self._left_of(whole, self.support(D - means.T @ means)[0]) if intercept else whole
 
     def kernel(self, theta: Array) -> TessellatedKernel:
         t = self.tessellation

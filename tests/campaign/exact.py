@@ -4,8 +4,10 @@ The bounds of a duality gap are those of the problem over the given doubles: her
 returned function and the value of a dual point are evaluated again with 64 bits of mantissa (`numpy.longdouble`).
 """
 
+import math
 from itertools import combinations_with_replacement
 
+import mpmath as mp
 import numpy as np
 
 import convexkernels as ck
@@ -122,23 +124,23 @@ class ExactMoments:
         family = problem.family
         self.trace = LONG(family.trace)
         x, self.Z = X.astype(LONG), None
+        coordinates = getattr(problem.gram_set, "coordinates", None)
         if getattr(family, "n_points", None) is not None:
             self.parts = point_parts(family, X, x, problem.gram_set.tessellation.points)
+        elif coordinates is not None and coordinates.G is not None:
+            self.Z = sorted_features(X, coordinates, family.degree, problem.gram_set.modulo_constants)
         elif isinstance(family, ck.GeneralizedPolynomial):
             self.Z = np.stack([np.prod(x**row, axis=1) for row in powers(X.shape[1], family.degree)])
-            self.parts = np.einsum("im,jl->ijml", self.Z, self.Z)
         else:
             self.parts = tessellated_parts(family, X, x)
 
     def gram(self, solution):
-        theta, family, kernel = solution.theta, solution.problem.family, solution.kernel
-        trace = np.trace(np.asarray(theta).astype(LONG))  # that of P, of which theta may be a rotation
-        share, P = min(LONG(1), self.trace / trace), np.asarray(kernel.P).astype(LONG)
-        if isinstance(family, ck.Tessellated) or kernel.center is None:
-            return share * np.einsum("ij,ijml->ml", P, self.parts)
-        x = (np.asarray(solution.problem.X, dtype=float) - kernel.center.astype(LONG)) / kernel.scale
-        Z = np.stack([np.prod(x**row, axis=1) for row in powers(x.shape[1], family.degree)])
-        return share * Z.T @ P @ Z
+        theta = np.asarray(solution.theta).astype(LONG)
+        trace = np.trace(theta)  # that of P, of which theta may be a rotation
+        share = min(LONG(1), self.trace / trace)
+        if self.Z is not None:
+            return share * self.Z.T @ theta @ self.Z
+        return share * np.einsum("ij,ijml->ml", np.asarray(solution.kernel.P).astype(LONG), self.parts)
 
     def support(self, W):
         if self.Z is not None:  # products of the sums keep the digits that sums of products lose far from the origin
@@ -155,6 +157,25 @@ def powers(n, degree):
         for chosen in combinations_with_replacement(range(n), total):
             rows.append([chosen.count(j) for j in range(n)])
     return np.array(rows)
+
+
+def sorted_features(X, coordinates, degree, modulo_constants):
+    """``U'Z(x)`` by the QR factorization of the binomial expansion with 60 digits, columns sorted as in the library."""
+    center, scale, rows = coordinates.center, coordinates.scale, powers(X.shape[1], degree)
+    order = np.argsort([np.flatnonzero(column)[-1] for column in coordinates.G.T], kind="stable")
+    with mp.workdps(60):
+        c, s = ([mp.mpf(v) for v in part.tolist()] for part in (center, scale))
+        T = [[mp.fprod(map(binomial_term, row, rows[j].tolist(), c, s)) for j in order] for row in rows.tolist()]
+        G = np.array([[LONG(str(v)) for v in row] for row in mp.qr(mp.matrix(T))[1].tolist()])
+    signs = np.where(np.diagonal(G) * np.diagonal(coordinates.G[:, order]) < 0, -1, 1)
+    z = (X.astype(LONG) - center.astype(LONG)) / scale.astype(LONG)
+    z = np.stack([np.prod(z ** rows[j], axis=1) for j in order])
+    z[np.argmin(order)] *= not modulo_constants
+    return signs[:, None] * G @ z
+
+
+def binomial_term(d, e, c, s):
+    return math.comb(d, e) * c ** max(d - e, 0) * s**e
 
 
 def tessellated_parts(family, X, x):
