@@ -80,6 +80,8 @@ class OuterSolver(ABC):
         then the answer, unless the certificate of the first one has the lower value.
     certificates_compare : bool
         Whether those certificates can be compared: not where steps see rows of another kind than certificates do.
+    value_name : str
+        What the value of an iterate is called in reports.
     long_steps : bool
         Whether every step is worth a line of the report.
     passes_kinks : bool
@@ -94,6 +96,7 @@ class OuterSolver(ABC):
     max_iter: int = 10_000
     values_compare: bool = True
     certificates_compare: bool = True
+    value_name: str = "value"
     long_steps: bool = False
     passes_kinks: bool = False
     sublinear: bool = False
@@ -198,7 +201,7 @@ def run(
                 clock.show.record(history[-1])
             if not np.isfinite(best.lower):
                 share = max(iterate.share, iteration / max(max_iter, 1))
-                clock.tell(share, f"step {iteration}, value {iterate.upper:.6g}", best.theta)
+                clock.tell(share, f"step {iteration}, {solver.value_name} {iterate.upper:.6g}", best.theta)
             status = _stop(iterate, best, tol, iteration, max_iter, deadline)
             if status is not None:
                 break

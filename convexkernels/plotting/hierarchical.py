@@ -11,6 +11,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.plotting.canvas import Display, color, draw_bars, legend, numbered, plain_ticks
+from convexkernels.solvers.nonconvex.stochastic import LATEST, Stochastic
 from convexkernels.validation import check_whole_number
 
 # Thinnest and thickest lines of a tree, in points.
@@ -123,7 +124,9 @@ class FeatureRelevanceDisplay(Display):
 
 @dataclass(eq=False, repr=False)
 class RiskHistoryDisplay(Display):
-    """Risks along a search: on D1, D2 and D3 for the published one, on rows held out for the other.
+    """Risks along a search: on D1, D2 and D3 for the published one, on rows held out for the others.
+
+    Where every step sees other rows, the risk is the mean of the latest steps.
 
     Parameters
     ----------
@@ -145,21 +148,23 @@ class RiskHistoryDisplay(Display):
             return cls(solution.trace)
         seen = [record for record in solution.history if np.isfinite(record.upper)]
         seconds, values = (np.array([getattr(r, name) for r in seen]) for name in ("seconds", "upper"))
-        return cls({"seconds": seconds, "held out": values})
+        of = f", mean of the last {LATEST} steps" if solution.solver == Stochastic.name else ""
+        return cls({"seconds": seconds, f"risk on rows held out{of}": values})
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw one line per part."""
+        """Draw one line per part; a single one is named by the axis."""
         ax = self._draws_on(ax, size=(7.0, 4.2))
         names = {"D1": "D1, trained on", "D2": "D2, weights moved by", "D3": "D3, weights chosen by"}
-        seconds = self.risks["seconds"]
-        for k, name in enumerate(name for name in self.risks if name != "seconds"):
+        seconds, parts = self.risks["seconds"], [name for name in self.risks if name != "seconds"]
+        for k, name in enumerate(parts):
             ax.plot(seconds, self.risks[name], color=color(k), label=names.get(name, name), linewidth=1.2)
         if "D3" in self.risks:
             best = int(np.argmin(self.risks["D3"]))
             ax.plot(seconds[best], self.risks["D3"][best], "o", color="black", label="answer", markersize=5)
-        ax.set(xlabel="time / s", ylabel="risk", yscale="log")
+        ax.set(xlabel="time / s", ylabel="risk" if len(parts) > 1 else parts[0], yscale="log")
         plain_ticks(ax.yaxis)
-        legend(ax)
+        if len(parts) > 1:
+            legend(ax)
         return self
 
 

@@ -227,6 +227,24 @@ def test_progress_says_when_it_will_be_over(monkeypatch):
     assert all("s left" in message for message in said.messages)
 
 
+def test_reports_of_steps_on_other_rows_are_means_of_the_latest(monkeypatch):
+    monkeypatch.setattr("convexkernels.clock.EVERY", 0.0)
+    values, evaluate = [], Stochastic._evaluate
+
+    def watched(*arguments):
+        there = evaluate(*arguments)
+        values.append(there.value)
+        return there
+
+    monkeypatch.setattr(Stochastic, "_evaluate", watched)
+    X, y = friedman(120)
+    said = Remembering()
+    solution = learning(2, X, y).solve(Stochastic(size=60, max_iter=25), random_state=0, progress=said)
+    means = [np.mean(values[max(0, k - 20) : k]) for k in range(1, 26)]
+    np.testing.assert_allclose([record.upper for record in solution.history[1:]], means, rtol=1e-12)
+    assert f"step 25, mean value of the last 20 steps {means[-1]:.6g}" in said.messages[-1]
+
+
 def test_architectures():
     assert PAPER_ARCHITECTURES == (1, 4, 6, 8, 10, 12, 16)
     assert make_tree(1, 3).depth == 1

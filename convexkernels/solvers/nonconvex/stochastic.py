@@ -7,8 +7,9 @@ time. With 900 rows (mean of two splits, 8 nodes) 60 quasi-Newton steps on all e
 """
 
 import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
 SQUARES_MEMORY, SMALL = 0.98, 1e-3
 # Step in log w; it falls linearly to 0 over the second half of the search.
 STEP = 0.1
+# Values of one step are those of its rows: what is reported is the mean of so many.
+LATEST = 20
 # Where float32 breaks down, lam is raised by this factor.
 RETREAT = 3.0
 
@@ -36,10 +39,13 @@ class _State:
     began: float
     position: int = 0
     taken: int = 0
+    values: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
 
 
 class Stochastic(OuterSolver):
     """Steps along scaled gradients of the objective on `size` rows at a time; all rows come by before one comes again.
+
+    The value of an iterate, in reports and in the history of a solution, is the mean of the last 20 steps.
 
     Parameters
     ----------
@@ -58,6 +64,7 @@ class Stochastic(OuterSolver):
 
     name = "stochastic"
     values_compare = False
+    value_name = f"mean value of the last {LATEST} steps"
 
     def __init__(
         self,
@@ -99,7 +106,8 @@ class Stochastic(OuterSolver):
             return Iterate(point, None, iterate.upper, memory=state, share=share)
         slope = there.gradient() / max(there.value, 1e-300)
         state.adam.step(point, slope, STEP * min(1.0, (1.0 if self.groups else 2.0) * (1.0 - share)))
-        return Iterate(point, None, there.value, memory=state, share=share)
+        state.values.append(there.value)
+        return Iterate(point, None, float(np.mean(state.values)), memory=state, share=share)
 
     def _evaluate(self, problem: Any, state: _State, point: Array) -> Any:
         """The objective on the next rows, in float32."""
