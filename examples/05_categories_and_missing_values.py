@@ -74,9 +74,10 @@ def main(argv=None):
         print(f"refused: {error}")
 
     ax = new_axes()
-    ax.plot(shares, scores[0].mean(axis=1), "o-", color=color(0), label="all rows as they are")
-    ax.plot(shares, scores[1].mean(axis=1), "s--", color=color(1), label="complete rows, new holes filled by medians")
-    ax.set(xlabel="share of cells missing in four columns", ylabel="R² on new rows with holes")
+    for k, name in enumerate(("all rows as they are", "complete rows, new holes filled by medians")):
+        spread = scores[k].std(axis=1, ddof=1) / np.sqrt(draws)
+        ax.errorbar(shares, scores[k].mean(axis=1), spread, fmt=("o-", "s--")[k], color=color(k), capsize=3, label=name)
+    ax.set(xlabel="share of cells missing in four columns", ylabel="R² on new rows with holes (bars: standard errors)")
     legend(ax, loc="lower left", bbox_to_anchor=(0.0, 1.01))
     ax.figure.savefig(options.out / "price_of_holes.png", dpi=130)
 

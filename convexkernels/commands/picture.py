@@ -13,10 +13,11 @@ from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import CLASS_COLORS as COLORS
-from convexkernels.plotting.canvas import SEQUENTIAL, SIGNED
+from convexkernels.plotting.canvas import SEQUENTIAL, SIGNED, draw_cross
 from convexkernels.plotting.hierarchical import FeatureRelevanceDisplay
 from convexkernels.plotting.kernel_weights import KernelWeightsDisplay
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
+from convexkernels.solvers.nonconvex.stochastic import LATEST, Stochastic
 
 if TYPE_CHECKING:
     from convexkernels.commands.scores import Split
@@ -88,7 +89,8 @@ def _draw_progress(axes: Any, solution: Any) -> None:
     if not isinstance(certificate, DualityGap):
         axes.plot(iterations, upper, color=COLORS[1], marker=".")
         ended = solution.status.name.lower().replace("_", " ")
-        axes.set(ylabel="objective of the step", title=f"how the search went; its end: {ended}")
+        of = f", mean of the last {LATEST} steps" if solution.solver == Stochastic.name else ""
+        axes.set(ylabel=f"objective{of}", title=f"how the search went; its end: {ended}")
         return
     size = max(abs(certificate.upper), abs(certificate.lower), 1e-300)
     sides = (
@@ -192,7 +194,7 @@ def _draw_kernel(figure: Figure, axes: Any, estimator: Any, surface: tuple[list[
         return
     image = axes.pcolormesh(*coordinates, values, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
     figure.colorbar(image, ax=axes, shrink=0.8)
-    axes.plot(*flat[nearest], "x", color="white", markersize=10, markeredgewidth=2)
+    draw_cross(axes, flat[nearest])
 
 
 def _draw_decision(

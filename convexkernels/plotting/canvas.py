@@ -75,7 +75,9 @@ def new_panels(n: int, axes: Any = None, *, size: tuple[float, float] = (4.0, 3.
     if axes is None:
         with plt.rc_context(STYLE):
             whole = (size[0] * n, size[1])
-            axes = plt.subplots(1, n, figsize=whole, squeeze=False, layout="constrained", **options)[1]
+            # Flat panels of a given aspect need the other layout, which leaves room for their titles.
+            layout = "constrained" if "subplot_kw" in options else "compressed"
+            axes = plt.subplots(1, n, figsize=whole, squeeze=False, layout=layout, **options)[1]
     axes = np.asarray(axes, dtype=object).reshape(-1)
     if axes.size != n:
         raise InvalidInputError(f"axes must be {n} axes, one per panel, got {axes.size}.")
@@ -85,6 +87,17 @@ def new_panels(n: int, axes: Any = None, *, size: tuple[float, float] = (4.0, 3.
 def color(k: int) -> str:
     """Color of class or curve number `k`."""
     return CLASS_COLORS[k % len(CLASS_COLORS)]
+
+
+def line_style(k: int) -> str:
+    """Dashes of curve number `k`, so that color is not all that tells curves apart."""
+    return ("-", "--", ":", "-.")[k % 4]
+
+
+def draw_cross(ax: Any, at: Any) -> None:
+    """A cross that is seen on any color."""
+    for shade, width in (("black", 4.0), ("white", 2.0)):
+        ax.plot(*at, "x", color=shade, markersize=7 + width, markeredgewidth=width)
 
 
 def numbered(n: int) -> list[str]:

@@ -153,9 +153,9 @@ class GridTransformationDisplay(Display):
         panels = self._draws_panels(len(self.images), axes)
         for ax, (name, image) in zip(panels, self.images.items(), strict=True):
             dots = ax.scatter(*image.T, c=self.values, cmap=SEQUENTIAL, s=4)
-            letter = "x{}" if name == "grid" else "$g_{}$"
+            letter = "x{}" if name == "grid" else "$g_{}$"  # numbered as features are
             # One scale on both axes: a collapse onto a line should look like one.
-            ax.set(title=name, xlabel=letter.format(1), ylabel=letter.format(2))
+            ax.set(title=name, xlabel=letter.format(0), ylabel=letter.format(1))
             ax.set_aspect("equal", adjustable="datalim")
         self.figure_.colorbar(dots, ax=list(panels), label="value of the function")
         return self

@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, numbered
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, draw_cross, legend, line_style, numbered
 from convexkernels.validation import check_points, check_whole_number
 
 
@@ -112,13 +112,13 @@ class KernelSliceDisplay(Display):
         shown = self.slices.values()
         image = ax.pcolormesh(*self.axes, *shown, cmap=SEQUENTIAL, shading="nearest", rasterized=True)
         self.figure_.colorbar(image, ax=ax, label=value)
-        ax.plot(*self.center, "x", color="white", markersize=9, markeredgewidth=2)
+        draw_cross(ax, self.center)
         ax.set(xlabel=self.names[0], ylabel=self.names[1], title="c is the cross")
         return self
 
     def _plot_curves(self, ax: Any, value: str) -> None:
         for i, (name, values) in enumerate(self.slices.items()):
-            ax.plot(self.axes[0], values, ("-", "--", "-.", ":")[i % 4], color=color(i), linewidth=1.8, label=name)
+            ax.plot(self.axes[0], values, line_style(i), color=color(i), linewidth=1.8, label=name)
         ax.axvline(self.center[0], color="0.6", linewidth=0.8, zorder=0)
         ax.set(xlabel=self.names[0], ylabel=value, title=f"gray line: c, {self.names[0]} = {self.center[0]:.4g}")
         ax.margins(x=0)
