@@ -1,19 +1,17 @@
-"""The one clock of long work: limit, progress with the time that is left, checkpoints."""
+"""The one clock of long work: limit, progress with the time that is left, what a checkpoint knows of its pieces."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.checkpoint import Checkpoint, Piece
 from convexkernels.progress import Silent, as_progress
 from convexkernels.validation import check_number
 
-# Seconds between two messages or checkpoints.
+# Seconds between two messages.
 EVERY = 5.0
 
 
@@ -26,11 +24,13 @@ class Clock:
         Seconds; None for no limit.
     progress : bool or progress object
         Where messages go.
-    checkpoint : path or None
-        File that the best point so far is written to.
+    checkpoint : Checkpoint or None
+        What earlier runs have found, and where this one keeps what it finds.
     """
 
-    def __init__(self, max_time: float | None = None, progress: bool | Silent = False, checkpoint: Any = None) -> None:
+    def __init__(
+        self, max_time: float | None = None, progress: bool | Silent = False, checkpoint: Checkpoint | None = None
+    ) -> None:
         # Loading a compiler takes longer than most of what uses clocks.
         from convexkernels.compiled import make_ready
 
@@ -40,7 +40,7 @@ class Clock:
         self.max_time = np.inf
         if max_time is not None:
             self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
-        self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.checkpoint = checkpoint
         self.interrupted = False
         self._spoke = self.began
 
@@ -71,47 +71,26 @@ class Clock:
     def part(self, share: float) -> Clock:
         """A clock of its own for a part of the work, which may take this share of the time that is left."""
         left = self.left
-        return Clock(None if left is None else share * left, self.show)
+        return Clock(None if left is None else share * left, self.show, self.checkpoint)
 
     def sparing(self, seconds: float) -> Clock:
         """A clock that ends so many seconds earlier, when something else has to be done; half of the time at most."""
         left = self.left
-        return Clock(None if left is None else max(left - seconds, 0.5 * left), self.show)
+        return Clock(None if left is None else max(left - seconds, 0.5 * left), self.show, self.checkpoint)
 
     def done(self, share: float) -> float:
         """How much of the work is over, by its own count (`share`) or by time, whichever is more."""
         return min(max(share, self.seconds / max(self.max_time, 1e-9)), 1.0)
 
-    def tell(self, share: float, what: str, point: Array | None = None, *, now: bool = False) -> None:
-        """Say where the work is and when it will be over, and write a checkpoint, every few seconds."""
+    def piece(self, *work: Any) -> Piece:
+        """A piece of the work, known again by what states it."""
+        return Piece(self.checkpoint, *work)
+
+    def tell(self, share: float, what: str, *, now: bool = False) -> None:
+        """Say where the work is and when it will be over, every few seconds."""
         if not now and time.monotonic() - self._spoke < EVERY:
             return
         self._spoke = time.monotonic()
         done = self.done(share)
         left = self.seconds * (1.0 - done) / done if done > 0.0 else np.inf
         self.show.note(f"{100.0 * done:5.1f} %, {what}, {self.seconds:.0f} s so far, about {left:.0f} s left")
-        if self.checkpoint is not None and point is not None:
-            _save(self.checkpoint, point)
-
-    def load(self, shape: tuple[int, ...]) -> Array | None:
-        """The point of the checkpoint, None where there is no file; any other file is refused: it would be replaced."""
-        if self.checkpoint is None or not self.checkpoint.exists():
-            return None
-        try:
-            point = np.load(self.checkpoint, allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            point = None
-        if not isinstance(point, np.ndarray) or point.shape != shape or not np.isfinite(point).all():
-            raise InvalidInputError(
-                f"checkpoint {str(self.checkpoint)!r} exists, but is no checkpoint of this problem, whose points have "
-                f"shape {shape}; move it away or name another file."
-            )
-        return point
-
-
-def _save(path: Path, point: Array) -> None:
-    """Write a point; a file that is there is replaced in one step, so that an interrupt leaves one of the two."""
-    beside = path.with_name(path.name + ".part")
-    with beside.open("wb") as stream:
-        np.save(stream, point)
-    beside.replace(path)

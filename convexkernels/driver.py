@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
+from convexkernels.checkpoint import fingerprint
 from convexkernels.clock import Clock
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.progress import Silent
@@ -23,6 +25,10 @@ LEAST_GAIN = 1e-9
 MUCH = 0.1
 # Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.
 COARSE = 1e-6
+# What states a problem, by the attributes of all that there are.
+STATED = ("family", "loss", "criterion", "X", "Y", "weights", "offset", "bounds", "dtype")
+# What ends a run before its work is done.
+LIMITS = ("", Status.TIME_LIMIT.name, Status.INTERRUPTED.name)
 
 
 @dataclass(eq=False)
@@ -114,6 +120,10 @@ class OuterSolver(ABC):
         if self.random_state is None:
             self.random_state = rng
 
+    def go_on(self, iterate: Iterate, n_steps: int) -> None:
+        """Begin where an earlier run has stopped after so many steps, if that is of use."""
+        self.initial = iterate.theta
+
     @abstractmethod
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         """First iterate."""
@@ -163,6 +173,59 @@ class _Best:
             self.witness, self.lower = _witness(iterate), iterate.lower
 
 
+class _Earlier:
+    """Where earlier runs have come to, as their checkpoint says, and a solver that goes on from there.
+
+    Attributes
+    ----------
+    piece : Piece
+    point : Iterate or None
+        Measured again.
+    end : Iterate or None
+        The same, where it is proven to keep the tolerance, or all was done that is asked for.
+    n_steps : int
+        Steps that were taken towards it, by the same solver.
+    solver : OuterSolver
+    """
+
+    def __init__(self, problem: Any, solver: OuterSolver, tol: float, max_iter: int, clock: Clock) -> None:
+        self.piece = clock.piece(type(problem).__name__, *(getattr(problem, name, None) for name in STATED))
+        self.point: Iterate | None = None
+        self.end: Iterate | None = None
+        self.n_steps, self.solver, found = 0, solver, self.piece.found
+        if clock.checkpoint is not None:
+            self.asked = fingerprint(solver.name, vars(solver), tol, max_iter)
+        if not found:
+            return
+        theta, alpha, witness = found["theta"], *(_rows(found.get(name)) for name in ("alpha", "witness"))
+        certificate, same = problem.certificate(theta, alpha, witness), str(found["asked"]) == self.asked
+        self.n_steps = int(found["n_steps"]) if same else 0
+        self.point = Iterate(theta, alpha, certificate.value, getattr(certificate, "lower", -np.inf), witness=witness)
+        is_proven = isinstance(certificate, DualityGap) and certificate.holds(tol)
+        said = Status.STALLED.name if is_proven else str(found["status"]) if same else ""
+        if said not in LIMITS:
+            self.end = replace(self.point, status=Status[said])
+        else:
+            self.solver = copy(solver)
+            self.solver.go_on(self.point, self.n_steps)
+
+    def keep(self, best: Any, n_steps: int, status: str = "", *, now: bool = False) -> None:
+        """Write where the run is: theta, alpha and witness of `best`."""
+        points = {"theta": best.theta, "alpha": best.alpha, "witness": best.witness}
+        numbers = {name: point for name, point in points.items() if point is not None}
+        self.piece.keep(now=now, n_steps=n_steps, asked=self.asked, status=status, **numbers)
+
+    def conclude(self, solution: Solution, n_steps: int) -> None:
+        """Write how the run has ended, unless what was known is better."""
+        if self.piece.checkpoint is not None and (self.point is None or solution.value <= self.point.upper):
+            self.keep(solution, n_steps, solution.status.name, now=True)
+
+
+def _rows(alpha: Array | None) -> Array | None:
+    """Dual variables with a row per output."""
+    return None if alpha is None else np.atleast_2d(alpha)
+
+
 def run(
     problem: Any,
     solver: OuterSolver,
@@ -189,10 +252,12 @@ def run(
     clock.show.start(f"{problem!r} by {solver.name}")
     deadline = None if np.isinf(clock.max_time) else clock.deadline
 
-    first = iterate = solver.start(problem, tol, deadline)
+    earlier = _Earlier(problem, solver, tol, max_iter, clock)
+    solver, iteration, history = earlier.solver, earlier.n_steps, list[Record]()
+    first = iterate = earlier.end or solver.start(problem, tol, deadline)
     best = _Best.of(iterate)
-    history: list[Record] = []
-    iteration = 0
+    if earlier.point is not None and np.isfinite(earlier.point.lower):
+        best.update(earlier.point, compare=True)
     try:
         while True:
             best.update(iterate, solver.values_compare)
@@ -201,7 +266,9 @@ def run(
                 clock.show.record(history[-1])
             if not np.isfinite(best.lower):
                 share = max(iterate.share, iteration / max(max_iter, 1))
-                clock.tell(share, f"step {iteration}, {solver.value_name} {iterate.upper:.6g}", best.theta)
+                clock.tell(share, f"step {iteration}, {solver.value_name} {iterate.upper:.6g}")
+            if earlier.piece.is_due:
+                earlier.keep(best, iteration)
             status = _stop(iterate, best, tol, iteration, max_iter, deadline)
             if status is not None:
                 break
@@ -209,8 +276,9 @@ def run(
             iteration += 1
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    solution = _concluded(problem, solver, first, iterate, best, status, tol, history, clock)
-    clock.tell(1.0, "done", solution.theta, now=True) if clock.checkpoint is not None else None
+    findings = {} if iterate is earlier.end else solver.findings(iterate)
+    solution = _concluded(problem, solver, first, findings, best, status, tol, history, clock)
+    earlier.conclude(solution, iteration)
     clock.show.finish(
         f"{solution.status.name.lower()}: {solution.certificate} after {solution.n_iter} iterations, "
         f"{solution.seconds:.2f} s"
@@ -224,7 +292,7 @@ def _concluded(
     problem: Any,
     solver: OuterSolver,
     first: Iterate,
-    last: Iterate,
+    findings: dict[str, Any],
     best: _Best,
     status: Status,
     tol: float,
@@ -263,7 +331,7 @@ def _concluded(
         solver=solver.name,
         alpha=alpha,
         witness=witness,
-        **{"n_iter": len(history) - 1, **solver.findings(last)},
+        **{"n_iter": len(history) - 1, **findings},
     )
 
 

@@ -31,7 +31,7 @@ LAYERS = [
         "notebook",
         "datasets",
     },
-    {"certificate", "solution", "clock", "driver", "progress", "checking"},
+    {"certificate", "solution", "checkpoint", "clock", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},
     {"losses"},

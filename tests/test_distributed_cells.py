@@ -264,6 +264,12 @@ def test_tables_that_cannot_be_used_are_refused(X, y, message):
         VoronoiRidge(**SMALL).fit(X, y)
 
 
+def test_a_checkpoint_of_a_dask_table_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="checkpoint is for tables in memory"):
+        VoronoiRidge(checkpoint=tmp_path / "fit.npz").fit(da.ones((4, 2)), da.ones(4))
+    assert not list(tmp_path.iterdir())
+
+
 def test_parts_of_the_wrong_width_are_refused_by_number():
     good, bad = np.random.default_rng(0).uniform(size=(5, 3)), np.zeros((5, 2))
     blocks = [da.from_delayed(dask.delayed(block), (5, 3), float) for block in (good, bad)]

@@ -15,6 +15,7 @@ from convexkernels.estimators.convex import selection
 from convexkernels.estimators.convex.selection import follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.plotting import SelectionDisplay
+from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 CLASSIFIERS = [ck.TessellatedSVC, ck.MultipleKernelSVC]
 REGRESSORS = [ck.TessellatedSVR, ck.TessellatedRidge, ck.MultipleKernelSVR, ck.MultipleKernelRidge]
@@ -125,6 +126,37 @@ def test_the_time_limit_holds_for_choosing_and_learning_together_and_warns_once(
     assert time.process_time() - began < 3.0
     assert len(caught) == 1
     assert model.solution_.status is ck.Status.TIME_LIMIT
+
+
+def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with(monkeypatch, tmp_path):
+    X, y = noisy(ck.TessellatedRidge, 60)
+    plain = ck.TessellatedRidge().fit(X, y)
+    whole, begun = selection._Fold.error, []
+    model = ck.TessellatedRidge(checkpoint=tmp_path / "fit.npz")
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+
+        def third(self, loss, clock):
+            begun.append(loss)
+            if len(begun) == 3:  # where the loop of steps hears of it
+                patched.setattr(SpectralGradient, "step", interrupted)
+            return whole(self, loss, clock)
+
+        patched.setattr(selection._Fold, "error", third)
+        with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
+            model.fit(X, y)
+    assert len(begun) == 3
+    assert model.selection_.interrupted
+    taken = []
+    solve = ck.KernelLearning.solve
+    monkeypatch.setattr(ck.KernelLearning, "solve", lambda *a, **o: taken.append(a) or solve(*a, **o))
+    again = ck.TessellatedRidge(checkpoint=tmp_path / "fit.npz").fit(X, y)
+    assert len(taken) == len(plain.selection_.values) * 5 - 2 + 1  # folds of two were known; and the answer
+    np.testing.assert_array_equal(again.selection_.scores, plain.selection_.scores)
+    assert again.lam_ == plain.lam_
 
 
 def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):

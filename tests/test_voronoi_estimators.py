@@ -475,6 +475,34 @@ def test_an_interrupt_keeps_the_cells_learned(n_learned, monkeypatch):
     assert sum(cell.function.support.size > 0 for cell in model.function_.functions) == n_learned
 
 
+@pytest.mark.parametrize("options", [{}, {"selection": CellSelection(n_lams=3, n_widths=3, shared=True)}])
+def test_what_cells_have_selected_is_kept_in_the_checkpoint(options, monkeypatch, tmp_path):
+    X, y = table(300)
+    model = VoronoiRidge(max_cell_size=80, random_state=0, **(SMALL | options))
+    plain = clone(model).fit(X, y)
+    model.set_params(checkpoint=tmp_path / "cells.npz")
+    whole, begun = training.learn_cell, []
+
+    def interrupted(*task):
+        begun.append(task)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return whole(*task)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "learn_cell", interrupted)
+        with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+            clone(model).fit(X, y)
+    searched, search = [], kernel_learner.GridSearch
+    monkeypatch.setattr(kernel_learner, "GridSearch", lambda *asked: searched.append(1) or search(*asked))
+    again = clone(model).fit(X, y)
+    assert len(searched) == (0 if options else plain.n_cells_ - 2)
+    np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+    searched.clear()
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), plain.predict(X))
+    assert not searched
+
+
 def test_an_interrupt_while_the_metric_is_learned_leaves_constants(monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt

@@ -96,6 +96,9 @@ def learned_widths(
     bounds: tuple[float, float] | None = None,
 ) -> LearnedWidths:
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
+    piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds)
+    if known := piece.found:
+        return LearnedWidths(known["alike"], known["by_feature"], float(known["share"]))
     m = len(X)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(m, SAMPLE, replace=False)) if m > SAMPLE else np.arange(m)
@@ -113,9 +116,12 @@ def learned_widths(
     factor = np.full(X.shape[1], np.exp(alike.theta[0]))
     if not tells_widths(X):
         return LearnedWidths(factor, None, np.inf)
-    theta = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock).theta
-    share = problem(True, few).certificate(theta).value / alike.certificate.value
-    return LearnedWidths(factor, np.exp(theta[:-1]), float(share))
+    each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
+    share = problem(True, few).certificate(each.theta).value / alike.certificate.value
+    found = LearnedWidths(factor, np.exp(each.theta[:-1]), float(share))
+    if Status.TIME_LIMIT not in (alike.status, each.status):
+        piece.keep(**vars(found))
+    return found
 
 
 def _solved(problem: OuterLearning, search: Stochastic, clock: Clock) -> Solution:

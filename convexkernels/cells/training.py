@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from convexkernels.arrays import Index
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
-from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
@@ -34,13 +34,15 @@ class LearnedCell:
     certificate: DualityGap
     lam: float
     width: float
+    # Whether its selection surely had the time that it takes.
+    unhurried: bool
 
     @classmethod
-    def of(cls, function: Any, size: int, in_time: bool = True) -> Self:
+    def of(cls, function: Any, size: int, in_time: bool = True, unhurried: bool = False) -> Self:
         """Say of a function what it keeps."""
         certificate = getattr(function, "certificate", UNKNOWN)
         lam, width = getattr(function, "lam", np.nan), getattr(function, "width", np.nan)
-        return cls(function, size, in_time, certificate, lam, width)
+        return cls(function, size, in_time, certificate, lam, width, unhurried)
 
 
 def learn_cell(
@@ -53,7 +55,9 @@ def learn_cell(
     now = time.monotonic()
     if now > deadline:
         return LearnedCell.of(learner.constant(rows.Y, rows.weights), len(rows.X), in_time=False)
-    return LearnedCell.of(learner.learn(rows, np.random.default_rng(stream), min(deadline, now + allowed)), len(rows.X))
+    end = min(deadline, now + allowed)
+    function = learner.learn(rows, np.random.default_rng(stream), end)
+    return LearnedCell.of(function, len(rows.X), unhurried=time.monotonic() - now < SELECTION_TIME * (end - now))
 
 
 def learn_cells(
@@ -100,6 +104,8 @@ def learn_cells(
     order = np.argsort(-members.sizes, kind="stable")
     streams = np.random.SeedSequence(seed).spawn(members.n_cells)
 
+    piece = clock.piece("cells", learner, cover, seed, table.X, table.Y, table.weights)
+    pairs = piece.found.get("pairs", np.full((members.n_cells, 2), np.nan))
     begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
     shown = CellProgress(clock, members.sizes, effective_n_jobs(n_jobs))
 
@@ -108,7 +114,9 @@ def learn_cells(
         inside = table.part(rows)
         if cover.overlaps:
             inside = replace(inside, own=answering[rows] == j)
-        return learner, inside, streams[j], clock.deadline, shown.allowed(j)
+        chosen = isinstance(learner, KernelLearner) and np.isfinite(pairs[j]).all()
+        own = replace(cast(KernelLearner, learner), pair=tuple(pairs[j].tolist())) if chosen else learner
+        return own, inside, streams[j], clock.deadline, shown.allowed(j)
 
     learned: dict[int, LearnedCell] = {}
     status = Status.INTERRUPTED if interrupted else Status.OPTIMAL
@@ -117,6 +125,9 @@ def learn_cells(
         for j, cell in zip(begun, _results(map(task, begun), n_jobs), strict=True):
             learned[j] = cell
             shown.learned(j)
+            if cell.unhurried:
+                pairs[j] = cell.width, cell.lam
+            piece.keep(pairs=pairs)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         clock.interrupt()
@@ -163,7 +174,14 @@ def some_cells(table: CellRows, cells: Assignment, seed: int, kernel: Kernel | N
 def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clock, seed: int) -> KernelLearner:
     """The learner with one pair of lam and width for all cells, selected on some of them."""
     clock.show.note(f"lam and the width for all cells are selected on {len(cells)} of them")
-    return learner.for_all(cells, np.random.default_rng(seed), clock.part(SHARED_TIME).deadline)
+    piece = clock.piece("pair for all cells", learner, seed, *(rows.X for rows in cells))
+    if known := piece.found:
+        return replace(learner, pair=tuple(known["pair"].tolist()), risk=float(known["risk"]))
+    deadline = clock.part(SHARED_TIME).deadline
+    found = learner.for_all(cells, np.random.default_rng(seed), deadline)
+    if found.pair is not None and time.monotonic() < deadline:
+        piece.keep(pair=found.pair, risk=found.risk)
+    return found
 
 
 def conclude(

@@ -45,7 +45,7 @@ MODELS: dict[str, Model] = {
 }
 
 # Parameters by estimator, so that a slip is found before the estimators are loaded; a test compares them.
-_ANY = "max_time verbose"
+_ANY = "checkpoint max_time verbose"
 _CONVEX = f"{_ANY} intercept memory_limit solver tol"
 _TESSELLATED = f"{_CONVEX} degree margin n_points z_degree"
 _CANDIDATES = f"{_CONVEX} center kernels landmarks normalize"

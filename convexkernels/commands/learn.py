@@ -61,7 +61,8 @@ def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Reque
     estimator.set_params(verbose=not request.quiet).fit(split.X, split.y)
     _name_columns(estimator, names)
     # What is kept, and perhaps saved, is a model that can be fitted again in silence and without haste.
-    estimator.set_params(verbose=False, max_time=given["max_time"] if request.max_time is None else None)
+    limit = given["max_time"] if request.max_time is None else None
+    estimator.set_params(verbose=False, checkpoint=None, max_time=limit)
     print("\n".join(described(estimator, names)), flush=True)
     learned = Learned(estimator, split, task)
     learned.scores["learned kernel"] = score_of(estimator, split.X_test, split.y_test, task)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.backend import to_numpy
+from convexkernels.checkpoint import Checkpoint, Piece, checked_path
 from convexkernels.clock import Clock
 from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
@@ -43,6 +44,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     """
 
     max_time: float | str | None = "auto"
+    checkpoint: Any = None
     verbose: bool = False
 
     # Whether equal rows become one row with the sum of their weights.
@@ -56,6 +58,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         """Refuse what can be refused before there is data."""
         if self.max_time not in (None, "auto"):
             check_number("max_time", self.max_time, low=0.0, open_low=True, remedy="Pass 'auto', or None for no limit.")
+        if self.checkpoint is not None:
+            checked_path(self.checkpoint)
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         """The rows of positive weight, validated."""
@@ -91,7 +95,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _clock(self, n_rows: int) -> Clock:
         """The limit of a fit to so many rows, and where its messages go."""
         limit = SECONDS * max(1.0, n_rows / QUICK_ROWS) if self.max_time == "auto" else self.max_time
-        return Clock(cast("float | None", limit), told(self, bool(self.verbose)))
+        return Clock(cast("float | None", limit), told(self, bool(self.verbose)), self.__dict__.get("_checkpoint"))
+
+    def _kept_seed(self, drawn: int) -> int:
+        """The seed of a fit: where chance has drawn it, the one that the checkpoint has begun with."""
+        if isinstance(getattr(self, "random_state", None), int | np.integer):
+            return drawn
+        piece = Piece(self.__dict__.get("_checkpoint"), type(self).__name__, "seed")
+        seed = int(piece.found.get("seed", drawn))
+        piece.keep(seed=seed)
+        return seed
 
     # -- the walk ----------------------------------------------------------------------------------
 
@@ -127,16 +140,23 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, **given)
         read = self._read(X, y, sample_weight)
+        self._checkpoint = Checkpoint.of(self.checkpoint, read.X, read.y, read.weights)
         targets = self._targets_of(read)
         rows = targets.encoded(read)
         scaling = self._scaling_of(rows.X)
         table = rows.scaled(scaling)
         if self._merges_rows:
             table = table.merged()
-        solution = self._solve(self._problem(table, targets))
+        problem = self._problem(table, targets)
+        try:
+            solution = self._solve(problem)
+        finally:
+            if self._checkpoint is not None:
+                self._checkpoint.write()
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
+        del self._checkpoint  # what is fitted is kept without it
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
         return self

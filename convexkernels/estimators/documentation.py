@@ -82,7 +82,7 @@ criterion : "leave-one-out", int, Criterion or None
 clip : bool
     Clip functions to the range of the targets, also where the criterion compares them with targets.
 search : TreeSearch, optional
-    Method, first lam, steps, restarts and checkpoint of the search.
+    Method, first lam, steps and restarts of the search.
 warm_start : bool
     Continue from the weights of the last fit where the tree is the same.
 layers : list of Kernel or Concatenations, optional
@@ -118,6 +118,10 @@ n_restarts : int, >= 1, or Restarts
 max_time : float, > 0, "auto" or None
     Seconds of the whole fit, of which choices may take half; then the best kernel so far is kept, with its certificate
     and one warning. "auto" is a minute, and beyond 2,000 rows as much more as there are more rows. None for no limit.
+checkpoint : path, optional
+    A file in which `fit` writes down every few seconds what it has found. Where it is there, the next fit to the same
+    rows, targets and weights goes on from it: points are measured again, so that it can cost time and no truth. Any
+    other file, also a checkpoint of other rows, is refused and stays as it is.
 verbose : bool
     Show the progress table.
 """

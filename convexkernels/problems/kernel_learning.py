@@ -121,6 +121,7 @@ class KernelLearning(Certified):
         max_time: float | None = None,
         max_iter: int = 10_000,
         progress: bool | Silent = False,
+        checkpoint: Any = None,
     ) -> Solution:
         """Solve the problem up to a relative duality gap.
 
@@ -136,6 +137,10 @@ class KernelLearning(Certified):
         max_iter : int
         progress : bool or progress object
             Show a table of iteration, upper and lower bound, relative gap and time.
+        checkpoint : path, optional
+            A file that the best point is written to every few seconds and at the end. Where it is there at the start,
+            the work goes on from it: its point is measured again, and steps are counted on. One file serves any
+            problems with the same rows, targets and weights; any other file is refused, and stays as it is.
 
         Returns
         -------
@@ -146,7 +151,8 @@ class KernelLearning(Certified):
         # Solvers see problems, so this layer cannot import them at the top.
         from convexkernels.solvers import solve
 
-        return solve(self, solver, tol=tol, max_time=max_time, max_iter=max_iter, progress=progress)
+        options: dict[str, Any] = {"max_time": max_time, "max_iter": max_iter, "progress": progress}
+        return solve(self, solver, tol=tol, checkpoint=checkpoint, **options)
 
     def to_cvxpy(self) -> Program:
         """State the problem in CVXPY as the papers do; constraints of your own can be added.

@@ -244,7 +244,7 @@ class OuterLearning:
             Steps; the solver's own limit when not given.
         progress : bool or progress object
         checkpoint : path, optional
-            A file that the point is written to every few seconds, and read from when it is there at the start.
+            A file that the point is written to, and gone on from, as :meth:`KernelLearning.solve` says.
         random_state : int, numpy.random.Generator or None
         n_jobs : int, optional
             Processes that share the starts.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.driver import OuterSolver, because_of_rounding, run, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
@@ -71,12 +72,23 @@ def make_solver(name: str, table: dict[str, tuple[str, str]] = SOLVERS, **settin
 
 
 def solve(
-    problem: Any, solver: Any, *, tol: float, max_time: float | None, max_iter: int, progress: bool | Silent
+    problem: Any,
+    solver: Any,
+    *,
+    tol: float,
+    max_time: float | None,
+    max_iter: int,
+    progress: bool | Silent,
+    checkpoint: Any = None,
 ) -> Solution:
     """Choose a solver and run it; see :meth:`KernelLearning.solve`."""
     if hasattr(solver, "objective") and hasattr(solver, "theta"):
         from convexkernels.solvers.convex.conic import solve_program
 
+        if checkpoint is not None:
+            raise InvalidInputError(
+                "CVXPY solves a Program in one step; pass checkpoint=None, or the name of a solver."
+            )
         return solve_program(problem, solver, tol=tol, max_time=max_time, progress=progress)
     automatic = isinstance(solver, str) and solver == "auto"
     is_coarse = automatic and problem.dtype != np.float64 and problem.m <= LARGEST_AGAIN
@@ -86,7 +98,7 @@ def solve(
         solver = _automatic(problem) if automatic else make_solver(solver)
     if not isinstance(solver, OuterSolver):
         raise InvalidInputError(f"solver must be a name, a Program or a solver object, got {solver!r}.")
-    clock = Clock(max_time, progress)
+    clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
     with threads_for(problem.m):
         if automatic and problem.gram_set.is_factored and problem.m > FIRST_ROWS:
             solver = make_solver(solver.name, initial=(_theta_of_sample(problem, tol, clock), None))
@@ -158,9 +170,8 @@ def search(
     n_jobs: int | None,
 ) -> Solution:
     """Choose a solver for a problem that is not convex, and run it; see :meth:`OuterLearning.solve`."""
-    clock = Clock(max_time, progress, checkpoint)
+    clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
     rng = np.random.default_rng(random_state)
-    saved = clock.load((problem.n_unknowns,))
     restarts = check_whole_number("restarts", restarts, low=1)
     limit = {} if max_iter is None else {"max_iter": max_iter}
     if isinstance(solver, OuterSolver):
@@ -172,7 +183,7 @@ def search(
         solver, max_iter = make_solver("restarts", SEARCHES, n_restarts=restarts, n_jobs=n_jobs, **steps), None
     else:
         solver = _automatic_search(problem, limit) if solver == "auto" else make_solver(solver, SEARCHES, **limit)
-    solver.begin_at([problem.check(point) for point in (start, saved) if point is not None], rng)
+    solver.begin_at([] if start is None else [problem.check(start)], rng)
     with threads_for(problem.m):
         return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
 

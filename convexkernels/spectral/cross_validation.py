@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,18 @@ class Choice:
     candidates: tuple[Candidate, ...]
     scores: Array
     n_epochs: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, best: Array, last: Array, candidates: Array, scores: Array, n_epochs: NDArray[np.int64]) -> Self:
+        """The choice of these numbers."""
+        found = tuple(Candidate(*row) for row in candidates.tolist())
+        return cls(found[int(best)], None if np.isnan(last) else float(last), found, scores, n_epochs)
+
+    def numbers(self) -> dict[str, Any]:
+        """All of it as numbers, from which `of` makes it again."""
+        found = {"candidates": [astuple(c) for c in self.candidates], "best": self.candidates.index(self.best)}
+        last = np.nan if self.last is None else self.last
+        return found | {"last": last, "scores": self.scores, "n_epochs": self.n_epochs}
 
 
 def exact_points(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.backend import to_numpy
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
@@ -102,9 +103,11 @@ def learn_spectral(
 
     validate = validation_of(problem, held, codes)
     n_hits = 0 if codes is None else len(held)
-    run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, clock)
+    piece = clock.piece("training", replace(options, factors=()), choice and choice.best.sigma, to_numpy(drawn.phase))
+    run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, clock, piece=piece)
     if problem.learned or not preparation.is_exact:
-        run.run(0 if clock.interrupted else options.training.max_epochs)
+        is_over = clock.interrupted or run.status is Status.EARLY_STOPPED
+        run.run(0 if is_over else options.training.max_epochs - len(run.history))
     point = run.best
     if preparation.is_exact:
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not clock.is_over)

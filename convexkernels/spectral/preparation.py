@@ -1,6 +1,7 @@
 """What is settled before a spectral kernel is trained: sigma, regularization weights, the start."""
 
 import copy
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -167,6 +168,11 @@ class Preparation:
 
     def cross_validate(self, rows: Any, codes: Any) -> Choice | None:
         """Settle sigma, lam1 and lam2; None where an interrupt came before anything was known."""
+        options = replace(self.options, factors=())
+        piece = self.clock.piece("choice", options, self.sigmas, json.dumps(self.rng.bit_generator.state))
+        if known := piece.found:
+            self.rng.bit_generator.state = json.loads(str(known.pop("rng")))
+            return Choice.of(**known)
         left, training = self.clock.left, self.options.training
         clock = Clock(None if left is None else CV_TIME * left)
         try:
@@ -183,6 +189,8 @@ class Preparation:
         choice = choose_candidate(folds, candidates, training, last, rng=self.rng, clock=clock)
         if clock.interrupted:
             self.clock.interrupt()
+        elif not clock.is_over:
+            piece.keep(rng=json.dumps(self.rng.bit_generator.state), **choice.numbers())
         return choice
 
     def _folds(self, rows: Any, codes: Any) -> list[Fold]:

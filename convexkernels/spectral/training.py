@@ -1,13 +1,15 @@
 """Training of frequencies and weights together: mini-batches, Adam, proximal steps, early stopping."""
 
+import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from convexkernels.backend import to_numpy
+from convexkernels.checkpoint import Numbers, Piece
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
 from convexkernels.solution import Status
@@ -24,6 +26,10 @@ Validation = Callable[[SpectralPoint], float]
 MULTITHREADED_BATCH = 512
 # Steps between two looks at whether numbers are still finite and whether time is left.
 STEPS_BETWEEN_LOOKS = 50
+# What is said after an epoch that nothing has cut short.
+WHOLE_EPOCHS = (Status.ITERATION_LIMIT, Status.EARLY_STOPPED)
+# The parts of a point.
+PARTS = ("omega", "W", "c")
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,8 @@ class TrainingRun:
     pace : float
         Size of all steps. With 1 the first steps change the frequencies by the learning rate times their root mean
         square, and a score by about 1 when all entries of W agree.
+    piece : Piece
+        What a checkpoint knows of the run, which then goes on from there, between two epochs.
     best : SpectralPoint
         The point of the best validation score, or the last one where nothing validates.
     history : list of Epoch
@@ -72,6 +80,7 @@ class TrainingRun:
     n_hits: int = 0
     clock: Clock = field(default_factory=Clock)
     pace: float = 1.0
+    piece: Piece = field(default_factory=lambda: Piece(None))
     history: list[Epoch] = field(default_factory=list, init=False)
     status: Status = field(default=Status.ITERATION_LIMIT, init=False)
 
@@ -90,9 +99,43 @@ class TrainingRun:
         self._without_better = 0
         self.best = self.point.copy()
         self.best_score = self._score()
+        if self.piece.found:
+            self._resume(self.piece.found)
 
     def _score(self) -> float:
         return self.validate(self.point) if self.validate is not None else math.nan
+
+    def _resume(self, known: Numbers) -> None:
+        """Take over what `_state` says of an earlier run."""
+        array = self.problem.backend.array
+        self.point, self.best = (
+            SpectralPoint(self.point.map.with_omega(array(omega)), array(W), array(c))
+            for omega, W, c in ([known[f"{place}-{name}"] for name in PARTS] for place in ("last", "best"))
+        )
+        for name, adam in self._moments.items():
+            adam.mean, square = array(known[f"mean-{name}"]), known[f"square-{name}"]
+            adam.square = float(square) if adam.common else array(square)
+            adam.n_steps = int(known["n_steps"])
+        self.history = [Epoch(*line) for line in known["history"].tolist()]
+        self.n_steps, self._without_better = int(known["n_steps"]), int(known["without_better"])
+        self.best_score, self.status = float(known["best_score"]), Status[str(known["status"])]
+        self.rng.bit_generator.state = json.loads(str(known["rng"]))
+
+    def _state(self) -> dict[str, Any]:
+        """Points, moments, history and random numbers after an epoch."""
+        places = {"last": self.point, "best": self.best}
+        points = {place: (at.map.omega, at.W, at.intercept) for place, at in places.items()}
+        found = {f"{place}-{name}": part for place in points for name, part in zip(PARTS, points[place], strict=True)}
+        for name, adam in self._moments.items():
+            found |= {f"mean-{name}": adam.mean, f"square-{name}": adam.square}
+        return {name: part if isinstance(part, float) else to_numpy(part) for name, part in found.items()} | {
+            "history": [astuple(epoch) for epoch in self.history],
+            "n_steps": self.n_steps,
+            "without_better": self._without_better,
+            "best_score": self.best_score,
+            "status": self.status.name,
+            "rng": json.dumps(self.rng.bit_generator.state),
+        }
 
     def run(self, n_epochs: int) -> Status:
         """Pass over the data so many times more, unless something ends it before; see :attr:`status`."""
@@ -101,6 +144,8 @@ class TrainingRun:
             last, n_before = self.point.copy(), len(self.history)
             try:
                 if self._pass(last):
+                    if self.piece.checkpoint is not None and self.status in WHOLE_EPOCHS:
+                        self.piece.keep(**self._state())
                     self._say((self.clock.seconds - began) * (n_epochs - k - 1) / (k + 1))
             except KeyboardInterrupt:
                 self.clock.interrupt()

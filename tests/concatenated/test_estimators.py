@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_circles
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
@@ -308,6 +309,31 @@ def test_an_interrupt_of_the_choice_keeps_the_best_so_far_with_one_warning(monke
     assert np.isfinite(model.selection_.risks).sum() == compared
     assert model.selection_.risks[model.selection_.lams == model.lam_, model.selection_.mus == model.mu_].min() < np.inf
     assert model.score(X, y) > 0.9
+
+
+def test_folds_that_were_walked_are_known_from_the_checkpoint(monkeypatch, tmp_path):
+    X, y = kinked(60)
+    given = {"lam": [1e-3, 1e-1], "mu": [1e-3, 1e-2], "cv": 3, "n_restarts": 2, "random_state": 0}
+    plain = ConcatenatedKernelRegressor(**given).fit(X, y)
+    walk, walked = paths._walk, []
+
+    def second(*arguments):
+        walked.append(arguments)
+        if len(walked) == 2:
+            raise KeyboardInterrupt
+        walk(*arguments)
+
+    model = ConcatenatedKernelRegressor(**given, checkpoint=tmp_path / "fit.npz")
+    with monkeypatch.context() as patched:
+        patched.setattr(paths, "_walk", second)
+        with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+            model.fit(X, y)
+    walked.clear()
+    monkeypatch.setattr(paths, "_walk", lambda *arguments: walked.append(arguments) or walk(*arguments))
+    again = clone(model).fit(X, y)
+    assert len(walked) == 2
+    np.testing.assert_array_equal(again.selection_.risks, plain.selection_.risks)
+    assert again.solution_.value <= plain.solution_.value * (1.0 + 1e-6)
 
 
 def test_an_interrupt_before_anything_is_known_is_raised(monkeypatch):

@@ -5,7 +5,10 @@ import pickle
 import re
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import astuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -19,12 +22,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import convexkernels as ck
 from convexkernels import notebook, progress
+from convexkernels.checkpoint import Checkpoint
 from convexkernels.estimators import ESTIMATORS
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 
 M = 40
-MOST_PARAMETERS = 12
+# About a dozen; three of them belong to every fit: limit, checkpoint, messages.
+MOST_PARAMETERS = 13
 # Seconds of processor that a fit may take whose time is over when it begins.
 SOON = 5.0
 
@@ -255,6 +260,48 @@ def an_interrupt_keeps_the_best_so_far(estimator, kind, monkeypatch):
 
 # Parameters and rows; the seconds that they mean are asserted below.
 LIMITS = [("auto", 5), ("auto", 2000), ("auto", 10_000), (None, 10_000), (7.0, 10_000)]
+
+
+def a_fit_goes_on_from_its_checkpoint(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
+    write, written = Checkpoint.write, []
+
+    def interrupted(checkpoint):
+        write(checkpoint)
+        written.append(len(checkpoint.numbers))
+        if len(written) == 4:
+            raise KeyboardInterrupt
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "fit.npz"
+        model = clone(estimator).set_params(checkpoint=file)
+        if "random_state" in model.get_params(deep=False):
+            model.set_params(random_state=None)
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            patched.setattr(Checkpoint, "write", interrupted)
+            quietly(clone(model), X, y)
+        assert written
+        again = quietly(clone(model), X, y)
+        plain = quietly(clone(estimator), X, y).solution_.certificate
+        if isinstance(plain, ck.DualityGap):
+            assert again.solution_.certificate.relative_gap <= max(plain.relative_gap, getattr(model, "tol", 1e-4))
+        # All is known now: nothing is searched or trained again, and chance has no say.
+        ended = quietly(clone(model), X, y)
+        assert ended.solution_.n_iter == 0 or ended.solution_.history == again.solution_.history
+        assert ended.solution_.value <= again.solution_.value * (1.0 + 1e-9)
+        same(ended, again, X)
+        kept = file.read_bytes()
+        with pytest.raises(ck.InvalidInputError, match="is one of other rows, targets or weights"):
+            clone(model).fit(X[1:], y[1:])
+        assert file.read_bytes() == kept
+        file.write_text("a,b\n1,2\n")
+        with pytest.raises(ck.InvalidInputError, match="exists, but is no checkpoint"):
+            clone(model).fit(X, y)
+        assert file.read_text() == "a,b\n1,2\n"
+        for wrong in (Path(folder) / "no" / "fit.npz", folder, 5):
+            with pytest.raises(ck.InvalidInputError, match="checkpoint"):
+                clone(model).set_params(checkpoint=wrong).fit(X, y)
 
 
 def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
@@ -525,6 +572,7 @@ CONTRACTS = {
     a_class_of_weight_0_is_absent: {"labels"},
     verification_agrees_with_the_certificate: BOTH,
     an_interrupt_keeps_the_best_so_far: BOTH,
+    a_fit_goes_on_from_its_checkpoint: BOTH,
     a_time_limit_ends_soon_with_a_model: BOTH,
     it_says_how_far_it_is: BOTH,
     a_seed_decides_everything: BOTH,

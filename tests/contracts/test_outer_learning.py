@@ -84,7 +84,7 @@ def test_search_lowers_the_value_and_says_what_it_knows(family, criterion, rng):
 
 @pytest.mark.parametrize("family", CURVED)
 def test_search_is_limited_interrupted_and_continued_from_its_checkpoint(family, rng, tmp_path, monkeypatch):
-    problem, file = stated(family, ANYWHERE, next(iter(CRITERIA)), rng), tmp_path / "point.npy"
+    problem, file = stated(family, ANYWHERE, next(iter(CRITERIA)), rng), tmp_path / "point.npz"
     start = problem.certificate(problem.start(0)).value
     short = quietly(problem, "auto", max_time=1e-6, random_state=0)
     assert short.n_iter <= 1
@@ -103,12 +103,19 @@ def test_search_is_limited_interrupted_and_continued_from_its_checkpoint(family,
         first = quietly(problem, "auto", checkpoint=file, random_state=0)
     assert first.status.name == "INTERRUPTED"
     assert first.value <= start * (1.0 + 1e-9)
-    np.testing.assert_array_equal(np.load(file), first.theta)
-    again = quietly(problem, "auto", checkpoint=file, max_iter=0, random_state=0)
-    assert again.value == pytest.approx(first.value, rel=1e-9)
-    np.save(file, np.zeros(problem.n_unknowns + 1))
-    with pytest.raises(InvalidInputError, match="exists, but is no checkpoint of this problem"):
-        problem.solve("auto", checkpoint=file)
+    stopped = quietly(problem, "auto", checkpoint=file, max_iter=0, random_state=0)
+    assert stopped.n_iter == 0
+    assert stopped.value == pytest.approx(first.value, rel=1e-9)
+    again = quietly(problem, "auto", checkpoint=file, max_iter=6, random_state=0)
+    assert again.value <= first.value * (1.0 + 1e-9)
+    ended = quietly(problem, "auto", checkpoint=file, max_iter=6, random_state=0)
+    assert ended.n_iter == 0
+    np.testing.assert_array_equal(ended.theta, again.theta)
+    with pytest.raises(InvalidInputError, match="is one of other rows, targets or weights"):
+        problem.on_rows(np.arange(M - 1)).solve("auto", checkpoint=file)
+    np.save(tmp_path / "point.npy", first.theta)
+    with pytest.raises(InvalidInputError, match="exists, but is no checkpoint"):
+        problem.solve("auto", checkpoint=tmp_path / "point.npy")
 
 
 @pytest.mark.parametrize("family", CURVED)

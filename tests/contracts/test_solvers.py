@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
+from convexkernels.checkpoint import fingerprint
 from convexkernels.families import FAMILIES
 from convexkernels.families.precomputed import row_numbers
 from convexkernels.losses import LOSSES
@@ -117,3 +118,51 @@ def test_interrupted_and_hurried_runs_still_have_a_certificate(name):
     solution = solved(accepted(name, FINITE[0]), name, tol=1e-12, max_iter=0)
     assert np.isfinite([solution.certificate.lower, solution.certificate.upper]).all()
     assert solution.certificate.gap >= -1e-9 * solution.certificate.upper
+
+
+def goes_on(make_problem, name, file):
+    """One step, the rest from its checkpoint, and nothing where all is done."""
+    problem = make_problem()
+    first = solved(problem, name, max_iter=1, checkpoint=file)
+    again = solved(make_problem(), name, checkpoint=file)
+    gaps = [first.certificate.relative_gap, again.history[0].relative_gap, again.certificate.relative_gap]
+    assert gaps == pytest.approx(sorted(gaps, reverse=True), rel=1e-6, abs=1e-9)
+    ended = solved(problem, name, checkpoint=file)
+    assert ended.n_iter == 0
+    np.testing.assert_allclose(ended.theta, again.theta, rtol=1e-9, atol=1e-12 * np.abs(again.theta).max())
+    assert ended.certificate.gap == pytest.approx(again.certificate.gap, rel=1e-9, abs=1e-12)
+    return first, again
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_goes_on_from_a_checkpoint(name, tmp_path):
+    problem, file = accepted(name, FINITE[0]), tmp_path / "point.npz"
+    _, again = goes_on(lambda: problem, name, file)
+    assert again.certificate.relative_gap <= promised(name, problem)
+    # What is asked for is not what was done: steps are counted from there.
+    finer = solved(problem, name, tol=1e-3 * max(again.certificate.relative_gap, 1e-12), max_iter=2, checkpoint=file)
+    assert finer.history[0].iteration == 0
+    assert finer.value <= again.value * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_is_known_again_by_its_checkpoint(family, tmp_path):
+    file = tmp_path / "point.npz"
+    first, again = goes_on(lambda: problem_of(family, FINITE[0]), "auto", file)
+    assert again.certificate.relative_gap <= TOL
+    if first.status is not ck.Status.OPTIMAL:
+        assert again.history[0].iteration == 0  # as many steps were asked for as there are, not one
+    kept = file.read_bytes()
+    other = problem_of(family, FINITE[0])
+    other = ck.KernelLearning(other.family, other.loss, other.X, other.Y[0], sample_weight=np.linspace(1.0, 2.0, M))
+    with pytest.raises(ck.InvalidInputError, match="is one of other rows, targets or weights"):
+        other.solve(checkpoint=file)
+    assert file.read_bytes() == kept
+
+
+def test_checkpoints_of_what_cannot_be_known_again_are_refused(tmp_path):
+    problem = problem_of(next(iter(FAMILIES)), FINITE[0])
+    with pytest.raises(ck.InvalidInputError, match="CVXPY solves a Program in one step"):
+        problem.solve(problem.to_cvxpy(), checkpoint=tmp_path / "point.npz")
+    with pytest.raises(ck.InvalidInputError, match="can be pickled"):
+        fingerprint(lambda: 0)

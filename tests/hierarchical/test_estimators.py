@@ -264,7 +264,6 @@ SETTINGS = [
     (lambda: TreeSearch(tol=0.0), "tol"),
     (lambda: TreeSearch(n_restarts=0), "n_restarts"),
     (lambda: TreeSearch(schedule=5), "Schedule"),
-    (lambda: TreeSearch(checkpoint="/no/such/folder/file.npy"), "folder that does not exist"),
     (lambda: TreeSelection(folds=1), "folds"),
 ]
 

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
@@ -517,3 +518,35 @@ def test_units_of_columns_do_not_matter_where_sigma_is_chosen():
         model = SpectralKernelRegressor(n_components=200, random_state=0).fit(Z[:200], y[:200])
         scores.append(model.score(Z[200:], y[200:]))
     assert min(scores) > 0.9, scores
+
+
+@pytest.mark.parametrize("setting", ["ASKL", "SKL"])
+@pytest.mark.parametrize("lam1", [None, [1e-3, 1e-5]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_training_goes_on_after_the_epoch_at_which_it_was_interrupted(setting, lam1, dtype, monkeypatch, tmp_path):
+    X, y = wave(150)
+    training = Training(max_epochs=6, folds=2, dtype=dtype)
+    given = {**SMALL, "training": training, "lam1": lam1, "loss": "squared", "setting": setting}
+    plain = SpectralKernelRegressor(**given).fit(X, y)
+    monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
+    model, whole, taken = SpectralKernelRegressor(**given, checkpoint=tmp_path / "run.npz"), TrainingRun.one_epoch, []
+
+    def interrupted(run):
+        if run.piece.checkpoint is not None:
+            taken.append(1)
+            if len(taken) == 4:
+                raise KeyboardInterrupt
+        return whole(run)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingRun, "one_epoch", interrupted)
+        with pytest.warns(ConvexKernelsWarning, match="interrupted"):
+            clone(model).fit(X, y)
+    counted = []
+    monkeypatch.setattr(TrainingRun, "one_epoch", lambda run: counted.append(1) or whole(run))
+    again = clone(model).fit(X, y)
+    assert len(counted) == 3  # neither the choice nor the epochs before
+    np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+    counted.clear()
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), plain.predict(X))
+    assert not counted

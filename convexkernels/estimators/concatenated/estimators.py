@@ -89,13 +89,14 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
     def _solve(self, problem: OuterLearning) -> Solution:
         clock = self._clock(problem.m)
         state = self.random_state
-        seed = seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state)
+        seed = self._kept_seed(seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state))
         self._learned_factors = None
         if self.layers is None:
             self._learned_factors = learned_scale(problem, self._family().layers[0], clock, seed)
             problem = problem.at_points(problem.X * self._learned_factors)
         problem, solver = self._weighed(problem, self._solver(seed), clock)
-        return problem.solve(solver, tol=self.tol, max_time=clock.left, progress=clock.show)
+        options: dict[str, Any] = {"progress": clock.show, "checkpoint": clock.checkpoint}
+        return problem.solve(solver, tol=self.tol, max_time=clock.left, **options)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
@@ -143,7 +144,7 @@ class _Regularized(_Concatenated):
                 n_restarts=min(solver.n_restarts, MOST_PATH_STARTS),
                 seed=int(solver.random_state),
                 n_jobs=self.n_jobs,
-                deadline=clock.part(SELECTION_SHARE).deadline,
+                clock=clock.part(SELECTION_SHARE),
             )
             lams, mus, chosen = [self.selection_.lam], [self.selection_.mu], self.selection_.theta
         problem = with_weights(problem, lams[0], mus[0])

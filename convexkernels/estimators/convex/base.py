@@ -82,7 +82,9 @@ class ConvexEstimator(KernelEstimator):
         clock = self._clock(problem.m)
         problem, interrupted = self._chosen(problem, clock.part(SHARE))
         if not interrupted:
-            return problem.solve(max_time=clock.left, progress=clock.show, **self._search())
+            return problem.solve(
+                max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint, **self._search()
+            )
         tell("interrupted while the regularization parameter was chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)

@@ -14,6 +14,7 @@ from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.solution import Status
 from convexkernels.solvers import make_solver
 
 # The loss at a value of the regularization parameter and a guess of the root mean squared error.
@@ -77,13 +78,22 @@ class _Fold:
 
     def error(self, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
-        solver = make_solver("spectral-gradient", initial=self.initial)
         problem = self.problem.with_loss(loss)
+        piece = clock.piece("held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X)
+        if known := piece.found:
+            self.initial = known["theta"], known["alpha"]
+            return float(known["error"])
+        solver = make_solver("spectral-gradient", initial=self.initial)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
             found = problem.solve(solver, tol=PATH_TOL, max_iter=PATH_STEPS, max_time=clock.left)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
         self.initial = (found.theta, found.alpha)
-        return self.error_of(np.atleast_2d(found.decision_function(self.X).T))
+        error = self.error_of(np.atleast_2d(found.decision_function(self.X).T))
+        if not clock.is_over:
+            piece.keep(error=error, theta=found.theta, alpha=found.alpha)
+        return error
 
     def error_of(self, F: Array) -> float:
         """Weight of the rows with a wrong label, or sum of squared errors in units of spread, the mean over outputs."""

@@ -114,7 +114,7 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _solve(self, task: TreeTask) -> Solution:
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
-        clock, seed = self._clock(len(task.X)), seed_from(self.random_state)
+        clock, seed = self._clock(len(task.X)), self._kept_seed(seed_from(self.random_state))
         search, selection = self.search or TreeSearch(), self.selection or TreeSelection()
         candidates = as_candidates(self.architecture)
         earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
@@ -129,7 +129,7 @@ class HierarchicalEstimator(KernelEstimator):
             for k in range(search.n_restarts):
                 start = earlier[k] if k < len(earlier) else None
                 problem = task.problem(candidates[0], seed + k)
-                jobs.append(partial(search.run, problem, seed + k, f"-{k}" if k else "", start))
+                jobs.append(partial(search.run, problem, seed + k, start))
             solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds), repr(plan))
         if interrupted:
             clock.interrupt()
@@ -196,10 +196,10 @@ class HierarchicalEstimator(KernelEstimator):
         Y = task.loss.targets(task.y, len(task.y))
         folds, search = split_rows(Y, selection.folds, np.random.default_rng(seed)), self.search or TreeSearch()
         jobs: list[Job] = []
-        for i, candidate in enumerate(candidates):
+        for candidate in candidates:
             for k, (train, _) in enumerate(folds):
                 problem = task.problem(candidate, seed, train)
-                jobs.append(partial(search.run, problem, seed + k, f"-candidate-{i}-fold-{k}", None))
+                jobs.append(partial(search.run, problem, seed + k, None))
         part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         if interrupted:

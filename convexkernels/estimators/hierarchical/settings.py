@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -50,9 +49,6 @@ class TreeSearch:
         Independent searches; their functions are averaged.
     schedule : Schedule, optional
         The constants of the published annealing; those of the paper when not given.
-    checkpoint : path, optional
-        A file with the weights so far, written every few seconds, and continued from when it is there; a file that is
-        no checkpoint of this kernel is refused.
     """
 
     method: str = "auto"
@@ -62,7 +58,6 @@ class TreeSearch:
     tol: float = 1e-4
     n_restarts: int = 1
     schedule: Schedule | None = None
-    checkpoint: Any = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -76,8 +71,6 @@ class TreeSearch:
         check_whole_number("n_restarts", self.n_restarts, low=1)
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise InvalidInputError(f"schedule must be a Schedule or None, got {self.schedule!r}.")
-        if self.checkpoint is not None and not Path(self.checkpoint).absolute().parent.is_dir():
-            raise InvalidInputError(f"checkpoint is {str(self.checkpoint)!r}, a file in a folder that does not exist.")
 
     def solver(self, problem: OuterLearning) -> OuterSolver:
         """The method with its settings."""
@@ -89,25 +82,18 @@ class TreeSearch:
             return drawn
         return QuasiNewton(max_iter=self.max_iter)
 
-    def run(self, problem: OuterLearning, seed: int, name: str, start: Array | None, clock: Clock) -> Solution:
-        """One search, with a seed, a file and perhaps a point to begin with of its own."""
+    def run(self, problem: OuterLearning, seed: int, start: Array | None, clock: Clock) -> Solution:
+        """One search, with a seed and perhaps a point to begin with of its own."""
         solution: Solution = problem.solve(
             self.solver(problem),
             start=start if start is not None and len(start) == problem.n_unknowns else None,
             tol=self.tol,
             max_time=clock.left,
             progress=clock.show,
-            checkpoint=self.file(name),
+            checkpoint=clock.checkpoint,
             random_state=seed,
         )
         return solution
-
-    def file(self, name: str) -> Path | None:
-        """The checkpoint of one of several searches."""
-        if self.checkpoint is None:
-            return None
-        file = Path(self.checkpoint)
-        return file.with_name(f"{file.stem}{name}{file.suffix}")
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _generator(self) -> Any:
         """A stream of random numbers from `random_state`, which scikit-learn lets be several things."""
-        return np.random.default_rng(seed_from(self.random_state))
+        return np.random.default_rng(self._kept_seed(seed_from(self.random_state)))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Make one pass over some rows, on top of what has been learned.

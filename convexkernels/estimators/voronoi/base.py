@@ -188,6 +188,8 @@ class VoronoiEstimator(KernelEstimator):
         self._check_parameters()
         if self._selection.validation == GLOBAL_SPLIT:
             raise InvalidInputError("validation='global-split' is for tables in memory; pass 'split' for a Dask table.")
+        if self.checkpoint is not None:
+            raise InvalidInputError("checkpoint is for tables in memory; pass None for a Dask table.")
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
         seed = seed_from(self.random_state)
@@ -221,7 +223,7 @@ class VoronoiEstimator(KernelEstimator):
         return _problem_of(table, targets)
 
     def _solve(self, problem: CellRows) -> Solution:
-        clock, seed = self._clock(len(problem.X)), seed_from(self.random_state)
+        clock, seed = self._clock(len(problem.X)), self._kept_seed(seed_from(self.random_state))
         factors, interrupted = None, False
         if self._selection.validation == GLOBAL_SPLIT:
             problem = problem.divided(np.random.default_rng(seed))

@@ -145,6 +145,10 @@ class SpectralGradient(OuterSolver):
     def accepts(self, problem: Any) -> str | None:
         return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
 
+    def go_on(self, iterate: Iterate, n_steps: int) -> None:
+        assert iterate.alpha is not None
+        self.initial = iterate.theta, iterate.alpha
+
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         theta, alpha = (problem.gram_set.initial(), None) if self.initial is None else self.initial
         K = problem.gram_set.matrix(theta)

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import least, over_folds
 from convexkernels.criteria.folds import spread_folds
 from convexkernels.exceptions import InvalidInputError
@@ -75,8 +76,13 @@ class _Fold:
     """The paths of one fold: sums of weighted losses on held-out rows, inf where unknown, and the points."""
 
     risks: Array
-    thetas: dict[tuple[int, int], Array]
+    thetas: dict[tuple[int, ...], Array]
     interrupted: bool
+
+    @classmethod
+    def of(cls, risks: Array, thetas: Array) -> Self:
+        """Complete paths, with a point for each pair, row by row."""
+        return cls(risks, dict(zip(np.ndindex(risks.shape), thetas, strict=True)), False)
 
 
 def select_weights(
@@ -89,7 +95,7 @@ def select_weights(
     n_restarts: int = 8,
     seed: int = 0,
     n_jobs: int | None = None,
-    deadline: float = np.inf,
+    clock: Clock | None = None,
 ) -> Selection:
     """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
@@ -108,8 +114,8 @@ def select_weights(
     seed : int
     n_jobs : int, optional
         Processes that share the folds.
-    deadline : float
-        Value of ``time.monotonic()`` after which pairs that were not reached have the risk inf.
+    clock : Clock, optional
+        When its time is up, pairs that were not reached have the risk inf.
     """
     lam_grid, mu_grid = _grid("lam", lams), _grid("mu", mus)
     n_splits = check_whole_number("cv", n_splits, low=2)
@@ -118,10 +124,11 @@ def select_weights(
             f"cv is {n_splits}, but there are only {problem.m} points; give lam and mu as numbers instead."
         )
     folds = spread_folds(problem.Y, n_splits, np.random.default_rng(seed))
-    limits = Limits(PATH_TOL, COARSE_STALL, PATH_STEPS, deadline)
+    clock = Clock() if clock is None else clock
+    limits = Limits(PATH_TOL, COARSE_STALL, PATH_STEPS, clock.deadline)
     paths = _Paths(weighed, lam_grid, mu_grid, n_restarts, seed, limits)
     with threads_for(problem.m):
-        done, interrupted = _all_folds(problem, folds, paths, n_jobs)
+        done, interrupted = _all_folds(problem, folds, paths, n_jobs, clock)
     sums = np.array([fold.risks for fold in done])
     risks = over_folds(sums, np.array([problem.weights[held_out].sum() for _, held_out in folds[: len(done)]]))
     compared = bool(np.isfinite(risks).any())
@@ -136,15 +143,24 @@ def select_weights(
 
 
 def _all_folds(
-    problem: Any, folds: list[tuple[Index, Index]], paths: _Paths, n_jobs: int | None
+    problem: Any, folds: list[tuple[Index, Index]], paths: _Paths, n_jobs: int | None, clock: Clock
 ) -> tuple[list[_Fold], bool]:
     """The folds that there was time for, and whether the user interrupted them."""
     done: list[_Fold] = []
+    stated = problem.family, problem.loss, problem.X, problem.Y, problem.weights
+    asked = paths.lams, paths.mus, paths.n_restarts, paths.seed
+    pieces = [clock.piece("fold of paths", stated, asked, train) for train, _ in folds]
+    calls = (delayed(_fold)(problem, *f, paths) for f, piece in zip(folds, pieces, strict=True) if not piece.found)
     try:
-        for fold in Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_fold)(problem, *f, paths) for f in folds):
+        walked = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
+        for piece in pieces:
+            known = piece.found
+            fold = _Fold.of(known["risks"], known["thetas"]) if known else next(walked)
             done.append(fold)
             if fold.interrupted:
                 break
+            if np.isfinite(fold.risks).all():
+                piece.keep(risks=fold.risks, thetas=[fold.thetas[pair] for pair in np.ndindex(fold.risks.shape)])
     except KeyboardInterrupt:
         if not done:
             raise

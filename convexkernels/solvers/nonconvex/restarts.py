@@ -88,6 +88,9 @@ class Restarts(OuterSolver):
         super().begin_at([], rng)
         self.initial = [*self.initial, *points]
 
+    def go_on(self, iterate: Iterate, n_steps: int) -> None:
+        self.initial = [*self.initial, iterate.theta]
+
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         limits = Limits(tol, problem.criterion.resolution, self.max_steps, np.inf if deadline is None else deadline)
         return next(_Search(self, problem, limits).iterates)

@@ -65,6 +65,7 @@ class Stochastic(OuterSolver):
     name = "stochastic"
     values_compare = False
     value_name = f"mean value of the last {LATEST} steps"
+    _taken = 0
 
     def __init__(
         self,
@@ -82,6 +83,9 @@ class Stochastic(OuterSolver):
         """Rows of a step, of m."""
         return min(max(m // 3, SMALLEST_SAMPLE), LARGEST_SAMPLE) if self.size is None else self.size
 
+    def go_on(self, iterate: Iterate, n_steps: int) -> None:
+        self.initial, self._taken = iterate.theta, n_steps  # steps are as short as they would have been
+
     def accepts(self, problem: Any) -> str | None:
         if problem.gram_set.draws_rows and problem.criterion.learns_lam:
             return None
@@ -91,7 +95,7 @@ class Stochastic(OuterSolver):
         rng = np.random.default_rng(self.random_state)
         theta = problem.start(rng) if self.initial is None else problem.check(self.initial)
         adam = Adam(theta, decay_of_squares=SQUARES_MEMORY, tiny=SMALL)
-        state = _State(rng, rng.permutation(problem.m), adam, time.monotonic())
+        state = _State(rng, rng.permutation(problem.m), adam, time.monotonic(), taken=self._taken)
         return Iterate(theta, None, np.inf, memory=state)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
