@@ -221,13 +221,13 @@ def test_an_interrupted_search_takes_the_steps_that_were_left(tmp_path, monkeypa
 
     monkeypatch.setattr(Stochastic, "step", watched)
     monkeypatch.setattr(Stochastic, "start", lambda self, *rest: begun.append(start(self, *rest)) or begun[-1])
-    first = problem.solve(search, checkpoint=file)
-    assert (first.status, first.n_iter) == (Status.INTERRUPTED, 3)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+        first = problem.solve(search, checkpoint=file)
+    assert first.n_iter == 3
     again = problem.solve(search, checkpoint=file)
     assert again.history[0].iteration == 3
     assert taken == [0, 1, 2, 3, 3, 4, 5, 6, 7]  # they are as short as they would have been
     np.testing.assert_array_equal(begun[1].theta, first.theta)
-    assert begun[1].memory.position == 0
     ended = problem.solve(search, checkpoint=file)
     assert len(begun) == 2
     assert ended.n_iter == 0
