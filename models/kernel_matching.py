@@ -63,7 +63,7 @@ def main(argv=None):
             axes[row].plot(list(degrees), values, color=color(k), label=name, **style)
         axes[row].axhline(0.5 if norm == "one" else 1.0, color="0.6", lw=0.8, ls="--", label="bound for Gaussians")
         axes[row].set_ylabel(title + " of |K - K*|")
-        axes[row].set_ylim(0.0, 1.08)
+        axes[row].set_ylim(-0.06, 1.08)
     legend(axes[0])
     axes[1].set_xlabel("degree of the monomials")
     plain_ticks(axes[1].xaxis, at=degrees)

@@ -70,19 +70,20 @@ def slope(sizes, risks):
 def draw(sizes, risks, options):
     import matplotlib.pyplot as plt
 
-    from convexkernels.plotting.canvas import color, legend, plain_ticks
+    from convexkernels.plotting.canvas import curve, legend, plain_ticks
 
     options.out.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True, layout="constrained")
     for part, (ax, alpha) in enumerate(zip(axes, (options.alpha, options.smooth), strict=True)):
         for k, (name, found) in enumerate(risks.items()):
-            ax.loglog(sizes, found[:, :, part].mean(axis=1), "-o", color=color(k), label=name)
+            ax.loglog(sizes, found[:, :, part].mean(axis=1), label=name, **curve(k, marked=True))
         rate, start = learning_rate(alpha, 1), risks["TV-VP-SVM"][0, :, part].mean()
         ax.loglog(sizes, start * (np.array(sizes) / sizes[0]) ** -rate, ":", color="0.5", label=f"n^(-{rate:.2f})")
         ax.set(xlabel="rows", title=("everywhere", "on T, where f is smooth")[part])
         plain_ticks(ax.xaxis, at=sizes)
         legend(ax)
     axes[0].set_ylabel("excess risk")
+    plain_ticks(axes[0].yaxis)
     figure.savefig(options.out / "voronoi_rates.png", dpi=110)
     plt.close(figure)
 

@@ -163,16 +163,16 @@ def main(argv=None):
 def draw(results, sizes, out):
     import matplotlib.pyplot as plt
 
-    from convexkernels.plotting.canvas import color, legend, plain_ticks
+    from convexkernels.plotting.canvas import curve, legend, plain_ticks
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     for k, name in enumerate(dict.fromkeys(r["method"] for r in results)):
         at = sorted({r["n"] for r in results if r["method"] == name} & set(sizes))
         rows = [[r for r in results if (r["method"], r["n"]) == (name, n)] for n in at]
         seconds, errors = ([np.mean([r[key] for r in few]) for few in rows] for key in ("seconds", "error"))
-        style = {"VP": "-o", "RC": "--s", "LS": ":^"}[name[:2]]
-        axes[0].loglog(at, seconds, style, color=color(k), label=name)
-        axes[1].semilogx(at, 100 * np.array(errors), style, color=color(k), label=name)
+        style = curve(k, marked=True) | {"linestyle": {"VP": "-", "RC": "--", "LS": ":"}[name[:2]]}
+        axes[0].loglog(at, seconds, label=name, **style)
+        axes[1].semilogx(at, 100 * np.array(errors), label=name, **style)
     axes[0].set(xlabel="training points", ylabel="training and selection, processor time / s")
     for ax in axes:
         plain_ticks(ax.xaxis, at=sizes)

@@ -89,9 +89,10 @@ def color(k: int) -> str:
     return CLASS_COLORS[k % len(CLASS_COLORS)]
 
 
-def line_style(k: int) -> str:
-    """Dashes of curve number `k`, so that color is not all that tells curves apart."""
-    return ("-", "--", ":", "-.")[k % 4]
+def curve(k: int, *, marked: bool = False) -> dict[str, Any]:
+    """How curve number `k` is drawn: color is not all that tells curves apart."""
+    marks = {"marker": "osD^vP"[k % 6], "markersize": 4} if marked else {}
+    return {"color": color(k), "linestyle": ("-", "--", ":", "-.")[k % 4], **marks}
 
 
 def draw_cross(ax: Any, at: Any) -> None:

@@ -10,7 +10,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import Display, color, draw_bars, legend, numbered, plain_ticks
+from convexkernels.plotting.canvas import Display, color, curve, draw_bars, legend, numbered, plain_ticks
 from convexkernels.solvers.nonconvex.stochastic import LATEST, Stochastic
 from convexkernels.validation import check_whole_number
 
@@ -157,7 +157,7 @@ class RiskHistoryDisplay(Display):
         names = {"D1": "D1, trained on", "D2": "D2, weights moved by", "D3": "D3, weights chosen by"}
         seconds, parts = self.risks["seconds"], [name for name in self.risks if name != "seconds"]
         for k, name in enumerate(parts):
-            ax.plot(seconds, self.risks[name], color=color(k), label=names.get(name, name), linewidth=1.2)
+            ax.plot(seconds, self.risks[name], label=names.get(name, name), linewidth=1.4, **curve(k))
         if "D3" in self.risks:
             best = int(np.argmin(self.risks["D3"]))
             ax.plot(seconds[best], self.risks["D3"][best], "o", color="black", label="answer", markersize=5)

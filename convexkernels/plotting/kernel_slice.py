@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, draw_cross, legend, line_style, numbered
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, curve, draw_cross, legend, numbered
 from convexkernels.validation import check_points, check_whole_number
 
 
@@ -118,7 +118,7 @@ class KernelSliceDisplay(Display):
 
     def _plot_curves(self, ax: Any, value: str) -> None:
         for i, (name, values) in enumerate(self.slices.items()):
-            ax.plot(self.axes[0], values, line_style(i), color=color(i), linewidth=1.8, label=name)
+            ax.plot(self.axes[0], values, linewidth=1.8, label=name, **curve(i))
         ax.axvline(self.center[0], color="0.6", linewidth=0.8, zorder=0)
         ax.set(xlabel=self.names[0], ylabel=value, title=f"gray line: c, {self.names[0]} = {self.center[0]:.4g}")
         ax.margins(x=0)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, draw_bars, legend, line_style, signed_scale
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, curve, draw_bars, legend, signed_scale
 
 
 @dataclass(eq=False, repr=False)
@@ -81,8 +81,7 @@ class RegularizationPathDisplay(Display):
             if k not in named and self.weights[:, k].max() > 1e-4:
                 ax.plot(self.prices, self.weights[:, k], color="0.85", lw=0.8)
         for place, k in enumerate(named):
-            style = {"color": color(place), "linestyle": line_style(place), "marker": "osD^vP"[place % 6], "ms": 4}
-            ax.plot(self.prices, self.weights[:, k], label=self.names[k], **style)
+            ax.plot(self.prices, self.weights[:, k], label=self.names[k], **curve(place, marked=True))
         ax.set(xscale="log", xlabel=self.label, ylabel="weight of the kernel", ylim=(-0.02, None))
         legend(ax)
         return self

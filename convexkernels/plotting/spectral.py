@@ -9,7 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, legend, line_style, numbered, plain_ticks
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, curve, legend, numbered, plain_ticks
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
@@ -108,7 +108,7 @@ class LearningCurvesDisplay(Display):
         """Draw the score above, where rows were held out, and the objective below."""
         self.axes_ = above, below = np.ravel(self._draws_on(axes, size=(6.4, 5.6), rows=2))
         for i, (name, history) in enumerate(self.curves.items()):
-            style = {"color": color(i), "label": name, "linewidth": 1.6, "linestyle": line_style(i)}
+            style = {"label": name, "linewidth": 1.6, **curve(i)}
             where = [epoch.epoch for epoch in history]
             sign = 1.0 if self.score == "validation accuracy" else -1.0  # scores of regressors are minus their losses
             above.plot(where, [sign * epoch.validation for epoch in history], **style)
