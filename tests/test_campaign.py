@@ -1,11 +1,13 @@
 """A part of the campaign of random and hostile problems: nothing lies, breaks, hangs or leaks."""
 
+import numpy as np
 import pytest
 
 import convexkernels as ck
 from tests.campaign.__main__ import main
 from tests.campaign.cases import make_case
-from tests.campaign.judge import judge
+from tests.campaign.exact import exact_set, lower_bound
+from tests.campaign.judge import judge, value_of_nothing
 
 CHUNKS, CHUNK = 20, 15
 SEED = 100
@@ -40,6 +42,17 @@ def test_nothing_lies_breaks_hangs_or_leaks(chunk):
 )
 def test_what_failed_once_holds(seed, index):
     assert not judge(make_case(seed, index)).faults
+
+
+def test_the_reference_proves_nothing_where_its_own_terms_cancel():
+    """Index 3533 of seed 1125: one feature of 1e16, and points that it hardly sees."""
+    problem, rng = make_case(1125, 3533).problem(), np.random.default_rng(0)
+    exact, feature, cost = exact_set(problem), problem.gram_set.stack.parts[0], problem.loss.C * problem.weights
+    for _ in range(20):
+        a = rng.normal(size=problem.m) * cost
+        a -= feature @ (feature.T @ a) / (feature**2).sum()
+        a *= np.sign(a @ problem.Y[0]) / max(1.0, (np.abs(a) / cost).max())
+        assert lower_bound(problem, exact, a) <= value_of_nothing(problem)
 
 
 def test_a_case_is_the_same_wherever_it_is_drawn():

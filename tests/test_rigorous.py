@@ -95,7 +95,7 @@ def test_what_is_known_of_stored_entries_holds(name, far, rng):
     X[::2] += far
     if isinstance(kernel, ck.Centered):
         kernel = ck.Centered(kernel.kernel, X)
-    known = known_entries(kernel, X, 1.0)
+    known = known_entries(kernel, Pairs(X, X), 1.0)
     if not is_bounded(kernel) or type(kernel).__name__ in MADE_AGAIN:
         assert known is None
         return

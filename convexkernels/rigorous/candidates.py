@@ -26,10 +26,10 @@ class EnclosedCandidates:
         stack, count = gram_set.stack, len(gram_set.kernels)
         in_memory = isinstance(stack, PackedStack) and stack.values.dtype == np.float64
         rate = largest_rate(gram_set.kernels)
-        known = [known_entries(kernel, self.X, rate) if in_memory else None for kernel in gram_set.kernels]
+        rows = Pairs(self.X, self.X)
+        known = [known_entries(kernel, rows, rate) if in_memory else None for kernel in gram_set.kernels]
         self.stored = StoredMatrices(stack, {k: entry for k, entry in enumerate(known) if entry is not None})
         self.entries = {k: enclosure(gram_set.kernels[k], self.X) for k in range(count) if known[k] is None}
-        self.positive = [is_positive(kernel) for kernel in gram_set.kernels]
         self.scales, self.relative = np.ones(count), np.zeros(count)
         if gram_set.family.normalize in ("trace", "mean", "variance"):
             factor = 1.0 if gram_set.family.normalize == "trace" else float(len(self.X))
@@ -85,10 +85,11 @@ class _Sums:
         self.values, self.radius = np.zeros(W.shape), np.zeros(W.shape)
         self.forms, self.spread = np.zeros(count), np.zeros(count)
         self.active = int(np.count_nonzero(coefficients))
+        kernels = family.gram_set.kernels
+        self.doubtful = {k for k in np.flatnonzero(coefficients).tolist() if not is_positive(kernels[k])}
         self.roundings = gamma(2 * BLOCK + len(W) + (m // BLOCK + 2) ** 2 + 16)
-        unproven = any(c and not p for c, p in zip(coefficients, family.positive, strict=True))
-        self.unproven: Array | None = np.zeros((m, m)) if unproven else None
-        self.errors = np.zeros((m, m)) if unproven else np.zeros(0)
+        self.unproven: Array | None = np.zeros((m, m)) if self.doubtful else None
+        self.errors = np.zeros((m, m)) if self.doubtful else np.zeros(0)
 
     def add(self, pairs: Pairs, rows: slice, columns: slice) -> None:
         """Take note of a tile."""
@@ -105,7 +106,7 @@ class _Sums:
                 own += (float(self.family.relative[k]) + gamma(self.active + 4)) * np.abs(value)
                 K += c * value
                 S += c * own
-                if self.unproven is not None and not self.family.positive[k]:
+                if self.unproven is not None and k in self.doubtful:
                     self.unproven[rows, columns] += c * value
                     self.errors[rows, columns] += c * own
         self.values[:, rows] += self.W[:, columns] @ K.T
@@ -130,7 +131,7 @@ class _Sums:
 
 def _over_sum(factor: float, values: Array, radii: Array) -> tuple[float, float]:
     """``factor`` over the sum of enclosed numbers, and how far it may be from the exact one, relatively."""
-    wide = sum_above(radii)
+    wide = 1.001 * float(radii.sum())  # numbers >= 0, in any order
     if not np.isfinite(values).all() or not np.isfinite(wide):
         return 1.0, np.inf
     total = math.fsum(values.tolist())

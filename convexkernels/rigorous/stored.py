@@ -16,7 +16,7 @@ from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.tensor_matern import TensorMatern
-from convexkernels.rigorous.kernels import whole_order
+from convexkernels.rigorous.kernels import Pairs, whole_order
 from convexkernels.rigorous.rounding import UNDERFLOW, gamma, product_in_blocks
 
 # Rows of a matrix whose absolute values are formed at once.
@@ -41,11 +41,13 @@ class Known:
     nonnegative: bool = True
 
 
-def known_entries(kernel: Any, X: Array, rate: float) -> Known | None:
+def known_entries(kernel: Any, rows: Pairs, rate: float) -> Known | None:
     """What is known of the entries a :class:`PackedStack` holds for a kernel; None where that is nothing.
 
     Parameters
     ----------
+    rows : Pairs
+        The rows of the table with themselves, which remember what kernels share.
     rate : float
         Largest gamma of the Gaussians in the stack: their distances may be shared.
 
@@ -55,83 +57,88 @@ def known_entries(kernel: Any, X: Array, rate: float) -> Known | None:
     ``|x|^2 - 2 x'y + |y|^2``: n + 8 roundings of ``(|x| + |y|)^2``. Inner products are wrong by n roundings of
     ``|x| |y|``, which with the offset are at most ``sqrt((|x|^2 + offset) (|y|^2 + offset))``.
     """
-    return RULES[type(kernel)](kernel, X, rate) if type(kernel) in RULES else None
+    return RULES[type(kernel)](kernel, rows, rate) if type(kernel) in RULES else None
 
 
-def _distance_error(X: Array, rate: float, slope: float) -> float:
+def _squares(X: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def _distance_error(rows: Pairs, rate: float, slope: float) -> float:
     """What the identity makes of a function of squared distances of at most that slope; inf with lost digits."""
-    offsets = X - X.mean(axis=0)
-    lengths = np.einsum("ij,ij->i", offsets, offsets)
-    if has_lost_digits(lengths, lengths, rate):
+    largest = rows.remembered("largest", lambda: _squares(rows.X - rows.X.mean(axis=0)).max(keepdims=True))
+    if has_lost_digits(largest, largest, rate):
         return np.inf
-    return 4.0 * gamma(X.shape[1] + 10) * slope * float(lengths.max())
+    return 4.0 * gamma(rows.X.shape[1] + 10) * slope * float(largest[0])
 
 
-def _radial(X: Array, error: float) -> Known | None:
-    return Known(np.ones(len(X)), error) if error < np.inf else None
+def _radial(rows: Pairs, error: float) -> Known | None:
+    return Known(np.ones(len(rows.X)), error) if error < np.inf else None
 
 
-def _gaussian(kernel: Any, X: Array, rate: float) -> Known | None:
-    return _radial(X, _distance_error(X, rate, float(kernel.gamma)) + gamma(12))
+def _gaussian(kernel: Any, rows: Pairs, rate: float) -> Known | None:
+    return _radial(rows, _distance_error(rows, rate, float(kernel.gamma)) + gamma(12))
 
 
-def _matern(kernel: Any, X: Array, rate: float) -> Known | None:
+def _matern(kernel: Any, rows: Pairs, rate: float) -> Known | None:
     """``dM/d(t^2)`` is at most ``1 / (4 nu - 4)``, and ``t M(t)``, what t being wrong is multiplied by, p + 1."""
     if not float(kernel.order).is_integer():
         return None
     p, steepest = whole_order(kernel), 1.0 / float(kernel.length) ** 2
-    error = gamma(16 if p else X.shape[1] + 20) * max(float(kernel.smoothing), p + 1.0) + gamma(40 * p + 40)
-    return _radial(X, error + (_distance_error(X, steepest, steepest / (4.0 * p - 2.0)) if p else 0.0))
+    error = gamma(16 if p else rows.X.shape[1] + 20) * max(float(kernel.smoothing), p + 1.0) + gamma(40 * p + 40)
+    return _radial(rows, error + (_distance_error(rows, steepest, steepest / (4.0 * p - 2.0)) if p else 0.0))
 
 
-def _tensor_matern(kernel: Any, X: Array, rate: float) -> Known | None:
-    if not float(kernel.order).is_integer() or kernel._may_overflow(X, X):
+def _tensor_matern(kernel: Any, rows: Pairs, rate: float) -> Known | None:
+    if not float(kernel.order).is_integer() or kernel._may_overflow(rows.X, rows.X):
         return None
-    p, n = whole_order(kernel), X.shape[1]
+    p, n = whole_order(kernel), rows.X.shape[1]
     largest = n * max(float(kernel.smoothing), p + 1.0)  # of all t together, times the value
-    return _radial(X, gamma(n + 16) * largest + gamma(n * (40 * p + 40)))
+    return _radial(rows, gamma(n + 16) * largest + gamma(n * (40 * p + 40)))
 
 
-def _polynomial(kernel: Any, X: Array, rate: float) -> Known:
+def _polynomial(kernel: Any, rows: Pairs, rate: float) -> Known:
     degree, offset = (1, 0.0) if type(kernel) is Linear else (int(kernel.degree), float(kernel.offset))
-    base = np.einsum("ij,ij->i", X, X) + offset
+    base = rows.remembered("squares", lambda: _squares(rows.X)) + offset
     # The roots are rounded, too.
-    return Known(np.sqrt(base**degree), gamma(degree * (X.shape[1] + 4) + 16), nonnegative=False)
+    return Known(np.sqrt(base**degree), gamma(degree * (rows.X.shape[1] + 4) + 16), nonnegative=False)
 
 
-def _combined(weights: Any, kernels: Any, X: Array, rate: float) -> Known | None:
+def _combined(weights: Any, kernels: Any, rows: Pairs, rate: float) -> Known | None:
     """By the inequality of Cauchy and Schwarz the roots of a sum are those of the sum of the squares."""
-    pairs = [(float(w), known_entries(k, X, rate)) for w, k in zip(weights, kernels, strict=True) if w != 0.0]
+    pairs = [(float(w), known_entries(k, rows, rate)) for w, k in zip(weights, kernels, strict=True) if w != 0.0]
     parts = [(w, part) for w, part in pairs if part is not None]
     if len(parts) < len(pairs) or not parts:
         return None
-    roots = np.sqrt(sum((w * part.roots**2 for w, part in parts), np.zeros(len(X))))
+    roots = np.sqrt(sum((w * part.roots**2 for w, part in parts), np.zeros(len(rows.X))))
     error = max(part.error for _, part in parts) + gamma(2 * len(parts) + 8)
     return Known(roots, error, all(part.nonnegative for _, part in parts))
 
 
-def _product(kernel: Any, X: Array, rate: float) -> Known | None:
-    a, b = (known_entries(part, X, rate) for part in (kernel.left, kernel.right))
+def _product(kernel: Any, rows: Pairs, rate: float) -> Known | None:
+    a, b = (known_entries(part, rows, rate) for part in (kernel.left, kernel.right))
     if a is None or b is None:
         return None
     error = 1.01 * (a.error + b.error) + gamma(8)
     return Known(a.roots * b.roots, error, a.nonnegative and b.nonnegative) if error < 1e-3 else None
 
 
-def _centered(kernel: Any, X: Array, rate: float) -> Known | None:
+def _centered(kernel: Any, rows: Pairs, rate: float) -> Known | None:
     """``|phi_i - mean| <= |phi_i| + mean of the lengths``; means are sums of m terms."""
-    inner = known_entries(kernel.kernel, X, rate)
-    if inner is None or not np.array_equal(np.asarray(kernel.points, dtype=np.float64), X):
+    inner = known_entries(kernel.kernel, rows, rate)
+    if inner is None or not np.array_equal(np.asarray(kernel.points, dtype=np.float64), rows.X):
         return None
-    return Known(inner.roots + inner.roots.mean() * (1.0 + 1e-9), inner.error + gamma(len(X) + 16), nonnegative=False)
+    return Known(
+        inner.roots + inner.roots.mean() * (1.0 + 1e-9), inner.error + gamma(len(rows.X) + 16), nonnegative=False
+    )
 
 
-def _normalized(kernel: Any, X: Array, rate: float) -> Known | None:
+def _normalized(kernel: Any, rows: Pairs, rate: float) -> Known | None:
     """Lengths are right to the error of the diagonal over the diagonal, which has to be small."""
-    inner = known_entries(kernel.kernel, X, rate)
+    inner = known_entries(kernel.kernel, rows, rate)
     if inner is None:
         return None
-    squares, sizes = kernel.kernel.diag(X), inner.roots**2
+    squares, sizes = kernel.kernel.diag(rows.X), inner.roots**2
     if not (1e-3 * squares >= inner.error * sizes).all() or not squares.all():
         return None
     return Known(1.01 * sizes / squares, 3.0 * inner.error + gamma(20), inner.nonnegative)
@@ -139,18 +146,18 @@ def _normalized(kernel: Any, X: Array, rate: float) -> Known | None:
 
 RULES: dict[type, Callable[[Any, Array, float], Known | None]] = {
     Centered: _centered,
-    Constant: lambda kernel, X, rate: Known(np.full(len(X), np.sqrt(float(kernel.value))), gamma(8)),
+    Constant: lambda kernel, rows, rate: Known(np.full(len(rows.X), np.sqrt(float(kernel.value))), gamma(8)),
     Gaussian: _gaussian,
     Linear: _polynomial,
     Matern: _matern,
     Normalized: _normalized,
-    OnColumns: lambda kernel, X, rate: known_entries(kernel.kernel, X[:, tuple(kernel.columns)], rate),
+    OnColumns: lambda kernel, rows, rate: known_entries(kernel.kernel, rows.of_columns(tuple(kernel.columns)), rate),
     Polynomial: _polynomial,
     Product: _product,
-    Scaled: lambda kernel, X, rate: _combined([kernel.scale], [kernel.kernel], X, rate),
-    Sum: lambda kernel, X, rate: _combined([1.0, 1.0], [kernel.left, kernel.right], X, rate),
+    Scaled: lambda kernel, rows, rate: _combined([kernel.scale], [kernel.kernel], rows, rate),
+    Sum: lambda kernel, rows, rate: _combined([1.0, 1.0], [kernel.left, kernel.right], rows, rate),
     TensorMatern: _tensor_matern,
-    WeightedSum: lambda kernel, X, rate: _combined(kernel.weights, kernel.kernels, X, rate),
+    WeightedSum: lambda kernel, rows, rate: _combined(kernel.weights, kernel.kernels, rows, rate),
 }
 
 
@@ -177,7 +184,8 @@ class StoredMatrices:
         sizes = ((np.abs(V) @ self.roots.T) ** 2).sum(axis=0)
         absolute = sizes.copy()
         if self.nonnegative.any():
-            weighed = self.stack.weigh(np.abs(V))[self.used] / self.stack.scales[self.used]
+            signed = bool((V < 0.0).any())
+            weighed = self.stack.weigh(np.abs(V))[self.used] / self.stack.scales[self.used] if signed else values
             absolute = np.where(self.nonnegative, np.minimum(sizes, 1.01 * weighed + self.errors * sizes), sizes)
         radii = 1.01 * self.errors * sizes + gamma(2 * self.stack.m + len(V) + 16) * absolute + UNDERFLOW
         return values, radii

@@ -52,7 +52,7 @@ class ExactOne:
         return self.matrix
 
     def support(self, W):
-        return (W @ self.matrix * W).sum()
+        return form_above(W, self.matrix)
 
 
 class ExactStack:
@@ -100,7 +100,7 @@ class ExactStack:
     def support(self, W):
         if not self.is_simplex:
             return None  # its own semidefinite program
-        return max((W @ K * W).sum() for K in self.matrices)
+        return max(form_above(W, K) for K in self.matrices)
 
 
 class ExactAll:
@@ -213,6 +213,12 @@ def point_parts(family, X, x, points):
     return np.einsum("zim,zjl->ijml", np.array(N), np.array(N)) / LONG(len(points))
 
 
+def form_above(W, K):
+    """``sum over the rows w of w'Kw`` and what its terms may be rounded by: where they cancel, nothing is proven."""
+    size = (np.abs(W) @ np.abs(K) * np.abs(W)).sum()
+    return (W @ K * W).sum() + len(K) * np.finfo(LONG).eps * size
+
+
 def largest_eigenvalue(D):
     """To the rounding of doubles, on a matrix of ordinary scale."""
     scale = np.abs(D).max()
@@ -282,12 +288,13 @@ def upper_bound(problem, exact, solution, K=None):
     given = np.atleast_2d(np.asarray(solution.decision_function(points)).T).astype(LONG)
     total, returned = LONG(0), LONG(0)
     for w, y, values in zip(W, Y, given, strict=True):
-        f = K @ w
+        f, error = K @ w, len(w) * np.finfo(LONG).eps * (np.abs(K) @ np.abs(w))
         b = LONG(0)
         if loss.intercept:
             b = best_intercept(loss, y, weights, f, np.median((values - f)[weights > 0].astype(float)).astype(LONG))
-        norm = half_norm(loss, w @ f)
-        total += norm + (weights * losses_of(loss, y, f + b)).sum()
+        norm = half_norm(loss, w @ f + np.abs(w) @ error)
+        ends = (losses_of(loss, y, f + b + change) for change in (-error, error))  # convex, so no more in between
+        total += norm + (weights * np.maximum(*ends)).sum()
         returned += norm + (weights * losses_of(loss, y, values)).sum()
     rounding = float((np.abs(W) @ np.abs(K)).max()) if K.size else 0.0
     return total, returned, rounding
