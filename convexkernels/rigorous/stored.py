@@ -144,7 +144,7 @@ def _normalized(kernel: Any, rows: Pairs, rate: float) -> Known | None:
     return Known(1.01 * sizes / squares, 3.0 * inner.error + gamma(20), inner.nonnegative)
 
 
-RULES: dict[type, Callable[[Any, Array, float], Known | None]] = {
+RULES: dict[type, Callable[[Any, Pairs, float], Known | None]] = {
     Centered: _centered,
     Constant: lambda kernel, rows, rate: Known(np.full(len(rows.X), np.sqrt(float(kernel.value))), gamma(8)),
     Gaussian: _gaussian,
