@@ -21,6 +21,8 @@ from convexkernels.rigorous.rounding import UNDERFLOW, gamma, product_in_blocks
 
 # Rows of a matrix whose absolute values are formed at once.
 CHUNK = 512
+# Rows up to which roundings of a sum are so few that its absolute values are not worth a second look at the matrices.
+FEW = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +185,8 @@ class StoredMatrices:
         values = self.stack.weigh(V)[self.used] / self.stack.scales[self.used]
         sizes = ((np.abs(V) @ self.roots.T) ** 2).sum(axis=0)
         absolute = sizes.copy()
-        if self.nonnegative.any():
-            signed = bool((V < 0.0).any())
+        signed = bool((V < 0.0).any())
+        if self.nonnegative.any() and (self.stack.m > FEW or not signed):
             weighed = self.stack.weigh(np.abs(V))[self.used] / self.stack.scales[self.used] if signed else values
             absolute = np.where(self.nonnegative, np.minimum(sizes, 1.01 * weighed + self.errors * sizes), sizes)
         radii = 1.01 * self.errors * sizes + gamma(2 * self.stack.m + len(V) + 16) * absolute + UNDERFLOW
