@@ -31,7 +31,7 @@ LAYERS = [
         "notebook",
         "datasets",
     },
-    {"certificate", "solution", "checkpoint", "clock", "driver", "progress", "checking"},
+    {"certificate", "solution", "checkpoint", "clock", "outer_solver", "driver", "progress", "checking"},
     {"bases"},
     {"kernels"},
     {"losses"},
@@ -370,7 +370,7 @@ def test_every_curved_family_is_in_the_table_of_curved_families():
 
 
 def test_every_solver_is_in_the_table_of_solvers():
-    from convexkernels.driver import OuterSolver
+    from convexkernels.outer_solver import OuterSolver
     from convexkernels.solvers import SEARCHES, SOLVERS, WITH_ONE_KERNEL
 
     table = [*SOLVERS.values(), *WITH_ONE_KERNEL.values(), *SEARCHES.values()]

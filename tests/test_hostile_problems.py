@@ -355,7 +355,7 @@ def test_a_conic_solver_that_breaks_down_ends_with_a_status(monkeypatch):
 
 
 def test_another_method_takes_over_where_the_first_stops_short(monkeypatch):
-    from convexkernels.driver import OuterSolver
+    from convexkernels.outer_solver import OuterSolver
     from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
     def stuck(self, problem, iterate, tol, deadline):

@@ -16,8 +16,9 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.driver import OuterSolver, because_of_rounding, run, warn_unless_reached
+from convexkernels.driver import because_of_rounding, run, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.outer_solver import OuterSolver
 from convexkernels.solution import Solution, Status
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_whole_number

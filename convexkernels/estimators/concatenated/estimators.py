@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.training_value import TrainingValue
-from convexkernels.driver import Kept, OuterSolver
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.concatenated.settings import candidates, learned_scale, named, with_weights
 from convexkernels.estimators.documentation import documented
@@ -27,6 +26,7 @@ from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.losses.base import Loss
 from convexkernels.losses.interpolation import Interpolation
+from convexkernels.outer_solver import Kept, OuterSolver
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution
 from convexkernels.solvers.nonconvex.paths import select_weights

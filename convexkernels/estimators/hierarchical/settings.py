@@ -11,12 +11,12 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.driver import OuterSolver
 from convexkernels.estimators.hierarchical.all_rows import AllRows
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.outer_solver import OuterSolver
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.driver import Iterate, OuterSolver, run
+from convexkernels.driver import run
 from convexkernels.exceptions import InvalidInputError, SolverUnavailableError, tell
 from convexkernels.families.base import FamilyStatement, GramSet
 from convexkernels.kernels.base import Kernel
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.driver import Iterate, OuterSolver, run
+from convexkernels.driver import run
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import GramOperator, OutOfTimeError
 from convexkernels.losses.base import check_regularization
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.held_out_path import HeldOutPath
 from convexkernels.solvers.convex.preparation import Preparation, Stage

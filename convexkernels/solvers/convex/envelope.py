@@ -7,9 +7,9 @@ import numpy as np
 from scipy.linalg import norm
 
 from convexkernels.arrays import Array
-from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.interior_point import solve_on_factor
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 
 

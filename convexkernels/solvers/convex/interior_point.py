@@ -7,9 +7,9 @@ from numpy.linalg import LinAlgError
 
 from convexkernels.arrays import Array
 from convexkernels.cones import Cone, Scaling
-from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.families.base import GramSet
 from convexkernels.linalg import longest_step
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.box_program import Program, adjoint, at_point, collect, derivative
 from convexkernels.solvers.convex.newton_system import Direction, State, System

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 
 # A component of the weights below this counts as 0.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.interior_point import InteriorPoint
 from convexkernels.solvers.convex.witness import DualPoint, DualPoints

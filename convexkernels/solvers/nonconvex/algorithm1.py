@@ -9,11 +9,11 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.criteria.base import clipped
 from convexkernels.criteria.folds import Rows, check_classes, three_parts
-from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.losses.fit import fit
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
 
 

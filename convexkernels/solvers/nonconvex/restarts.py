@@ -9,8 +9,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from convexkernels.arrays import Array, Index
 from convexkernels.criteria.folds import spread_sample
-from convexkernels.driver import Iterate, OuterSolver
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Limits
 from convexkernels.solvers.nonconvex.quasi_newton import descents

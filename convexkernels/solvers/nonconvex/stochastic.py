@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.driver import Iterate, OuterSolver
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.validation import check_whole_number
 
