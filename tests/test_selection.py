@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
 from convexkernels.clock import Clock
-from convexkernels.estimators.convex import selection
+from convexkernels.estimators.convex import base, selection
 from convexkernels.estimators.convex.selection import follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.plotting import SelectionDisplay
@@ -126,6 +126,24 @@ def test_the_time_limit_holds_for_choosing_and_learning_together_and_warns_once(
     assert time.process_time() - began < 3.0
     assert len(caught) == 1
     assert model.solution_.status is ck.Status.TIME_LIMIT
+
+
+def test_the_first_family_has_most_of_the_time_of_the_choice(monkeypatch):
+    limits = []
+
+    def watched(problem, family, name, loss_at, values, clock, rival=None):
+        limits.append(clock.max_time)
+        return follow_path(problem, family, name, loss_at, values, clock, rival)
+
+    monkeypatch.setattr(base, "follow_path", watched)
+    X, y = noisy(ck.MultipleKernelSVR, 40)
+    ck.MultipleKernelSVR(tol=1e-2, max_time=600.0).fit(X, y)
+    assert len(limits) > 1
+    assert limits[0] >= 0.75 * 300.0  # half of the limit is for choosing
+    assert min(limits[1:]) >= 10.0
+    limits.clear()
+    ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
+    assert limits == [pytest.approx(300.0, rel=0.1)]
 
 
 def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with(monkeypatch, tmp_path):
