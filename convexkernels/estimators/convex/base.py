@@ -33,7 +33,7 @@ INSENSITIVITY = 0.25
 # The part of the time limit that choosing may take.
 SHARE = 0.5
 # The part of that for the path of the first of several families: the others only follow it near what it has chosen, in
-# a twentieth of its time (0.2 to 0.4 of 6 to 10 s on 2,000 rows), and a path that the clock cuts short chooses what a slower computer would not.
+# a twentieth of its time (0.2 to 0.4 of 6 to 10 s on 2,000 rows), and a path that the clock cuts short depends on it.
 FIRST_PATH = 0.8
 # Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
 MATRIX_ROWS = 10_000
