@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from convexkernels.families.stacks.base import GramStack, PackedStack, StreamedS
 from convexkernels.families.stacks.factored import FactoredStack, OnFeatures, with_landmarks
 from convexkernels.families.stacks.filling import make_stack
 from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.normalized import Centered, Normalized
+from convexkernels.kernels.normalized import Centered, Normalized, with_mean
 from convexkernels.linalg import project_simplex
 from convexkernels.validation import check_points, check_range, check_whole_number
 
@@ -78,11 +77,9 @@ class Candidates(Family):
         if normalize not in NORMALIZATIONS:
             raise InvalidInputError(f"normalize must be one of {list(NORMALIZATIONS)}, got {normalize!r}.")
         self.candidates = CandidateList(kernels)
-        self.normalize = normalize
-        self.center = bool(center)
+        self.normalize, self.center = normalize, bool(center)
         self.allow_duplicates = bool(allow_duplicates)
-        self._is_of_part = False
-        self.landmarks = landmarks
+        self.landmarks, self._is_of_part = landmarks, False
         if landmarks is not None:
             self._check_landmarks()
 
@@ -108,13 +105,13 @@ class Candidates(Family):
         if self.center:
             kernels = [Centered(kernel, points) for kernel in kernels]
         if self.normalize == "cosine":
-            kernels = [Normalized(_with_mean(kernel)) for kernel in kernels]
+            kernels = [Normalized(with_mean(kernel)) for kernel in kernels]
         stack: GramStack
         if self.landmarks is None:
             stack = make_stack(kernels, points, memory_limit=memory_limit, dtype=dtype)
         else:
             stack = FactoredStack(kernels, points, memory_limit)
-        kernels = [_with_mean(kernel) for kernel in kernels]
+        kernels = [with_mean(kernel) for kernel in kernels]
         traces = self._checked_traces(stack, names, kernels, points)
         scales = self._scales(stack, traces, names)
         largest = (scales[:, None] * stack.diagonals()).max(axis=1)
@@ -123,8 +120,13 @@ class Candidates(Family):
             size = float(np.log(largest[k]))
             check_range(f"kernel {names[k]!r}", size, dtype, remedy="rescale it or pass normalize='mean'.")
         stack.rescale(scales)
-        if not (self.allow_duplicates or self._is_of_part):
-            _refuse_duplicates(stack, names)
+        alike = None if self.allow_duplicates or self._is_of_part else stack.alike()
+        if alike is not None:
+            one, other = alike
+            raise InvalidInputError(
+                f"kernels {names[one]!r} and {names[other]!r} (positions {one} and {other}) are the same on the "
+                "training points, so that their weights would not be unique; drop one or pass allow_duplicates=True."
+            )
         return CandidateGramSet(self, stack, kernels, scales, points, names)
 
     def of_part(self) -> Candidates:
@@ -170,30 +172,6 @@ class Candidates(Family):
             sizes = np.where(constant, 0.0, varying / stack.m)
         sizes = np.where(traces > 0.0, sizes, 0.0)
         return np.divide(1.0, sizes, out=np.zeros(stack.l), where=sizes > 0.0)
-
-
-def _with_mean(kernel: Kernel) -> Kernel:
-    """Compute the grand mean of a centered kernel once, where filling the stack has not done it."""
-    if isinstance(kernel, Centered) and kernel.grand_mean is None:
-        return Centered(kernel.kernel, kernel.points, float(kernel.kernel(kernel.points).mean()))
-    return kernel
-
-
-def _refuse_duplicates(stack: GramStack, names: Sequence[str]) -> None:
-    """Matrices are compared through three random quadratic forms, and then entry by entry."""
-    rng = np.random.default_rng(0)
-    marks = np.array([stack.weigh(rng.standard_normal((1, stack.m))) for _ in range(3)])
-    size = stack.diagonals().sum(axis=1)
-    order = np.argsort(marks[0])
-    for first, second in pairwise(order.tolist()):
-        if np.abs(marks[:, first] - marks[:, second]).max() > 1e-10 * max(size[first], size[second]):
-            continue
-        if stack.agree(first, second):
-            one, other = sorted((first, second))
-            raise InvalidInputError(
-                f"kernels {names[one]!r} and {names[other]!r} (positions {one} and {other}) are the same on the "
-                "training points, so that their weights would not be unique; drop one or pass allow_duplicates=True."
-            )
 
 
 @dataclass(eq=False, repr=False)

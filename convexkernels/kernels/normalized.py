@@ -89,3 +89,10 @@ class Centered(Kernel):
         # Errors of means are common to rows and columns: they add up.
         common = np.sqrt(self.kernel._sizes(check_points(self.points, name="points"))).mean()
         return np.square(np.sqrt(self.kernel._sizes(X)) + common)
+
+
+def with_mean(kernel: Kernel) -> Kernel:
+    """Compute the grand mean of a centered kernel once, where that is not known."""
+    if isinstance(kernel, Centered) and kernel.grand_mean is None:
+        return Centered(kernel.kernel, kernel.points, float(kernel.kernel(kernel.points).mean()))
+    return kernel
