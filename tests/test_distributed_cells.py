@@ -33,7 +33,7 @@ from convexkernels import (
 from convexkernels.cells.distributed import learning
 from convexkernels.cells.distributed.cluster import active_client
 from convexkernels.cells.distributed.function import DistributedFunction
-from convexkernels.cells.distributed.summary import TableSummary
+from convexkernels.cells.distributed.summary import TableSummary, random_keys
 from convexkernels.cells.distributed.table import balanced_groups
 from convexkernels.cells.function import LocalizedFunction
 
@@ -146,6 +146,7 @@ def test_random_chunks_and_dataframes():
     assert model.feature_names_in_.tolist() == ["east", "north"]
     assert model.n_cells_ == 3
     assert model.function_.sizes.sum() == 600
+    assert np.ptp(model.function_.sizes) == 0
     predicted = model.predict(frame).compute()
     assert np.corrcoef(predicted, y)[0, 1] > 0.97
     np.testing.assert_allclose(predicted, model.predict(pd.DataFrame(X, columns=["east", "north"])))
@@ -186,13 +187,62 @@ def test_a_sample_finds_cells_of_about_the_size():
     assert model.function_.sizes.max() < 400
 
 
+@pytest.mark.parametrize("kind", ["voronoi", "random"])
+def test_cells_do_not_depend_on_how_a_table_is_cut(kind):
+    X, y = table(900)
+    weights = np.random.default_rng(1).integers(0, 3, 900).astype(float)
+    model = VoronoiRidge(max_cell_size=150, cells=Cells(kind, subset=200), **SMALL)
+    query, found = X[:50], []
+    for sizes in ([900], [100, 0, 500, 300], [11] * 81 + [9]):
+        model.fit(*(parts(values, sizes) for values in (X, y, weights)))
+        found.append((model.function_.sizes, model.predict(query)))
+    # Parts of dataframes have lengths that are not known.
+    frame = pd.DataFrame(X, columns=["east", "north"]).assign(up=y, weight=weights)
+    columns = dd.from_pandas(frame, npartitions=7)
+    model.fit(columns[["east", "north"]], columns["up"], columns["weight"])
+    found.append((model.function_.sizes, model.predict(frame[["east", "north"]][:50])))
+    for sizes, predicted in found[1:]:
+        np.testing.assert_array_equal(sizes, found[0][0])
+        np.testing.assert_allclose(predicted, found[0][1], atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's own way to write indices
+def test_columns_of_a_parquet_file_keep_its_partitions(tmp_path):
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["east", "north"]).assign(up=y, a=0.0, b=0.0, c=0.0, weight=1.0)
+    dd.from_pandas(frame, npartitions=6).to_parquet(tmp_path)
+    columns = dd.read_parquet(tmp_path)  # whose reads of one column Dask would fuse
+    model = VoronoiRidge(max_cell_size=150, **SMALL)
+    model.fit(columns[["east", "north"]], columns["up"], columns["weight"])
+    there = model.predict(frame[["east", "north"]])
+    np.testing.assert_allclose(there, model.fit(X, y).predict(X), atol=1e-8)
+
+
+def test_scores_of_dask_tables_are_those_of_tables_in_memory():
+    X, y = table()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    targets = [(VoronoiRidge(max_cell_size=300, **SMALL), y), (VoronoiSVC(max_cell_size=300, **SMALL), labels(y))]
+    targets.append((VoronoiRidge(max_cell_size=300, **SMALL), np.column_stack([y, X[:, 0]])))
+    for model, target in targets:
+        model.fit(X, target)
+        there = [parts(values, [250, 350]) for values in (X, target, weights)]
+        assert model.score(*there) == pytest.approx(model.score(X, target, weights), abs=1e-12)
+        assert model.score(*there[:2]) == pytest.approx(model.score(X, target), abs=1e-12)
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    series = dd.from_pandas(pd.Series(labels(y)), npartitions=3)
+    model = VoronoiSVC(max_cell_size=300, **SMALL).fit(frame, series)
+    assert model.score(frame, series) == pytest.approx(model.score(pd.DataFrame(X), labels(y)), abs=1e-12)
+
+
 def test_samples_of_parts_are_a_sample_of_the_whole(rng):
     X, y, weights = rng.standard_normal((100, 2)), np.arange(100.0), np.ones(100)
-    found = [TableSummary.of_rows(X[i::4], y[i::4], weights[i::4], labels=False, size=10, seed=i) for i in range(4)]
+    cuts = [(0, 30), (30, 31), (31, 80), (80, 100)]
+    found = [
+        TableSummary.of_rows(X[a:b], y[a:b], weights[a:b], labels=False, size=10, seed=7, first=a) for a, b in cuts
+    ]
     whole = TableSummary.merged([*found, None], labels=False, size=10)
-    keys = np.sort(np.concatenate([np.random.default_rng(i).random(25) for i in range(4)]))[:10]
     assert whole.n_rows == 100
-    assert np.array_equal(whole.keys, keys)
+    assert np.array_equal(whole.keys, np.sort(random_keys(100, 7, 0))[:10])
     assert np.array_equal(whole.X, X[whole.y.astype(int)])
     assert whole.targets.tolist() == [0.0, 99.0]
     assert np.array_equal(whole.low, X.min(axis=0)[None, :])
@@ -349,10 +399,15 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
     model = VoronoiRidge(max_cell_size=150, **SMALL)
     expected = model.fit(X, y).predict(X)
     points, targets = parts(X, [250, 0, 350]), parts(y, [250, 0, 350])
+    query = da.random.default_rng(0).uniform(-1, 1, (50, 2), chunks=(25, 2))
     with a_cluster(tmp_path):
         model.fit(points, targets)
         assert isinstance(model.function_, LocalizedFunction)
-        np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-8)
+        sent = model.predict(points)
+        np.testing.assert_allclose(sent.compute(), expected, atol=1e-8)
+        # The function is on the workers by now, and no graph takes it there again.
+        function = len(pickle.dumps(model.function_))
+        assert len(pickle.dumps(dict(model.predict(query).__dask_graph__()))) < 0.5 * function
 
         # Functions that stay there answer for tables there and here, and can be brought.
         model.set_params(cells=Cells(gather=False)).fit(points, targets)
@@ -374,6 +429,7 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         dying.fit(points, targets)
         assert (tmp_path / "mark").exists()
         assert dying.solution_.status is Status.UNPROVEN
+        np.testing.assert_allclose(sent.compute(), expected, atol=1e-8)
         assert dying.function_.sizes.sum() == 600
         cells = dying.cover_.cells(dying.scaling_.apply(X))
         means = np.array([y[cells == j].mean() for j in range(dying.n_cells_)])

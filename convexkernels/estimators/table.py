@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.distributed.cluster import is_distributed
 from convexkernels.estimators.columns import Columns, refuse_sparse
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
@@ -80,6 +81,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
         The message names the argument, the value found and the remedy.
     """
     refuse_sparse(X)
+    _refuse_distributed(estimator, X=X, y=y, sample_weight=sample_weight)
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
         weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
@@ -105,6 +107,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
 
 def read_points(estimator: Any, X: Any) -> Array:
     """Validated points with the columns that the estimator was fitted on, as numbers."""
+    _refuse_distributed(estimator, X=X)
     columns = getattr(estimator, "columns_", None)
     try:
         if columns is None:
@@ -117,6 +120,18 @@ def read_points(estimator: Any, X: Any) -> Array:
             raise
         raise InvalidInputError(_explained(error, X)) from error
     return check_points(points)
+
+
+def _refuse_distributed(estimator: Any, **tables: Any) -> None:
+    """No table is brought from a cluster without a word."""
+    for name, table in tables.items():
+        if is_distributed(table):
+            cells = "VoronoiSVC" if is_classifier(estimator) else "VoronoiRidge"
+            raise InvalidInputError(
+                f"{name} is a Dask {type(table).__name__}, and {type(estimator).__name__} works in memory. Pass "
+                f"{name}.compute(); or fit this estimator to some rows, and {cells}(kernel=model.kernel_) to the Dask "
+                f"table; or predict part by part, by map_blocks or map_partitions."
+            )
 
 
 def _explained(error: ValueError, X: Any, y: Any = None) -> str:

@@ -75,7 +75,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of `predict_proba`, shape (n_samples, n_classes)."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+            logarithms: Array = np.log(self.predict_proba(X))
+            return logarithms
 
     def _link(self) -> Link:
         left = self._left_out()

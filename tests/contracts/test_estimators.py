@@ -10,6 +10,7 @@ from dataclasses import astuple
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -394,6 +395,21 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
         clone(estimator).fit(csr_array(X), y)
 
 
+def dask_tables_are_taken_or_refused_by_name(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    there = da.from_array(X, chunks=20)
+    refused = pytest.raises(ck.InvalidInputError, match=r"^X is a Dask Array, and .* works in memory")
+    try:
+        found = quietly(clone(estimator), there, da.from_array(y, chunks=20)).predict(X)
+    except ck.InvalidInputError:
+        with refused:
+            clone(estimator).fit(there, y)
+        with refused:
+            quietly(clone(estimator), X, y).predict(there)
+    else:
+        np.testing.assert_array_equal(found, quietly(clone(estimator), X, y).predict(X))
+
+
 def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch):
     X, y = table(kind)
     gone = np.arange(M) % 9 == 0
@@ -579,6 +595,7 @@ CONTRACTS = {
     stored_models_predict_the_same: BOTH,
     data_frames_are_tables_with_names: BOTH,
     bad_tables_are_refused_by_name: BOTH,
+    dask_tables_are_taken_or_refused_by_name: BOTH,
     categories_and_missing_values_are_learned_from: BOTH,
     a_constant_target_is_answered_or_refused: BOTH,
     equal_rows_are_learned_from: BOTH,

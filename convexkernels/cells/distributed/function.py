@@ -3,19 +3,22 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Cover
-from convexkernels.cells.distributed.cluster import computed
+from convexkernels.cells.distributed.cluster import active_client, computed
 from convexkernels.cells.distributed.table import blocks_of
 from convexkernels.cells.function import LocalizedFunction, verified, worst
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points
 
+# Covers and functions that a client has sent to its workers, who forget them when they are forgotten here.
+_SENT: WeakKeyDictionary[Any, tuple[str, Any]] = WeakKeyDictionary()
 REMEDY = "bring it first: model.function_ = model.function_.gather()."
 
 
@@ -132,8 +135,7 @@ def values_of_parts(
 
     blocks, lengths, n_features, _ = blocks_of(X)
     rule = delayed((scale, n_features), traverse=False)
-    # Once in the graph, for all parts.
-    held = delayed(function.cover if isinstance(function, DistributedFunction) else function, traverse=False)
+    held = _held(function.cover if isinstance(function, DistributedFunction) else function)
     results = []
     for i, (block, length) in enumerate(zip(blocks, lengths, strict=True)):
         points = delayed(_scaled_block)(i, block, rule)
@@ -144,6 +146,22 @@ def values_of_parts(
         shape = (length if np.isnan(length) else int(length), *example.shape[1:])
         results.append(da.from_delayed(delayed(finish)(values), shape, meta=example))
     return da.concatenate(results, allow_unknown_chunksizes=True)
+
+
+def _held(value: LocalizedFunction | Cover) -> Any:
+    """A delayed value: without a cluster once in the graph; with one it is sent there once, for all predictions."""
+    from dask import delayed
+
+    client = active_client()
+    if client is None:
+        return delayed(value, traverse=False)
+    if _SENT.get(value, (None, None))[0] != client.id:
+        _SENT[value] = client.id, client.persist(delayed(_itself)(delayed(value, traverse=False)))
+    return _SENT[value][1]
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _scaled_block(index: int, block: Any, rule: Any) -> Array:

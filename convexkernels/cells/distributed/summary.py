@@ -46,7 +46,7 @@ class TableSummary:
 
     @classmethod
     def of_rows(
-        cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int = 0, seed: Any = None
+        cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int = 0, seed: int = 0, first: int = 0
     ) -> TableSummary:
         """Summarize one part.
 
@@ -59,9 +59,11 @@ class TableSummary:
             Whether targets are class labels.
         size : int
             Rows to sample.
-        seed : int, SeedSequence or None
+        seed : int
+        first : int
+            Number of the first row in the whole table.
         """
-        keys = np.random.default_rng(seed).random(len(X)) if size else np.empty(0)
+        keys = random_keys(len(X), seed, first) if size else np.empty(0)
         # Every row is a part of its own.
         found = cls.merged([cls(len(X), X, X, y, weights, keys, X, y, weights)], labels=labels, size=size)
         assert found is not None
@@ -95,6 +97,11 @@ class TableSummary:
             np.concatenate([part.y for part in found])[taken],
             np.concatenate([part.weights for part in found])[taken],
         )
+
+
+def random_keys(n: int, seed: int, first: int) -> Array:
+    """Random numbers of the rows `first`, ..., ``first + n - 1`` of a table, however it is cut into parts."""
+    return np.random.Generator(np.random.PCG64(seed).advance(first)).random(n)
 
 
 def _ranges(low: Array, high: Array, codes: Index) -> tuple[Array, Array]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.distributed.cluster import computed
-from convexkernels.cells.distributed.summary import TableSummary, checked_part
+from convexkernels.cells.distributed.summary import TableSummary, checked_part, random_keys
 from convexkernels.cells.learner import CellRows
 from convexkernels.exceptions import InvalidInputError
 
@@ -50,13 +52,21 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
             f"{getattr(X, 'ndim', 'no')} dimensions."
         )
     if hasattr(X, "columns"):
-        example = X._meta
-        return list(X.to_delayed()), [float("nan")] * X.npartitions, len(X.columns), example
+        return _partitions(X), [float("nan")] * X.npartitions, len(X.columns), X._meta
     if np.isnan(X.shape[1]) or X.shape[1] == 0:
         raise InvalidInputError(f"the number of columns of X is not known, or 0: its shape is {X.shape}.")
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     return X.to_delayed().ravel().tolist(), [float(c) for c in X.chunks[0]], int(X.shape[1]), np.empty((0, X.shape[1]))
+
+
+def _partitions(values: Any) -> list[Any]:
+    """The parts of a Dask collection, as delayed values."""
+    if hasattr(values, "chunks"):
+        return list(np.ravel(np.array(values.to_delayed(), dtype=object)))
+    # Whatever reads a file reads needed columns only; that reads of few columns are made fewer would tear parts apart.
+    frame = values.simplify() if hasattr(values, "simplify") else values
+    return list(frame.to_delayed(optimize_graph=False))
 
 
 def _aligned(values: Any, name: str, lengths: list[float], most_dimensions: int = 1) -> list[Any]:
@@ -86,7 +96,7 @@ def _aligned(values: Any, name: str, lengths: list[float], most_dimensions: int 
         values = values.rechunk({0: tuple(int(length) for length in lengths)})
     if ndim == 2 and hasattr(values, "chunks"):
         values = values.rechunk({1: -1})
-    blocks = list(np.ravel(np.array(values.to_delayed(), dtype=object)))
+    blocks = _partitions(values)
     if len(blocks) != len(lengths):
         raise InvalidInputError(
             f"{name} has {len(blocks)} partitions, but X has {len(lengths)}; partition both the same way."
@@ -106,12 +116,15 @@ class DistributedTable:
     example : array or dataframe without rows
     labels : bool
         Whether targets are class labels.
+    lengths : list of float
+        Rows of each part; NaN where that is not known yet.
     """
 
     parts: list[tuple[Any, Any, Any]]
     n_features: int
     example: Any
     labels: bool
+    lengths: list[float]
 
     @classmethod
     def of_collections(cls, X: Any, y: Any, sample_weight: Any, *, labels: bool) -> DistributedTable:
@@ -124,7 +137,17 @@ class DistributedTable:
         blocks, lengths, n_features, example = blocks_of(X)
         targets = _aligned(y, "y", lengths, 1 if labels else 2)
         weights = [None] * len(blocks) if sample_weight is None else _aligned(sample_weight, "sample_weight", lengths)
-        return cls(list(zip(blocks, targets, weights, strict=True)), n_features, example, labels)
+        return cls(list(zip(blocks, targets, weights, strict=True)), n_features, example, labels, lengths)
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        """Number of the first row of every part, among those of positive weight."""
+        from dask import delayed
+
+        counts: Sequence[float] = self.lengths
+        if np.isnan(counts).any() or any(weights is not None for _, _, weights in self.parts):
+            counts = computed(*(delayed(_n_rows)(y, weights) for _, y, weights in self.parts))
+        return [0, *np.cumsum(counts[:-1]).astype(int).tolist()]
 
     def _checked(self) -> list[Any]:
         from dask import delayed
@@ -136,7 +159,7 @@ class DistributedTable:
         ]
 
     def summarized(self, size: int, seed: int) -> TableSummary:
-        """Look at every part once, and draw a random sample of at most `size` rows.
+        """Look at every part once, and draw a random sample of at most `size` rows, whatever the parts.
 
         Raises
         ------
@@ -145,10 +168,9 @@ class DistributedTable:
         """
         from dask import delayed
 
-        streams = np.random.SeedSequence(seed).spawn(len(self.parts))
         level = [
-            delayed(_summary)(part, self.labels, size, stream)
-            for part, stream in zip(self._checked(), streams, strict=True)
+            delayed(_summary)(part, self.labels, size, seed, first)
+            for part, first in zip(self._checked(), self._firsts, strict=True)
         ]
         merge = delayed(TableSummary.merged)
         while len(level) > 1:
@@ -182,10 +204,9 @@ class DistributedTable:
         import dask.dataframe as dd
         from dask import delayed
 
-        streams = np.random.SeedSequence(seed).spawn(len(self.parts))
-        rule = delayed((encoding, cover, groups), traverse=False)
-        meta = _routed(None, (encoding, cover, groups), np.random.SeedSequence(0))
-        routed = [delayed(_routed)(part, rule, stream) for part, stream in zip(self._checked(), streams, strict=True)]
+        rule = delayed((encoding, cover, groups, seed), traverse=False)
+        meta = _routed(None, (encoding, cover, groups, seed), 0)
+        routed = [delayed(_routed)(part, rule, k) for part, k in zip(self._checked(), self._firsts, strict=True)]
         n_groups = int(groups.max()) + 1
         frame = dd.from_delayed(routed, meta=meta, verify_meta=False)
         return list(frame.set_index("group", divisions=list(range(n_groups + 1))).to_delayed())
@@ -202,17 +223,21 @@ def balanced_groups(sizes: Index, n_groups: int) -> Index:
     return groups
 
 
-def _summary(part: Any, labels: bool, size: int, stream: np.random.SeedSequence) -> TableSummary | None:
-    return None if part is None else TableSummary.of_rows(*part, labels=labels, size=size, seed=stream)
+def _n_rows(y: Any, weights: Any) -> int:
+    return len(y) if weights is None else int(np.count_nonzero(weights))
 
 
-def _routed(part: Any, rule: Any, stream: np.random.SeedSequence) -> Any:
+def _summary(part: Any, labels: bool, size: int, seed: int, first: int) -> TableSummary | None:
+    return None if part is None else TableSummary.of_rows(*part, labels=labels, size=size, seed=seed, first=first)
+
+
+def _routed(part: Any, rule: Any, first: int) -> Any:
     """The rows of a part as a dataframe, once for each cell that learns from them."""
     import pandas as pd
 
-    encoding, cover, groups = rule
+    encoding, cover, groups, seed = rule
     X, y, weights = encoding.no_rows() if part is None else encoding.scaled(*part)
-    members = _members(X, cover, stream) if len(X) else Assignment(np.empty(0, np.intp), np.zeros(2, np.intp))
+    members = _members(X, cover, seed, first) if len(X) else Assignment(np.empty(0, np.intp), np.zeros(2, np.intp))
     cells = np.repeat(np.arange(members.n_cells), members.sizes)
     frame = pd.DataFrame(X[members.order], columns=[f"x{k}" for k in range(X.shape[1])])
     for name, column in zip(_target_names(y), np.atleast_2d(y.T), strict=True):
@@ -235,10 +260,11 @@ def rows_of(frame: Any) -> tuple[Array, Array, Array]:
     return np.ascontiguousarray(X), y, frame["weight"].to_numpy()
 
 
-def _members(X: Array, cover: Cover, stream: np.random.SeedSequence) -> Assignment:
+def _members(X: Array, cover: Cover, seed: int, first: int) -> Assignment:
     if not cover.average:
         return cover.members(X)
-    # Chunks of the whole table take equal shares of every part, from a random one on.
-    rng = np.random.default_rng(stream)
-    labels = (rng.permutation(len(X)) + rng.integers(cover.n_cells)) % cover.n_cells
-    return Assignment.from_labels(labels, cover.n_cells)
+    # Every n_cells rows in order go to all chunks of the table, one to each.
+    n, last = cover.n_cells, first + len(X)
+    before, after = first % n, -last % n
+    ranks = random_keys(before + len(X) + after, seed, first - before).reshape(-1, n).argsort(axis=1).argsort(axis=1)
+    return Assignment.from_labels(ranks.ravel()[before : before + len(X)], n)

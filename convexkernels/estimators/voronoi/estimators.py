@@ -24,7 +24,7 @@ from convexkernels.losses.pinball import Pinball
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class VoronoiSVC(KernelClassifier, VoronoiEstimator):
+class VoronoiSVC(VoronoiEstimator, KernelClassifier):
     """Classification in the cells of a partition, each with its own regularization and width.
 
     Parameters
@@ -73,7 +73,7 @@ class VoronoiSVC(KernelClassifier, VoronoiEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _VoronoiRegressor(KernelRegressor, VoronoiEstimator):
+class _VoronoiRegressor(VoronoiEstimator, KernelRegressor):
     """Numbers as targets, one column or several."""
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
