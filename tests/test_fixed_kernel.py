@@ -266,3 +266,21 @@ def test_refusals(arguments, message):
 def test_candidates_are_refused_by_name(lams, message, rng):
     with pytest.raises(InvalidInputError, match=message):
         FixedKernel(Gaussian(1.0), LeastSquares(0.1), rng.uniform(size=(20, 2)), np.arange(20.0)).solve(lams=lams)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_an_output_that_is_solved_at_once_stops_no_other(intercept):
+    """A constant target, where an intercept is fitted, or one of zeros: nothing is left of it for a step."""
+    rng = np.random.default_rng(0)
+    X = rng.random((80, 2))
+    f = np.sin(5.0 * X[:, 0]) + 0.1 * rng.normal(size=80)
+    Y = np.column_stack([np.full(80, 3.0 * intercept), f])
+    kernel, loss = ck.Gaussian(2.0), ck.LeastSquares(1e-3, intercept=intercept)
+    for lams in ([1e-3], [1e-5, 1e-3, 1e-1]):
+        both = ck.FixedKernel(kernel, loss, X, Y).solve(lams=lams, tol=1e-6, random_state=0)
+        alone = ck.FixedKernel(kernel, loss, X, f).solve(lams=lams, tol=1e-6, random_state=0)
+        assert both.status.is_success
+        assert both.problem.loss.lam == alone.problem.loss.lam
+        np.testing.assert_allclose(both.certificate.upper, alone.certificate.upper, rtol=1e-5)
+        np.testing.assert_allclose(both.decision_function(X)[:, 0], 3.0 * intercept, atol=1e-12)
+        np.testing.assert_allclose(both.decision_function(X)[:, 1], alone.decision_function(X), atol=1e-3)

@@ -82,7 +82,9 @@ class ConjugateGradients(OuterSolver):
             went = systems.step(np.arange(len(systems.Y)), deadline, self.stage)
             found = self._iterate(problem, systems.W, systems.F, systems)
             self.stage.reached((found.upper - found.lower) / abs(found.upper), tol)
-            if not went or found.upper - found.lower <= OWN_SHARE * tol * abs(found.upper):
+            gaps = systems.gaps()
+            ended = not went or gaps[~systems.moving].sum() > 0.5 * gaps.sum()
+            if ended or found.upper - found.lower <= OWN_SHARE * tol * abs(found.upper):
                 return self._audited(problem, systems, found, tol, deadline)
         except OutOfTimeError:
             iterate.status = Status.TIME_LIMIT

@@ -90,9 +90,8 @@ class HeldOutPath:
         assert systems is not None
         for _ in range(self.problem.m):
             optima = np.abs(self._grouped(systems.lams * systems.energies()))
-            gaps = np.divide(
-                self._grouped(systems.gaps()), optima, out=np.full(optima.shape, np.inf), where=optima > 0.0
-            )
+            gaps = self._grouped(systems.gaps() * systems.moving)
+            gaps = np.divide(gaps, optima, out=np.where(gaps > 0.0, np.inf, 0.0), where=optima > 0.0)
             stage.reached(gaps.max(), PATH_TOL)
             which = np.flatnonzero(np.repeat(gaps > PATH_TOL, len(self.problem.Y)))
             if not which.size or not systems.step(which, deadline, stage):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from convexkernels.arrays import Array, Index
@@ -120,25 +121,34 @@ class ShiftedSystems:
         """``y'w``, at the solution the optimum over lam, shape (c,)."""
         return np.einsum("cm,cm->c", self.Y, self.W)
 
+    @property
+    def moving(self) -> NDArray[np.bool_]:
+        """Which can go on: not those that are solved, nor those whose directions are rounding."""
+        return self._descent > 0.0
+
     def step(
         self, which: Index, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None
     ) -> bool:
-        """One step of some of the systems; False where one cannot go on."""
-        P, lams = self._P[which], self.lams[which, None]
-        KP = self.operator.product(P, deadline, tell)
-        AP = KP + lams * self._inverse * P
-        curvature = np.einsum("cm,cm->c", P, AP)
-        if not ((curvature > 0.0) & np.isfinite(curvature)).all():
+        """One step of those of some systems that can go on; False where none can any more."""
+        which = which[self.moving[which]]
+        if not which.size:
             return False
+        KP = self.operator.product(self._P[which], deadline, tell)
+        AP = KP + self.lams[which, None] * self._inverse * self._P[which]
+        curvature = np.einsum("cm,cm->c", self._P[which], AP)
+        able = (curvature > 0.0) & np.isfinite(curvature)
+        self._descent[which[~able]] = 0.0
+        which, KP, AP, curvature = which[able], KP[able], AP[able], curvature[able]
+        P, lams = self._P[which], self.lams[which]
         length = (self._descent[which] / curvature)[:, None]
         self.W[which] += length * P
         self.F[which] += length * KP
         old, self.R[which] = self.R[which], self._centered(self.R[which] - length * AP)
-        Z = self._preconditioned(self.R[which], lams[:, 0])
+        Z = self._preconditioned(self.R[which], lams)
         turn = np.einsum("cm,cm->c", Z, self.R[which] - old) / self._descent[which]
         self._P[which] = Z + np.maximum(turn, 0.0)[:, None] * P
         self._descent[which] = np.einsum("cm,cm->c", self._P[which], self.R[which])
-        return bool((self._descent[which] > 0.0).all())
+        return bool(self.moving[which].any())
 
     def intercepts(self) -> Array:
         """Intercepts of least loss, shape (c,)."""
