@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed.cluster import active_client, computed
-from convexkernels.cells.distributed.table import blocks_of
+from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction, verified, worst
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
@@ -176,3 +176,17 @@ def _scaled_block(index: int, block: Any, rule: Any) -> Array:
 
 def _values(function: LocalizedFunction, X: Array) -> Array:
     return function.values(X) if len(X) else np.empty((0, function.n_outputs))
+
+
+def beside_targets(table: DistributedTable, predictions: Any) -> tuple[NDArray[Any], NDArray[Any], Array]:
+    """Targets, predictions from `values_of_parts` and weights of all rows, brought here."""
+    from dask import delayed
+
+    answers = np.ravel(np.array(predictions.to_delayed(), dtype=object))
+    found = computed(*(delayed(_beside)(y, p, w) for (_, y, w), p in zip(table.parts, answers, strict=True)))
+    y, predicted, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+    return y, predicted, weights
+
+
+def _beside(y: Any, predicted: NDArray[Any], weights: Any) -> tuple[NDArray[Any], NDArray[Any], Array]:
+    return np.asarray(y), predicted, np.ones(len(y)) if weights is None else np.asarray(weights)

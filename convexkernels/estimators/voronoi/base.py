@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from convexkernels.arrays import Array
 from convexkernels.cells.cover import Assignment, Cover
-from convexkernels.cells.distributed.cluster import computed, is_distributed
-from convexkernels.cells.distributed.function import DistributedFunction, values_of_parts
+from convexkernels.cells.distributed.cluster import is_distributed
+from convexkernels.cells.distributed.function import DistributedFunction, beside_targets, values_of_parts
 from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.distributed.table import DistributedTable, blocks_of
@@ -291,15 +291,7 @@ class VoronoiEstimator(KernelEstimator):
         """As scikit-learn has it: accuracy of a classifier, R^2 of a regressor; of Dask tables, too."""
         if not is_distributed(X, y, sample_weight):
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's, of the task
-        from dask import delayed
-
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
-        predicted = np.ravel(np.array(self.predict(X).to_delayed(), dtype=object))
-        found = computed(*(delayed(_scored)(y, p, w) for (_, y, w), p in zip(table.parts, predicted, strict=True)))
-        truth, answers, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+        truth, predicted, weights = beside_targets(table, self.predict(X))
         metric: Callable[..., float] = accuracy_score if is_classifier(self) else r2_score
-        return float(metric(truth, answers, sample_weight=weights))
-
-
-def _scored(y: Any, predicted: NDArray[Any], weights: Any) -> tuple[NDArray[Any], NDArray[Any], Array]:
-    return np.asarray(y), predicted, np.ones(len(y)) if weights is None else np.asarray(weights)
+        return float(metric(truth, predicted, sample_weight=weights))
