@@ -23,19 +23,13 @@ HEADERS = {
 }
 # Scripts that take longer than a minute: their pages show them with --quick, and say so.
 LONG = {
-    "11_learning_a_spectral_kernel",
     "13_half_a_million_rows",
     "14_on_a_cluster",
     "automated_spectral",
     "concatenated",
-    "hierarchical_gaussian",
-    "kernel_matching",
     "lanckriet_sdp",
-    "optimal_kernel_sdp",
     "simple_mkl",
     "tessellated_mkl",
-    "tessellated_sdp",
-    "voronoi_rates",
     "voronoi_svm",
 }
 SHORTENED = "This page shows it with ``--quick``, at reduced size: the whole takes longer than a minute."
