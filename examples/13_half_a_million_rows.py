@@ -77,7 +77,7 @@ def main(argv=None):
     left.set(xlabel="rows", ylabel="distance to the function", title="what rows are worth")
     plain_ticks(left.xaxis, at=sorted({rows for _, rows in errors}))
     plain_ticks(left.yaxis)
-    legend(left, loc="lower left", bbox_to_anchor=(0.0, 0.0))
+    legend(left, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
     FeatureRelevanceDisplay.from_estimator(whole, [f"x{j + 1}" for j in range(8)]).plot(right)
     right.set_title("what the learned kernel listens to")
     figure.savefig(options.out / "half_a_million_rows.png", dpi=110)

@@ -258,13 +258,14 @@ def save_figure(table: int, results: dict[tuple[str, str], np.ndarray], folder: 
             for draw in errors:
                 ax.plot([1, 2, 3], draw[:3], "o", color=CLASS_COLORS[0], label="here, one draw")
         else:
-            ax.boxplot(errors[:, :3], medianprops={"color": CLASS_COLORS[0]})
+            boxes = ax.boxplot(errors[:, :3], medianprops={"color": CLASS_COLORS[0]})["boxes"]
+            boxes[0].set_label(f"here, {len(errors)} draws")
         ax.plot([1, 2, 3], PAPER[table, pair, function], "x", color=CLASS_COLORS[1], label="paper, one draw")
         ax.set(title=f"{pair}, {function}", yscale="log", xlim=(0.5, 3.5))
         ax.set_xticks([1, 2, 3], ["single", *PAIRS[pair][1]])
         plain_ticks(ax.yaxis)
     for row in axes:
-        row[0].set_ylabel("relative error on the grid")
+        row[0].set_ylabel("root mean square error on the grid")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     known = dict(zip(labels, handles, strict=True))
     figure.legend(known.values(), known, loc="outside upper right", ncols=2, frameon=False)
