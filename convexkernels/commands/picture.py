@@ -17,7 +17,7 @@ from convexkernels.plotting.canvas import SEQUENTIAL, SIGNED, draw_cross
 from convexkernels.plotting.hierarchical import FeatureRelevanceDisplay
 from convexkernels.plotting.kernel_weights import KernelWeightsDisplay
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
-from convexkernels.solvers.nonconvex.stochastic import LATEST, Stochastic
+from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 if TYPE_CHECKING:
     from convexkernels.commands.scores import Split
@@ -89,7 +89,7 @@ def _draw_progress(axes: Any, solution: Any) -> None:
     if not isinstance(certificate, DualityGap):
         axes.plot(iterations, upper, color=COLORS[1], marker=".")
         ended = solution.status.name.lower().replace("_", " ")
-        of = f", mean of the last {LATEST} steps" if solution.solver == Stochastic.name else ""
+        of = ", mean of the latest steps" if solution.solver == Stochastic.name else ""
         axes.set(ylabel=f"objective{of}", title=f"how the search went; its end: {ended}")
         return
     size = max(abs(certificate.upper), abs(certificate.lower), 1e-300)

@@ -11,7 +11,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.plotting.canvas import Display, color, curve, draw_bars, legend, numbered, plain_ticks
-from convexkernels.solvers.nonconvex.stochastic import LATEST, Stochastic
+from convexkernels.solvers.nonconvex.stochastic import Stochastic
 from convexkernels.validation import check_whole_number
 
 # Thinnest and thickest lines of a tree, in points.
@@ -148,7 +148,7 @@ class RiskHistoryDisplay(Display):
             return cls(solution.trace)
         seen = [record for record in solution.history if np.isfinite(record.upper)]
         seconds, values = (np.array([getattr(r, name) for r in seen]) for name in ("seconds", "upper"))
-        of = f", mean of the last {LATEST} steps" if solution.solver == Stochastic.name else ""
+        of = ", mean of the latest steps" if solution.solver == Stochastic.name else ""
         return cls({"seconds": seconds, f"risk on rows held out{of}": values})
 
     def plot(self, ax: Any = None) -> Self:

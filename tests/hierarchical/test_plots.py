@@ -64,5 +64,5 @@ def test_history_of_steps_on_other_rows_says_what_it_shows():
     X, y = make_friedman1(120, random_state=0)
     found = HierarchicalGaussianRegressor(2, search=TreeSearch("stochastic", max_iter=5), random_state=0).fit(X, y)
     ax = RiskHistoryDisplay.from_solution(found.solution_).plot().ax_
-    assert ax.get_ylabel() == "risk on rows held out, mean of the last 20 steps"
+    assert ax.get_ylabel() == "risk on rows held out, mean of the latest steps"
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), [record.upper for record in found.solution_.history[1:]])
