@@ -265,7 +265,7 @@ def test_reports_of_steps_on_other_rows_are_means_of_the_latest(monkeypatch):
     X, y = friedman(120)
     said = Remembering()
     solution = learning(2, X, y).solve(Stochastic(size=60, max_iter=100), random_state=0, progress=said)
-    means = [np.mean(values[k - min(max(k // 4, 1), 20) : k]) for k in range(1, 101)]
+    means = [np.mean(values[k - min(max(k // 2, 1), 20) : k]) for k in range(1, 101)]
     np.testing.assert_allclose([record.upper for record in solution.history[1:]], means, rtol=1e-12)
     assert f"step 100, mean value of the latest steps {means[-1]:.6g}" in said.messages[-1]
 

@@ -25,7 +25,7 @@ SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
 SQUARES_MEMORY, SMALL = 0.98, 1e-3
 # Step in log w; it falls linearly to 0 over the second half of the search.
 STEP = 0.1
-# Values of one step are those of its rows: what is reported is the mean of the latest quarter of them, so many at most.
+# Values of one step are those of its rows: what is reported is the mean of the later half of them, so many at most.
 LATEST = 20
 # Where float32 breaks down, lam is raised by this factor.
 RETREAT = 3.0
@@ -45,7 +45,7 @@ class _State:
 class Stochastic(OuterSolver):
     """Steps along scaled gradients of the objective on `size` rows at a time; all rows come by before one comes again.
 
-    The value of an iterate, in reports and in the history of a solution, is the mean of the latest steps: a quarter of
+    The value of an iterate, in reports and in the history of a solution, is the mean of the latest steps: half of
     those that were taken, 20 at most.
 
     Parameters
@@ -112,7 +112,7 @@ class Stochastic(OuterSolver):
         slope = there.gradient() / max(there.value, 1e-300)
         state.adam.step(point, slope, STEP * min(1.0, (1.0 if self.groups else 2.0) * (1.0 - share)))
         state.values.append(there.value)
-        latest = list(state.values)[-max(state.taken // 4, 1) :]
+        latest = list(state.values)[-max(state.taken // 2, 1) :]
         return Iterate(point, None, float(np.mean(latest)), memory=state, share=share)
 
     def _evaluate(self, problem: Any, state: _State, point: Array) -> Any:
