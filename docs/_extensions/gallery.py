@@ -30,6 +30,7 @@ LONG = {
     "lanckriet_sdp",
     "simple_mkl",
     "tessellated_mkl",
+    "voronoi_rates",
     "voronoi_svm",
 }
 SHORTENED = "This page shows it with ``--quick``, at reduced size: the whole takes longer than a minute."
