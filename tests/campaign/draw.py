@@ -87,6 +87,14 @@ class Draw:
                 f = np.round(f)
         return f
 
+    def constant_output(self):
+        """One of several outputs may be solved before the first step."""
+        case = self.case
+        if case.y is None or case.y.ndim == 1 or case.loss.startswith(("ck.Hinge", "ck.Logistic")) or not self.bad():
+            return
+        case.y[:, self.rng.integers(case.y.shape[1])] = self.one(0.0, 3.0, 7e8)
+        self.note("one constant output")
+
     def sample_weights(self, Y):
         rng, m = self.rng, len(Y)
         if rng.random() < 0.6:

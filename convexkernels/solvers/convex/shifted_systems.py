@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.linalg import pivoted_cholesky, shifted_cholesky
@@ -122,7 +121,7 @@ class ShiftedSystems:
         return np.einsum("cm,cm->c", self.Y, self.W)
 
     @property
-    def moving(self) -> NDArray[np.bool_]:
+    def moving(self) -> Mask:
         """Which can go on: not those that are solved, nor those whose directions are rounding."""
         return self._descent > 0.0
 
