@@ -9,9 +9,11 @@ import pytest
 import convexkernels as ck
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
+from convexkernels.linalg import project_simplex
 from convexkernels.losses import interior_point
 from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.plotting import ParameterMatrixDisplay
+from convexkernels.solvers.convex.spectral_gradient import minimize_model
 from tests.campaign.exact import exact_set, upper_bound
 
 
@@ -566,3 +568,10 @@ def test_bounds_far_above_the_coefficients_cost_the_interior_method_no_second_ru
     primal, value = box_dual_gap(y, dual.eps, dual.lo, dual.hi, w, y - K @ w, 0.0)
     assert 0.0 <= primal - value <= 1e-6 * value
     assert np.abs(w).max() < 100.0
+
+
+def test_a_model_whose_steps_overflow_stays_where_it_is():
+    """As index 5007 of seed 1126 had it, where rounding was unlucky."""
+    theta, slope = np.array([0.25, 0.75]), np.array([1e250, -1e250])
+    found = minimize_model(theta, slope, lambda d: 1e-200 * d, 1e-100, project_simplex)
+    np.testing.assert_array_equal(found, theta)

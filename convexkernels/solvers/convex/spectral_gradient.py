@@ -63,7 +63,11 @@ def minimize_model(
     point, slope_at, step = theta, gradient, 1.0 / sigma
     first = 0.0
     for _ in range(60):
-        direction = project(point - step * slope_at) - point
+        with np.errstate(over="ignore"):
+            ahead = point - step * slope_at
+        if not np.isfinite(ahead).all():  # the model is all rounding here
+            break
+        direction = project(ahead) - point
         slope = float(np.vdot(slope_at, direction))
         first = min(first, slope)
         if not slope < 1e-6 * first:  # both are negative: stop at a millionth of the best rate of decrease
