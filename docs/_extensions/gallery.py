@@ -21,7 +21,7 @@ HEADERS = {
         "Each problem as its paper prints it, and its tables and figures again: ``python -m models.NAME``.",
     ),
 }
-# Scripts that take longer than a minute: their pages show them with --quick, and say so.
+# Scripts that take more than about a minute and a half: their pages show them with --quick, and say so.
 LONG = {
     "13_half_a_million_rows",
     "14_on_a_cluster",
@@ -33,7 +33,7 @@ LONG = {
     "voronoi_rates",
     "voronoi_svm",
 }
-SHORTENED = "This page shows it with ``--quick``, at reduced size: the whole takes longer than a minute."
+SHORTENED = "This page shows it with ``--quick``, at reduced size: the whole takes minutes."
 
 
 def titled(docstring: str) -> str:
