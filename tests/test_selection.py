@@ -92,6 +92,16 @@ def test_units_of_the_targets_scale_what_is_chosen():
     assert far.lam_ == ridge.lam_
 
 
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_units_of_the_weights_scale_what_is_chosen(kind):
+    X, y = noisy(kind, 60)
+    weights = np.random.default_rng(2).uniform(0.5, 1.5, len(X))
+    models = [kind(tol=1e-6).fit(X, y, sample_weight=factor * weights) for factor in (1.0, 2.0**20)]
+    (name, one), (_, other) = map(regularization, models)
+    assert other / one == pytest.approx(2.0**20 if name == "lam" else 2.0**-20)
+    np.testing.assert_allclose(*(model._values(X) for model in models), atol=1e-3)
+
+
 def test_held_out_rows_are_seen_by_neither_kernel_nor_functions():
     """Labels that are coins are predicted no better than by a constant, whatever was learned from the others."""
     rng = np.random.default_rng(0)

@@ -26,7 +26,8 @@ from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
-# Values of C to choose from, for kernels of unit scale and targets of unit spread, the most regular first.
+# Values of C to choose from, the most regular first, for kernels of unit scale, targets of unit spread and rows of unit
+# weight.
 COSTS = np.geomspace(0.01, 1e6, 9)
 # The insensitive deviation against the error to be expected: a compromise between support vectors and noise.
 INSENSITIVITY = 0.25
@@ -59,9 +60,9 @@ class ConvexEstimator(KernelEstimator):
     def _loss(self, value: float, deviation: float) -> Loss:
         """The loss at a regularization parameter and a root mean squared error to be expected."""
 
-    def _path_values(self, spread: float) -> Array:
-        """Values to choose from for targets of this spread, the most regular first."""
-        return COSTS
+    def _path_values(self, spread: float, weight: float) -> Array:
+        """Values to choose from for targets of this spread and rows of this mean weight, the most regular first."""
+        return np.asarray(COSTS / weight)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -97,7 +98,9 @@ class ConvexEstimator(KernelEstimator):
         """The problem with all its parameters, and whether the user interrupted the choice; sets what was chosen."""
         name, spread = self._regularization, spreads(problem)
         given = getattr(self, name)
-        values = self._path_values(float(spread.max())) if given is None else np.array([float(given)])
+        values = np.array([given], dtype=np.float64)
+        if given is None:
+            values = self._path_values(float(spread.max()), float(problem.weights.mean()))
         found: Selection | None = None
         family, interrupted = problem.family, False
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
@@ -175,8 +178,8 @@ class EpsilonEstimator(ConvexEstimator):
         epsilon = INSENSITIVITY * deviation if self.epsilon is None else self.epsilon
         return EpsilonInsensitive(value, epsilon, self.intercept)
 
-    def _path_values(self, spread: float) -> Array:
-        return COSTS * spread
+    def _path_values(self, spread: float, weight: float) -> Array:
+        return np.asarray(COSTS / weight * spread)
 
     @property
     def _has_choice(self) -> bool:
@@ -198,8 +201,8 @@ class RidgeEstimator(ConvexEstimator):
     def _loss(self, value: float, deviation: float) -> LeastSquares:
         return LeastSquares(value, self.intercept)
 
-    def _path_values(self, spread: float) -> Array:
-        return np.asarray(0.5 / COSTS)
+    def _path_values(self, spread: float, weight: float) -> Array:
+        return np.asarray(0.5 * weight / COSTS)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.loo_predictions_ = self._left_out_rows(rows, table)
