@@ -112,3 +112,17 @@ def test_the_matrix_of_the_certificate_serves_the_function_and_the_intercept(los
     assert len(formed) == searched
     solution.verify()
     assert len(formed) == searched + 1
+
+
+def test_the_lower_bound_is_that_of_the_best_multiple(rng):
+    X = rng.standard_normal((20, 2))
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0), ck.Linear()]), ck.LeastSquares(0.1), X, X[:, 0])
+    alpha = problem.feasible(30.0 * problem.solve().alpha)
+    found = problem.measure(problem.gram_set.initial(), alpha, problem.gram_set.matrix(problem.gram_set.initial()))
+    sigma, scale = problem.gram_set.support(problem.gram_set.adjoint(found.W))[0], problem.loss.scale
+    values = [
+        scale * problem.loss.dual_constant(s * alpha[0], problem.Y[0], problem.weights) - 0.5 * scale * s**2 * sigma
+        for s in np.linspace(0.0, 1.0, 20001)
+    ]
+    assert 0 < np.argmax(values) < 20000
+    assert problem.lower_bound(found)[0] == pytest.approx(max(values), rel=1e-6)

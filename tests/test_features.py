@@ -177,3 +177,14 @@ def test_estimators_leave_out_rows_exactly(make, rng):
 def test_refusals_name_the_argument(make, message):
     with pytest.raises(ck.InvalidInputError, match=message):
         make()
+
+
+def test_features_have_the_diagonals_of_their_matrices_on_any_scale():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    kernels = [ck.Gaussian(0.5), ck.Gaussian(2.0), ck.Linear()]
+    problem = ck.KernelLearning(ck.Candidates(kernels, "variance", landmarks=10), ck.Hinge(1.0), X, np.sign(X[:, 0]))
+    stack = problem.gram_set.stack
+    assert (stack.scales != 1.0).all()
+    for k, diagonal in enumerate(stack.diagonals()):
+        K = stack.combine(np.eye(3)[k], np.empty((30, 30)))
+        np.testing.assert_allclose(diagonal, np.diagonal(K), rtol=1e-12)
