@@ -1,11 +1,8 @@
 """One set of formulas on two kinds of arrays: numpy's, and PyTorch tensors on any device.
 
-The formulas are written with the names of the Python array API standard, which numpy has and PyTorch nearly has:
-this module holds the difference. PyTorch is not a dependency; it is imported when tensors or a device are passed.
+The formulas are written with the names of the Python array API standard, which numpy has and array_api_compat gives to
+PyTorch. Neither this nor PyTorch is a dependency; they are imported when tensors or a device are passed.
 """
-
-# array_api_compat does what _TorchNamespace does, but is no dependency: scikit-learn and SciPy carry copies of it in
-# private places (sklearn.externals, scipy._lib) that promise nothing, which is not worth a dozen lines.
 
 from __future__ import annotations
 
@@ -21,28 +18,6 @@ DTYPES = ("float32", "float64")
 
 class MissingTorchError(ConvexKernelsError, ImportError):
     """A device was asked for, but PyTorch is not installed."""
-
-
-class _TorchNamespace:
-    """PyTorch under the names of the standard, where its own are different."""
-
-    def __init__(self, torch: Any) -> None:
-        self._torch = torch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._torch, name)
-
-    def max(self, x: Any, *, axis: int, keepdims: bool = False) -> Any:
-        return self._torch.amax(x, dim=axis, keepdim=keepdims)
-
-    def sum(self, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
-        return self._torch.sum(x) if axis is None else self._torch.sum(x, dim=axis, keepdim=keepdims)
-
-    def argmax(self, x: Any, *, axis: int) -> Any:
-        return self._torch.argmax(x, dim=axis)
-
-    def astype(self, x: Any, dtype: Any) -> Any:
-        return x.to(dtype)
 
 
 class Backend:
@@ -136,10 +111,11 @@ def to_numpy(x: Any) -> Any:
 def _place(device: Any) -> tuple[Any, Any]:
     """A device of PyTorch that can be used, and the namespace for it."""
     try:
-        torch = import_module("torch")
+        torch, namespace = import_module("torch"), import_module("array_api_compat.torch")
     except ImportError as error:
         raise MissingTorchError(
-            "device= needs PyTorch, which is not installed: pip install torch, or leave device=None for numpy."
+            f"device= needs PyTorch and array-api-compat ({error}): pip install 'convexkernels[torch]', or leave "
+            "device=None for numpy."
         ) from error
     try:
         device = torch.device(device)
@@ -149,4 +125,4 @@ def _place(device: Any) -> tuple[Any, Any]:
             f"device={device!r} cannot be used ({str(error).splitlines()[0]}); pass one that PyTorch has here, "
             "for example 'cpu', or None for numpy."
         ) from error
-    return device, _TorchNamespace(torch)
+    return device, namespace

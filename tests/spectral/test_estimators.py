@@ -479,7 +479,7 @@ def test_a_device_needs_torch(monkeypatch):
 
     monkeypatch.setattr("convexkernels.backend.import_module", missing)
     X, y = wave(30)
-    with pytest.raises(MissingTorchError, match="pip install torch"):
+    with pytest.raises(MissingTorchError, match=r"pip install 'convexkernels\[torch\]'"):
         SpectralKernelRegressor(training=Training(device="cpu")).fit(X, y)
 
 
