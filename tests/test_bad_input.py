@@ -219,7 +219,7 @@ def test_table_of_constant_columns_predicts_the_majority():
     model = ck.TessellatedSVC().fit(table, labels)
     assert model.solution_.status is ck.Status.OPTIMAL
     assert not model.predict([[4.0, 4.0], [1e9, 0.0]]).any()
-    assert model.solution_.value == pytest.approx(20.0, rel=1e-4)  # 10 points at slack 2
+    assert model.solution_.value == pytest.approx(20.0 * model.C_, rel=1e-4)  # 10 points at slack 2
 
 
 def test_columns_scaled_far_apart():
