@@ -231,7 +231,7 @@ def test_where_rounding_ends_the_certificate_says_so(rng):
     problem = FixedKernel(KERNELS["polynomial"](3), LeastSquares(1e-14), X * 1e3, Y)
     with pytest.warns(ck.ConvexKernelsWarning):
         solution = problem.solve(lams=[1e-14], tol=1e-13)
-    assert solution.status in (Status.STALLED, Status.NUMERICAL_ERROR)
+    assert solution.status in (Status.STALLED, Status.NUMERICAL_ERROR, Status.ROUNDED)
     assert solution.certificate.upper >= solution.certificate.lower
 
 

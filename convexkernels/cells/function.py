@@ -15,6 +15,8 @@ from convexkernels.kernels.localized import Localized
 
 # The certificate of learners that prove nothing.
 UNKNOWN = DualityGap(np.inf, -np.inf)
+# Relative gaps below this are rounding: which of them is the worst would be chance.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,5 +85,5 @@ def verified(function: Any) -> DualityGap:
 
 
 def worst(gaps: Sequence[DualityGap]) -> DualityGap:
-    """The certificate of the largest relative gap, crossed bounds counting by their size."""
-    return max(gaps, key=lambda gap: abs(gap.relative_gap))
+    """The certificate of the largest relative gap, crossed or not; of the largest value where all are rounding."""
+    return max(gaps, key=lambda gap: (max(abs(gap.relative_gap), ROUNDING), gap.upper))

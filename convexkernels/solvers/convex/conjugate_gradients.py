@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 # Rows on which values by rounded tiles are compared with exact ones.
 AUDITED = 512
-# Shares of the tolerance that values by rounded tiles have to meet before they are, and then those on a sample of rows.
-OWN_SHARE, SAMPLE_SHARE = 0.5, 0.8
+# Shares of the tolerance that values by rounded tiles have to meet before they are compared, and then exact ones: from
+# the rest, the certificate charges for rounding.
+OWN_SHARE, EXACT_SHARE = 0.5, 0.8
 # Share of the time limit that the choice of lam may take, of the work that it is, and where the certificate begins.
 CHOICE_SHARE, CHOICE, BEFORE_CERTIFICATE = 0.5, 0.6, 0.9
 
@@ -111,7 +112,7 @@ class ConjugateGradients(OuterSolver):
         rows = np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
         error = systems.W @ systems.operator.rows(rows).T - systems.F[:, rows]
         gap = m / len(rows) * float((np.square(systems.R[:, rows] - error) @ systems.weights[rows]).sum())
-        if gap <= (tol if m <= AUDITED else SAMPLE_SHARE * tol) * abs(found.upper):
+        if gap <= EXACT_SHARE * tol * abs(found.upper):
             return found
         exact = GramOperator(problem.kernel_, problem.X, np.float64)
         systems.begin_again(exact.product(systems.W, deadline, self.stage))
@@ -119,7 +120,7 @@ class ConjugateGradients(OuterSolver):
         gap = float(systems.gaps().sum())
         found.status = Status.STALLED if gap > 0.5 * self._formed_anew else None
         self._formed_anew = gap
-        return found
+        return found if gap <= EXACT_SHARE * tol * abs(found.upper) else _unproven(found, tol)
 
 
 def _unproven(iterate: Iterate, tol: float) -> Iterate:
