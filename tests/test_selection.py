@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
 from convexkernels.clock import Clock
-from convexkernels.estimators.convex import base, selection
+from convexkernels.estimators.convex import base, selection, tessellated
 from convexkernels.estimators.convex.selection import follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.plotting import SelectionDisplay
@@ -153,7 +153,7 @@ def test_the_first_family_has_most_of_the_time_of_the_choice(monkeypatch):
     assert min(limits[1:]) >= 10.0
     limits.clear()
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
-    assert limits == [pytest.approx(300.0, rel=0.1)]
+    assert limits == [pytest.approx(300.0, rel=0.1)] * 2  # its own path, and one value for the reference
 
 
 def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with(monkeypatch, tmp_path):
@@ -182,7 +182,8 @@ def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with
     solve = ck.KernelLearning.solve
     monkeypatch.setattr(ck.KernelLearning, "solve", lambda *a, **o: taken.append(a) or solve(*a, **o))
     again = ck.TessellatedRidge(checkpoint=tmp_path / "fit.npz").fit(X, y)
-    assert len(taken) == len(plain.selection_.values) * 5 - 2 + 1  # folds of two were known; and the answer
+    # Two folds were known; five are of the reference, and one is the answer.
+    assert len(taken) == len(plain.selection_.values) * 5 - 2 + 5 + 1
     np.testing.assert_array_equal(again.selection_.scores, plain.selection_.scores)
     assert again.lam_ == plain.lam_
 
@@ -259,3 +260,38 @@ def test_candidates_with_bandwidths_from_the_data_are_few():
         assert len({name for name, *_ in kernels}) == len(kernels)
     narrow, wide = (ck.data_library(s * rng.standard_normal((50, 3)))[0][1].gamma for s in (1.0, 10.0))
     assert narrow == pytest.approx(100.0 * wide, rel=0.5)
+
+
+def test_a_family_that_does_not_suit_a_table_is_noticed():
+    X = np.random.default_rng(0).uniform(size=(200, 3))
+    y = np.prod(np.cos(4.0 * X), axis=1)
+    with pytest.warns(ConvexKernelsWarning, match="Gaussian kernels predict rows that were held out better"):
+        model = ck.TessellatedRidge().fit(X, y)
+    chosen = model.selection_
+    assert chosen.reference > chosen.score + base.NOTABLE[True]
+    T = np.random.default_rng(1).uniform(size=(300, 3))
+    t = np.prod(np.cos(4.0 * T), axis=1)
+    assert ck.MultipleKernelRidge().fit(X, y).score(T, t) > model.score(T, t) + base.NOTABLE[True]
+    # A value that is given is not questioned, and nothing is said where the family is as good.
+    assert ck.TessellatedRidge(lam=chosen.value).fit(X, y).selection_ is None
+    chosen = ck.TessellatedSVC().fit(*noisy(ck.TessellatedSVC)).selection_
+    assert chosen.reference is not None
+    assert chosen.reference <= chosen.score + 0.1
+    assert ck.MultipleKernelRidge().fit(X[:60], y[:60]).selection_.reference is None
+
+
+def test_tables_of_hundreds_of_columns_have_boxes_whose_volume_does_not_overflow():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 300))
+    y = np.where(X[:, :5].sum(axis=1) > 0.0, 1, -1)
+    model = ck.TessellatedSVC(C=1.0).fit(1e3 * X + 7.0, y)
+    assert model.solution_.certificate.relative_gap <= 1e-4
+    np.testing.assert_array_equal(model.predict(1e3 * X + 7.0), y)
+    # In units of a side kernels of degree 0 are the same.
+    few = X[:, :40]
+    usual = ck.TessellatedSVC(C=1.0).fit(few, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tessellated, "LARGEST_VOLUME", 1.0)
+        other = ck.TessellatedSVC(C=1.0).fit(few, y)
+    assert other.kernel_(few[:2], few[:3]).shape == (2, 3)
+    np.testing.assert_allclose(other.decision_function(few), usual.decision_function(few), atol=1e-3)

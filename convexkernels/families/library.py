@@ -54,7 +54,7 @@ def kernel_library(
     return [(f"{name} on {where}", kernel, columns) for where, columns in groups for name, kernel in kernels]
 
 
-def data_library(X: Array, rows: int = 500) -> list[tuple[str, Kernel, list[int]]]:
+def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[str, Kernel, list[int]]]:
     """Candidates with bandwidths from a table: kernels on all features, and Gaussians on every feature alone.
 
     Parameters
@@ -63,6 +63,8 @@ def data_library(X: Array, rows: int = 500) -> list[tuple[str, Kernel, list[int]
         Features of comparable spread.
     rows : int
         Rows that distances are measured on, spread over the table.
+    single : bool
+        Whether there are candidates on single features.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def data_library(X: Array, rows: int = 500) -> list[tuple[str, Kernel, list[int]
         found.append((f"laplacian length={length:.3g} on all", Matern(1, length), columns))
     # With n as offset, powers have a linear part of their own size for features of unit spread.
     found += [(f"polynomial d={d} on all", Polynomial(d, float(n)), columns) for d in (1, 2, 3)]
-    for j in columns if n > 1 else []:
+    for j in columns if single and n > 1 else []:
         own = typical_of(pdist(sample[:, [j]]))
         for s in [own] if n > MANY_FEATURES else [0.3 * own, 1.5 * own]:
             found.append((f"gaussian s={s:.3g} on x{j}", Gaussian(0.5 / s**2), [j]))

@@ -50,6 +50,9 @@ class Selection:
         Root of the mean squared held-out error there, for the output where it is least; of classes, 1.
     interrupted : bool
         Whether the user ended the choice.
+    reference : float or None
+        The score of Gaussian kernels of several widths on the same folds at that value, where it was asked whether the
+        family suits the table.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Selection:
     value: float
     deviation: float
     interrupted: bool
+    reference: float | None = None
 
     @property
     def score(self) -> float:

@@ -1,6 +1,6 @@
 """Estimators that learn a tessellated kernel."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -18,7 +18,10 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.families.base import Family
 from convexkernels.families.box import Box, BoxRule, UnitBox
+from convexkernels.families.candidates import Candidates
+from convexkernels.families.library import data_library
 from convexkernels.families.tessellated import Tessellated
+from convexkernels.kernels.gaussian import Gaussian
 
 # Features up to which the default degree is 1: P has 64 rows then.
 MANY_FEATURES = 31
@@ -27,6 +30,8 @@ SAMPLE = 500
 # How far the default box begins below the features, in their ranges, and how far it reaches beyond them, in mean
 # distances between rows.
 BELOW, REACH = 0.1, 0.7
+# Logarithm of the volume of a box from which on its sides become the units of the features.
+LARGEST_VOLUME = 500.0
 # Points of the box on tables that are too long for matrices.
 POINTS = 400
 
@@ -45,27 +50,45 @@ class _TessellatedEstimator(ConvexEstimator):
             UnitBox(self.margin)
 
     def _scaling_of(self, X: Array) -> Scaling:
-        return Scaling.to_unit_box(X)
+        scaling = Scaling.to_unit_box(X)
+        if self.margin is None:
+            box = _far_box(_sample(scaling.apply(X)), 1.0)
+            # The volume would overflow: in units of a side it is 1, and kernels of degree 0 are the same to a factor.
+            if np.log(box.upper - box.lower).sum() > LARGEST_VOLUME:
+                scaling = replace(scaling, factors=1.0 / (box.upper - box.lower))
+        return scaling
 
     def _family(self, X: Array) -> Family:
-        sample = X[np.unique(np.linspace(0, len(X) - 1, SAMPLE).round().astype(np.intp))]
-        box: BoxRule = _far_box(sample) if self.margin is None else UnitBox(self.margin)
+        sample = _sample(X)
+        box: BoxRule = _far_box(sample, float(X.max()) or 1.0) if self.margin is None else UnitBox(self.margin)
         degree = self.degree if self.degree is not None else int(X.shape[1] <= MANY_FEATURES)
         points = number_of_features("n_points", self.n_points, len(X), POINTS)
         family = Tessellated(degree, self.z_degree, box, n_points=points)
         size = family.on(sample, modulo_constants=self.intercept).largest_scale(self.intercept)
         return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, points)
 
+    def _reference(self, X: Array) -> Family:
+        # The narrowest Gaussians would fit the rows best and get all weight.
+        gaussians = [
+            entry for entry in data_library(X) if isinstance(entry[1], Gaussian) and len(entry[2]) == X.shape[1]
+        ]
+        normalize = "variance" if self.intercept else "mean"
+        return Candidates(gaussians[2:], normalize, allow_duplicates=True)
 
-def _far_box(X: Array) -> Box:
-    """A box whose far corner is about as far as two points are from each other in the sum of their coordinates.
+
+def _sample(X: Array) -> Array:
+    return X[np.unique(np.linspace(0, len(X) - 1, SAMPLE).round().astype(np.intp))]
+
+
+def _far_box(X: Array, unit: float) -> Box:
+    """A box of features on [0, unit], its far corner about as far as two points are from each other in the 1-norm.
 
     The volume of ``[max(x, y), b]`` is then about ``exp(-|x - y| / (2 side))`` in the norm of sums: it neither vanishes
     nor is it all alike, however many features there are.
     """
     distance = float(np.mean(cdist(X, X, "cityblock")))
     n = X.shape[1]
-    return Box(np.full(n, -BELOW), np.full(n, 1.0 + BELOW + REACH * distance))
+    return Box(np.full(n, -BELOW * unit), np.full(n, (1.0 + BELOW) * unit + REACH * distance))
 
 
 @documented
