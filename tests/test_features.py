@@ -7,7 +7,7 @@ import convexkernels as ck
 from convexkernels.criteria.ridge import residuals_at, solved_at
 from convexkernels.factored import FactoredGram
 from convexkernels.losses import LOSSES
-from convexkernels.losses.factored import maximize_factored
+from convexkernels.losses.factored import dual_of_values, maximize_factored
 from convexkernels.losses.fit import measure
 
 
@@ -16,9 +16,10 @@ class Plain(FactoredGram):
 
     def __init__(self, Psi):
         super().__init__(*Psi.shape)
-        self.Psi = Psi
+        self.Psi, self.products = Psi, 0
 
     def values(self, v):
+        self.products += 1
         return self.Psi @ v
 
     def pulled(self, a):
@@ -60,6 +61,30 @@ def test_a_start_spares_steps_and_changes_nothing(rng):
     assert measure(loss, K, y, weights, again).upper == pytest.approx(
         measure(loss, K, y, weights, first).upper, rel=1e-6
     )
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if LOSSES[name][1]().of_labels])
+def test_the_function_of_some_rows_says_where_to_begin_on_all(name, rng):
+    loss = LOSSES[name][1]()
+    Psi = np.cos(rng.random((4000, 3)) @ rng.normal(0.0, 4.0, (3, 80)) + rng.uniform(0.0, 6.0, 80)) / np.sqrt(80.0)
+    t = Psi @ rng.normal(0.0, 3.0, (80, 2)) + rng.standard_normal((4000, 2))
+    Y = loss.targets(np.where(t > 0.0, 1.0, -1.0), 4000)
+    weights = rng.uniform(0.5, 2.0, 4000)
+    weights[:3] = 0.0
+    some, K = slice(0, 2000), Plain(Psi)
+    alpha = maximize_factored(loss.at(0.5 * loss.lam), Plain(Psi[some]), Y[:, some], weights[some], tol=1e-6)
+    small = measure(loss.at(0.5 * loss.lam), Plain(Psi[some]), Y[:, some], weights[some], alpha)
+    F = (Psi @ (Psi[some].T @ small.W.T)).T + small.b[:, None]
+    start = dual_of_values(loss, F, Y, weights)
+    feasible = [loss.feasible(a, y, weights) for a, y in zip(start, Y, strict=True)]
+    np.testing.assert_allclose(start, feasible, atol=1e-12)
+    solved, steps = [], []
+    for begin in (start, None):
+        K.products = 0
+        solved.append(measure(loss, K, Y, weights, maximize_factored(loss, K, Y, weights, start=begin, tol=1e-4)))
+        steps.append(K.products)
+    assert steps[0] <= steps[1]
+    assert solved[0].upper == pytest.approx(solved[1].upper, rel=2e-4)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -173,7 +173,7 @@ def test_where_the_matrix_has_lost_its_digits_the_result_says_so(rng):
     problem = ck.KernelLearning(ck.Tessellated(0), ck.Hinge(C, intercept=False), X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
-        proven = problem.solve(tol=1e-3, max_iter=20).verify(rigorous=True)
+        proven = problem.solve("spectral-gradient", tol=1e-3, max_iter=20).verify(rigorous=True)
     assert "lost the digits" in proven.note
     assert not proven.holds(1e-3)
     assert proven.lower <= proven.upper

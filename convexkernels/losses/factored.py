@@ -70,6 +70,25 @@ def _maximum(
     return best
 
 
+def dual_of_values(loss: Loss, F: Array, Y: Array, weights: Array) -> Array:
+    """Dual variables to start from, shape (n_outputs, m), where a function is known that is nearly the solution.
+
+    Between their bounds are those of rows as near to a kink as a first proximal step is wide.
+    """
+    alphas = []
+    for f, y in zip(F, Y, strict=True):
+        dual = loss.box_dual(y, weights)
+        if dual is None:
+            w = _Smooth(loss, y, weights).coefficients(-f)[0]
+        else:
+            width = WARM_WIDTH * _size(loss, dual.lin)
+            bounded = np.isfinite(dual.lo) & np.isfinite(dual.hi)
+            middle = 0.5 * (np.where(bounded, dual.lo, 0.0) + np.where(bounded, dual.hi, 0.0))
+            w = _Proximal.of(dual, middle, width, loss.intercept).coefficients(dual.lin - f)[0]
+        alphas.append(loss.feasible(loss.dual_variable(w, y), y, weights))
+    return np.array(alphas)
+
+
 def _relative_gap(loss: Loss, K: FactoredGram, alpha: Array, y: Array, weights: Array) -> float:
     w = loss.coefficients(alpha, y)
     f = K @ w

@@ -9,6 +9,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.driver import because_of_rounding, run, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.factored import dual_of_values
 from convexkernels.outer_solver import OuterSolver
 from convexkernels.solution import Solution, Status
 from convexkernels.threads import threads_for
@@ -102,7 +104,7 @@ def solve(
     clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
     with threads_for(problem.m):
         if automatic and problem.gram_set.is_factored and problem.m > FIRST_ROWS:
-            solver = make_solver(solver.name, initial=(_theta_of_sample(problem, tol, clock), None))
+            solver = make_solver(solver.name, initial=_start_of_sample(problem, tol, clock))
         solution = run(problem, solver, tol=tol, max_iter=max_iter, clock=clock, warn=False)
         if is_coarse and solution.status in SHORT:
             problem = problem.in_float64()
@@ -119,22 +121,30 @@ def solve(
     return solution
 
 
-def _theta_of_sample(problem: Any, tol: float, clock: Clock) -> Array:
-    """Where to begin on many rows: the kernel that some of them ask for, at the same regularization per row."""
+def _start_of_sample(problem: Any, tol: float, clock: Clock) -> tuple[Array, Array | None]:
+    """Where to begin on many rows: the kernel that some of them ask for, at the same regularization per row.
+
+    With it come, for labels, the dual variables that their function asks for.
+    """
     order, loss = np.random.default_rng(0).permutation(problem.m), problem.loss
     n_rungs = 1 + int(np.log(max(problem.m / (WORTH_IT * FIRST_ROWS), 1.0)) / np.log(MORE_ROWS))
-    part, theta = clock.part(FIRST_SHARE), None
-    settings: dict[str, Any] = {}
-    for rung in range(n_rungs):
-        count = FIRST_ROWS * MORE_ROWS**rung
-        small = problem.with_loss(loss.at(loss.lam * count / problem.m)).on_rows(np.sort(order[:count]))
-        solver = make_solver(_automatic(small).name, **settings)
+    counts = [FIRST_ROWS * MORE_ROWS**rung for rung in range(n_rungs)]
+    rungs = [problem.with_loss(loss.at(loss.lam * n / problem.m)).on_rows(np.sort(order[:n])) for n in counts]
+    part = clock.part(FIRST_SHARE)
+    start: Any = None
+    for rung, (small, larger) in enumerate(pairwise([*rungs, problem])):
+        solver = make_solver(_automatic(small).name, initial=start)
         gap = min(0.1, tol * LESS_EXACT * MORE_ROWS ** (n_rungs - 1 - rung))
-        theta = run(small, solver, tol=gap, max_iter=100, clock=part, warn=False).theta
-        settings = {"initial": (theta, None)}
+        found = run(small, solver, tol=gap, max_iter=100, clock=part, warn=False)
+        larger = problem if part.is_over else larger
+        alpha = None
+        if loss.of_labels:  # of numbers, rows at kinks are too many to be guessed: a cold start takes as few steps
+            F = np.atleast_2d(found.decision_function(larger.X).T)
+            alpha = dual_of_values(larger.loss, F, larger.Y, larger.weights)
+        start = found.theta, alpha
         if part.is_over:
             break
-    return np.asarray(theta)
+    return start[0], start[1]
 
 
 def _joined(first: Solution, second: Solution, tol: float) -> Solution:

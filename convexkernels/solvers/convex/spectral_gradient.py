@@ -14,6 +14,8 @@ from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 
 # Inner solutions cannot be solved more exactly than this relative gap in float64.
 SMALLEST_TOL = 1e-13
+# By how much J may bend more than its second derivatives say.
+STIFFEST = 10.0
 
 
 @dataclass(eq=False)
@@ -93,6 +95,7 @@ class _Memory:
     interior: float = 0.0
     checkpoint: float = np.inf
     age: int = 0
+    stiffness: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +192,7 @@ class SpectralGradient(OuterSolver):
         product = self._product(problem, iterate)
         direction = minimize_model(theta, memory.gradient, product, model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
-        found = self._search(problem, iterate, direction, slope, deadline) if slope < 0.0 else None
+        found = self._search(problem, iterate, direction, slope, product, deadline) if slope < 0.0 else None
         if found is None:
             return self._tighten(problem, iterate, tol, deadline)
         lower, gradient, _ = problem.lower_bound(found)
@@ -250,7 +253,8 @@ class SpectralGradient(OuterSolver):
             return memory.model.product()
         # A little of the quasi-Newton scale keeps directions to which no free coefficient answers bounded.
         floor = 1e-8 * float(np.einsum("ij,ij->", R, R)) / R.shape[1]
-        return lambda d: (R.T @ (R @ d.ravel()) + floor * d.ravel()).reshape(d.shape)
+        s = memory.stiffness
+        return lambda d: s * (R.T @ (R @ d.ravel()) + floor * d.ravel()).reshape(d.shape)
 
     def _inner_tol(self, iterate: Iterate) -> float:
         return iterate.inner_tol(SMALLEST_TOL, 0.02 * iterate.memory.tightening)
@@ -277,8 +281,32 @@ class SpectralGradient(OuterSolver):
         memory = replace(memory, evaluation=found, gradient=gradient, model=model, values=[found.upper], K=K)
         return self._iterate(memory, lower, tol)
 
-    def _search(self, problem: Any, iterate: Iterate, direction: Array, slope: float, deadline: float | None) -> Any:
-        """First point along `direction` that decreases J enough, evaluated; None at working precision."""
+    def _stiffness(
+        self, memory: _Memory, curvature: float, direction: Array, slope: float, product: Any, inner_tol: float
+    ) -> float:
+        """By how much J bends more than its second derivatives say, judged by a whole step.
+
+        Where the step promised less than inner solutions are exact to, what was seen is their error.
+        """
+        expected = float(np.vdot(direction, product(direction)))
+        if not expected > 0.0 or -slope <= inner_tol * abs(memory.evaluation.value):
+            return 1.0
+        return float(np.clip(memory.stiffness * curvature / expected, 1.0, STIFFEST))
+
+    def _search(
+        self,
+        problem: Any,
+        iterate: Iterate,
+        direction: Array,
+        slope: float,
+        product: Callable[[Array], Array],
+        deadline: float | None,
+    ) -> Any:
+        """First point along `direction` that decreases J enough, evaluated; None at working precision.
+
+        The whole step also shows how much more J bends than the model: second derivatives hold while the active bounds
+        stay as they are, and with many rows many of them change.
+        """
         memory: _Memory = iterate.memory
         here = memory.evaluation
         inner_tol = self._inner_tol(iterate)
@@ -287,10 +315,12 @@ class SpectralGradient(OuterSolver):
             theta = here.theta + eta * direction
             K = problem.gram_set.matrix(theta, out=memory.K)
             trial = problem.evaluate(theta, K=K, start=start, tol=inner_tol, deadline=deadline)
+            curvature = 2.0 * (trial.value - here.value - eta * slope) / eta**2
+            if eta == 1.0:
+                memory.stiffness = self._stiffness(memory, curvature, direction, slope, product, inner_tol)
             # Inner solutions are inexact: J lies between `value` and `upper`, here and there.
             if trial.value <= target + 1e-4 * eta * slope:
                 return trial
-            curvature = 2.0 * (trial.value - here.value - eta * slope) / eta**2
             eta = float(np.clip(-slope / curvature if curvature > 0 else 0.5 * eta, 0.1 * eta, 0.5 * eta))
             start = trial.alpha
         return None
