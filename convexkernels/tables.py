@@ -126,7 +126,7 @@ def _read(path: Path, wanted: Callable[[list[str]], list[str]], keep_text: Colle
             for line, row in block:
                 if len(row) != len(header):
                     raise InvalidInputError(
-                        f"{path} has {len(row)} values in line {line}, but the header names {len(header)} columns."
+                        f"{path} names {len(header)} columns, but the number of values in line {line} is {len(row)}."
                     )
             for j, column in zip(places, columns, strict=True):
                 column.add([row[j].strip() for _, row in block], [line for line, _ in block])
