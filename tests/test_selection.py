@@ -258,6 +258,7 @@ def test_candidates_with_bandwidths_from_the_data_are_few():
         kernels = ck.data_library(rng.standard_normal((50, n)))
         assert len(kernels) < 13 * (n + 1)
         assert len({name for name, *_ in kernels}) == len(kernels)
+    assert len(ck.data_library(rng.standard_normal((50, 101)))) == len(ck.data_library(rng.standard_normal((50, 1))))
     narrow, wide = (ck.data_library(s * rng.standard_normal((50, 3)))[0][1].gamma for s in (1.0, 10.0))
     assert narrow == pytest.approx(100.0 * wide, rel=0.5)
 

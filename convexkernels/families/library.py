@@ -16,8 +16,9 @@ from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import check_number, check_whole_number
 
-# Features from which on a single one has one candidate only.
-MANY_FEATURES = 30
+# Features from which on a single one has one candidate only, and none: forming a matrix for each of 256 columns of 2,000
+# rows takes longer than learning from the others.
+MANY_FEATURES, TOO_MANY_FEATURES = 30, 100
 
 
 def kernel_library(
@@ -71,7 +72,8 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
     list of (name, kernel, columns)
         On all features Gaussians with bandwidths from a quarter of the median distance to four times of it, Laplacians
         ``exp(-r / length)`` at half of it and at twice, and polynomials of degree 1 to 3; on single features two
-        Gaussians, or one where there are more than `MANY_FEATURES`: ``11 + 2 n`` or ``11 + n`` candidates.
+        Gaussians, one where there are more than 30, or none where there are more than 100: ``11 + 2 n``, ``11 + n`` or
+        11 candidates.
     """
     sample, n = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], X.shape[1]
     typical, columns = typical_of(pdist(sample)), list(range(n))
@@ -82,7 +84,7 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
         found.append((f"laplacian length={length:.3g} on all", Matern(1, length), columns))
     # With n as offset, powers have a linear part of their own size for features of unit spread.
     found += [(f"polynomial d={d} on all", Polynomial(d, float(n)), columns) for d in (1, 2, 3)]
-    for j in columns if single and n > 1 else []:
+    for j in columns if single and 1 < n <= TOO_MANY_FEATURES else []:
         own = typical_of(pdist(sample[:, [j]]))
         for s in [own] if n > MANY_FEATURES else [0.3 * own, 1.5 * own]:
             found.append((f"gaussian s={s:.3g} on x{j}", Gaussian(0.5 / s**2), [j]))
