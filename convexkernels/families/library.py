@@ -16,8 +16,8 @@ from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import check_number, check_whole_number
 
-# Features from which on a single one has one candidate only, and none: forming a matrix for each of 256 columns of 2,000
-# rows takes longer than learning from the others.
+# Features from which on a single one has one candidate only, and none: forming a matrix of 2,000 rows for each of 256
+# columns takes longer than learning from the others.
 MANY_FEATURES, TOO_MANY_FEATURES = 30, 100
 
 
