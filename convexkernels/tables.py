@@ -120,7 +120,8 @@ def _read(path: Path, wanted: Callable[[list[str]], list[str]], keep_text: Colle
     with _open_text(path) as lines:
         rows = _rows(path, lines)
         header = _checked_header(path, next(rows, (0, []))[1])
-        columns = [_Column(name, name in keep_text) for name in wanted(header)]
+        line_numbers = array("q")
+        columns = [_Column(name, name in keep_text, line_numbers) for name in wanted(header)]
         places = [header.index(column.name) for column in columns]
         while block := list(islice(rows, BLOCK)):
             for line, row in block:
@@ -128,8 +129,10 @@ def _read(path: Path, wanted: Callable[[list[str]], list[str]], keep_text: Colle
                     raise InvalidInputError(
                         f"{path} names {len(header)} columns, but the number of values in line {line} is {len(row)}."
                     )
+            line_numbers.extend(line for line, _ in block)
+            cells = list(zip(*(row for _, row in block), strict=True))
             for j, column in zip(places, columns, strict=True):
-                column.add([row[j].strip() for _, row in block], [line for line, _ in block])
+                column.add(cells[j])
     if not columns[0].lines:
         raise InvalidInputError(f"{path} has a header but no rows; at least one row is needed.")
     return columns
@@ -146,15 +149,18 @@ def _joined(path: Path, columns: list[_Column]) -> NDArray[Any]:
 class _Column:
     """The values of a column: numbers, and by its row what is neither a number nor missing (or all of it)."""
 
-    def __init__(self, name: str, keeps_text: bool) -> None:
+    def __init__(self, name: str, keeps_text: bool, lines: array[int]) -> None:
         self.name = name
         self.keeps_text = keeps_text
         self.numbers = array("d")
-        self.lines = array("q")
+        self.lines = lines
         self.texts: dict[int, str] = {}
 
-    def add(self, cells: list[str], lines: list[int]) -> None:
-        self.lines.extend(lines)
+    def add(self, cells: Sequence[str]) -> None:
+        if not self.keeps_text and (plain := _plain_numbers(cells)) is not None:
+            self.numbers.extend(plain)
+            return
+        cells = [cell.strip() for cell in cells]
         numbers = [_number(cell) for cell in cells]
         start = len(self.numbers)
         self.numbers.extend(numbers)
@@ -201,6 +207,15 @@ class _Column:
                 f"rows instead of grouping them. Leave it out: drop=[{self.name!r}] (on the command line: "
                 f"--drop {self.name!r})."
             )
+
+
+def _plain_numbers(cells: Sequence[str]) -> array[float] | None:
+    """All the cells as numbers, in half the time; None where one of them is something else, or may be."""
+    try:
+        numbers = array("d", map(float, cells))
+    except ValueError:
+        return None
+    return None if np.isnan(np.frombuffer(numbers)).any() or "_" in "".join(cells) else numbers
 
 
 def _number(cell: str) -> float:
