@@ -12,6 +12,8 @@ from types import FrameType
 _BELOW = frozenset({"convexkernels", "concurrent", "joblib", "multiprocessing", "sklearn", "threading"})
 # Sentences that have been said, and the lines for which they have been.
 _SAID: set[tuple[str, str, int]] = set()
+# How the one sentence begins that advises another estimator.
+SUITED_BETTER = "Gaussian kernels predict rows that were held out better"
 
 
 class ConvexKernelsError(Exception):

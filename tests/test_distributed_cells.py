@@ -6,6 +6,7 @@ import pickle
 import signal
 import threading
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -403,7 +404,9 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
     with a_cluster(tmp_path):
         model.fit(points, targets)
         assert isinstance(model.function_, LocalizedFunction)
-        sent = model.predict(points)
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 B"}), warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what is sent once nobody is warned that it is large
+            sent = model.predict(points)
         np.testing.assert_allclose(sent.compute(), expected, atol=1e-8)
         # The function is on the workers by now, and no graph takes it there again.
         function = len(pickle.dumps(model.function_))

@@ -1,6 +1,7 @@
 """Any estimator of scikit-learn as the learner of a cell."""
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from convexkernels.arrays import Array
 from convexkernels.cells.kernel_learner import CellFunction, KernelLearner
 from convexkernels.cells.learner import CellRows
 from convexkernels.criteria.folds import split_rows
+from convexkernels.exceptions import SUITED_BETTER, ConvexKernelsWarning
 
 # Rows that a cell keeps for values of models that have not seen them.
 KEPT_ROWS = 500
@@ -51,7 +53,10 @@ class WrappedLearner:
             model.set_params(max_time=min(left, model.max_time) if isinstance(model.max_time, float | int) else left)
         # With weights where they say something; then the estimator has to take them.
         named = {} if (weights == weights[0]).all() else {"sample_weight": weights}
-        model.fit(X, targets, **named)
+        with warnings.catch_warnings():
+            # Advice on what suits a table better is none on a cell: among many, some are better by chance.
+            warnings.filterwarnings("ignore", f"{SUITED_BETTER}.*", ConvexKernelsWarning)
+            model.fit(X, targets, **named)
         # A function travels to whoever predicts: it cannot carry a table that no memory holds.
         kept = np.sort(np.random.default_rng(0).permutation(len(X))[:KEPT_ROWS])
         learned = self, rows.part(kept), model

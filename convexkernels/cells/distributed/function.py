@@ -150,13 +150,14 @@ def values_of_parts(
 
 def _held(value: LocalizedFunction | Cover) -> Any:
     """A delayed value: without a cluster once in the graph; with one it is sent there once, for all predictions."""
-    from dask import delayed
+    from dask import config, delayed
 
     client = active_client()
     if client is None:
         return delayed(value, traverse=False)
     if _SENT.get(value, (None, None))[0] != client.id:
-        _SENT[value] = client.id, client.persist(delayed(_itself)(delayed(value, traverse=False)))
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):  # what is sent once may be large
+            _SENT[value] = client.id, client.persist(delayed(_itself)(delayed(value, traverse=False)))
     return _SENT[value][1]
 
 
