@@ -1,9 +1,6 @@
 """The problem, its certificate, the driver and the solvers, on small problems with known answers."""
 
 import io
-import os
-import subprocess
-import sys
 import time
 import warnings
 
@@ -229,22 +226,6 @@ def test_history_is_monotone_and_progress_prints_it():
     lines = stream.getvalue().splitlines()
     assert lines[1].split() == ["iter", "upper", "lower", "rel.", "gap", "time", "left"]
     assert len(lines) == len(solution.history) + 3
-
-
-def test_first_use_says_that_it_compiles(tmp_path):
-    """A fresh cache of compiled code, as after installation: one sentence before the table, gone the next time."""
-    code = (
-        "import numpy as np, convexkernels as ck\n"
-        "X = np.random.default_rng(0).random((20, 1)); y = np.where(X[:, 0] > 0.5, 1, -1)\n"
-        "ck.KernelLearning(ck.Tessellated(0), ck.Hinge(), X, y).solve(progress=True)\n"
-    )
-    said = []
-    for _ in range(2):
-        env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-        said.append(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300))
-    assert said[0].returncode == said[1].returncode == 0, said[0].stderr
-    assert "compiling, once" in said[0].stderr.splitlines()[0]
-    assert "compiling" not in said[1].stderr
 
 
 def test_float32_matrices_reach_a_looser_certificate():

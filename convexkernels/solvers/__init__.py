@@ -41,7 +41,7 @@ SOLVERS: dict[str, tuple[str, str]] = {
 }
 
 # name -> coefficients up to which the method is tried where the first one has stopped short, and its settings.
-RESCUES: dict[str, tuple[int, dict[str, Any]]] = {"interior-point": (400, {}), "conic": (120, {"quiet": True})}
+RESCUES: dict[str, tuple[int, dict[str, Any]]] = {"interior-point": (400, {}), "conic": (120, {"rescues": True})}
 SHORT = (Status.STALLED, Status.NUMERICAL_ERROR, Status.ROUNDED)
 # Rows up to which float32 matrices that are not exact enough are made again in float64.
 LARGEST_AGAIN = 4000

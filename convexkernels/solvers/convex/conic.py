@@ -75,25 +75,26 @@ class Conic(OuterSolver):
         unlicensed MOSEK is said in one warning.
     program : Program, optional
         Statement to solve instead of ``problem.to_cvxpy()``.
-    quiet : bool
-        Fall back without a word.
+    rescues : bool
+        Take over where another method stopped short: fall back without a word, and give up early, because most of these
+        problems are beyond the numbers.
     """
 
     name = "conic"
     passes_kinks = True
 
-    def __init__(self, solver: str | None = None, program: Program | None = None, quiet: bool = False) -> None:
+    def __init__(self, solver: str | None = None, program: Program | None = None, rescues: bool = False) -> None:
         if solver is not None and solver not in PREFERENCE:
             raise InvalidInputError(f"solver must be one of {list(PREFERENCE)}, got {solver!r}.")
         self.solver = solver
         self.program = program
-        self.quiet = quiet
+        self.rescues = rescues
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         program = self.program if self.program is not None else problem.to_cvxpy()
         statement = program.problem
         try:
-            solve_statement(statement, self.solver, deadline, warn=not self.quiet)
+            solve_statement(statement, self.solver, deadline, warn=not self.rescues, patient=not self.rescues)
         except NoAnswerError:
             if self.program is not None:
                 raise
@@ -139,11 +140,17 @@ def _with_multipliers(problem: Any, program: Program, iterate: Iterate) -> Itera
 
 
 def solve_statement(
-    statement: Any, solver: str | None = None, deadline: float | None = None, *, warn: bool = False
+    statement: Any,
+    solver: str | None = None,
+    deadline: float | None = None,
+    *,
+    warn: bool = False,
+    patient: bool = True,
 ) -> None:
     """Solve a ``cvxpy.Problem`` with the named solver, or the first that gives an answer.
 
-    With `warn`, falling back from a solver that is installed but unusable is said in one warning.
+    With `warn`, falling back from a solver that is installed but unusable is said in one warning. Unless it is
+    `patient`, SCS may take a tenth of its steps.
 
     Raises
     ------
@@ -165,7 +172,7 @@ def solve_statement(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "solution may be inaccurate": the certificate will tell
-                statement.solve(solver=name, **_options(name, deadline))
+                statement.solve(solver=name, **_options(name, deadline, patient))
         except (cp.error.SolverError, ArithmeticError, ValueError) as error:
             said.append(f"{name}: {error}")
             continue
@@ -180,10 +187,10 @@ def _has_answer(statement: Any) -> bool:
     return all(variable.value is not None for variable in statement.variables())
 
 
-def _options(name: str, deadline: float | None) -> dict[str, Any]:
+def _options(name: str, deadline: float | None, patient: bool) -> dict[str, Any]:
     left = None if deadline is None else max(deadline - time.monotonic(), 0.1)
     if name == "SCS":
-        options: dict[str, Any] = {"eps": 1e-7, "max_iters": 50_000}
+        options: dict[str, Any] = {"eps": 1e-7, "max_iters": 50_000 if patient else 5_000}
         return options if left is None else {**options, "time_limit_secs": left}
     if name == "CLARABEL":
         return {} if left is None else {"time_limit": left}
