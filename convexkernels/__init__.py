@@ -51,6 +51,7 @@ _HOME = {
         "criteria.leave_one_out": "LeaveOneOut",
         "criteria.training_value": "TrainingValue",
         "families.curved.concatenations": "Concatenations",
+        "families.curved.penalties": "LogPenalty PowerPenalty",
         "families.curved.spectral_maps": "SpectralMaps",
         "families.curved.trees": "Trees",
         "families.curved.widths": "Widths",

@@ -63,6 +63,8 @@ from convexkernels.families.box import Box as Box
 from convexkernels.families.box import UnitBox as UnitBox
 from convexkernels.families.candidates import Candidates as Candidates
 from convexkernels.families.curved.concatenations import Concatenations as Concatenations
+from convexkernels.families.curved.penalties import LogPenalty as LogPenalty
+from convexkernels.families.curved.penalties import PowerPenalty as PowerPenalty
 from convexkernels.families.curved.spectral_maps import SpectralMaps as SpectralMaps
 from convexkernels.families.curved.trees import Trees as Trees
 from convexkernels.families.curved.widths import Widths as Widths

@@ -9,14 +9,18 @@ from convexkernels import (
     InvalidInputError,
     LeastSquares,
     Linear,
+    LogPenalty,
     Matern,
     OuterLearning,
     Polynomial,
+    PowerPenalty,
+    Restarts,
     TensorMatern,
     TrainingValue,
     WeightedSum,
 )
 from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.families.curved.penalties import PENALTIES
 from convexkernels.losses import Interpolation
 
 STACKS = {
@@ -144,6 +148,65 @@ def test_repulsion_is_the_printed_sum():
     assert values[1].value - values[0].value == pytest.approx(0.3 * sum(pairs), rel=1e-10)
 
 
+@pytest.mark.parametrize("name", PENALTIES)
+def test_other_penalties_have_the_gradient_of_their_value(name):
+    X, y = draw()
+    layers = [Matern(2), Gaussian(0.5), Polynomial(2)]
+    problem = stated(layers, squared(0.1), X, y, widths=(2, 3), mu=[0.2, 0.7], penalty=PENALTIES[name]())
+    coordinates, u = start(problem)
+    assert taylor_slopes(problem, coordinates, u) == pytest.approx([2.0] * 3, abs=0.1)
+
+
+def test_penalties_are_added_layer_by_layer_from_the_norms_of_the_functions():
+    """Theta_2 and Theta_3 of the functions themselves, written down once more."""
+    X, y = draw()
+    layers = [Matern(2), Gaussian(0.5), Polynomial(2)]
+    options = {"widths": (2, 3), "mu": [0.2, 0.7], "penalty": [LogPenalty(), PowerPenalty(3.0)]}
+    problem = stated(layers, squared(0.1), X, y, **options)
+    coordinates, u = start(problem)
+    kernel = problem.kernel(coordinates.point(u))
+    outer, inner = (np.sum(f.coefficients * (f.kernel(f.centers) @ f.coefficients)) for f in kernel.maps)
+    fit = y @ np.linalg.solve(kernel(X) + 0.1 * np.eye(len(X)), 0.1 * y)
+    expected = fit + 0.2 * np.log(1.0 + outer) + 0.7 * np.sqrt(inner) ** 3
+    assert problem.evaluate(coordinates, u).value == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_second_power_is_the_squared_norm_to_the_last_bit():
+    X, y = draw()
+    here, there = (build(X=X, y=y, mu=0.3, **more) for more in ({}, {"penalty": [PowerPenalty(2)]}))
+    evaluations = [problem.evaluate(*start(problem)) for problem in (here, there)]
+    assert evaluations[0].value == evaluations[1].value
+    assert np.array_equal(evaluations[0].gradient(), evaluations[1].gradient())
+
+
+@pytest.mark.parametrize("name", PENALTIES)
+def test_penalties_begin_at_0_increase_and_have_a_slope_there(name):
+    penalty = PENALTIES[name]()
+    s = np.array([0.0, 1e-8, 0.3, 2.0, 1e6])
+    values = [penalty.value(t) for t in s]
+    assert values[0] == 0.0
+    assert (np.diff(values) > 0.0).all()
+    numeric = [(penalty.value(t * 1.0001) - penalty.value(t * 0.9999)) / (t * 2e-4) for t in s[1:]]
+    assert [penalty.slope(t) for t in s[1:]] == pytest.approx(numeric, rel=1e-6)
+    assert np.isfinite(penalty.slope(0.0))
+
+
+def test_a_search_with_other_penalties_ends_stationary_where_the_function_of_norms_is():
+    """At a stationary point a penalty is a squared norm with another weight: mu times its slope there."""
+    X, y = draw(m=30)
+    layers = [Gaussian(1.0), Polynomial(2)]
+    problem = stated(layers, squared(0.05), X, y, mu=0.1, penalty=LogPenalty())
+    solution = problem.solve(Restarts(3, random_state=0), tol=1e-5)
+    assert solution.certificate.relative_residual < 1e-5
+    there = problem.gram_set.at(problem.split(solution.theta)[0])
+    mu = 0.1 / (1.0 + there.squared_norms[0])
+    assert mu < 0.09
+    plain = stated(layers, squared(0.05), X, y, mu=mu)
+    chart = plain.gram_set.chart(solution.theta)
+    slope = plain.evaluate(chart, chart.u).gradient()
+    assert np.linalg.norm(slope) < 1e-4 * solution.certificate.value
+
+
 def test_affine_inner_kernel_has_three_unknowns_per_output_in_the_plane():
     X, y = draw(m=40)
     problem = stated([Matern(2), Polynomial(1)], Interpolation(), X, y)
@@ -204,6 +267,8 @@ def build(**changes):
         ({"mu": 0.0}, "mu must be a finite number > 0"),
         ({"mu": [1.0, 1.0]}, "mu must be one number or 1 numbers"),
         ({"repulsion": -1.0}, "repulsion"),
+        ({"penalty": "log"}, r"penalty must be PowerPenalty\(p\) or LogPenalty\(\), .* got 'log'"),
+        ({"penalty": [LogPenalty(), LogPenalty()]}, "penalty must be one or 1, one per inner layer"),
         ({"layers": [Matern(2), Linear()], "X": np.zeros((18, 2))}, r"numerically zero on X \(rank 0\)"),
         ({"y": np.full(18, np.nan)}, "missing or infinite value at row 0"),
         ({"y": np.zeros(5)}, "X has 18 rows"),
@@ -249,3 +314,8 @@ def test_interpolation_names_conflicting_rows_and_merges_agreeing_ones():
     problem = build(X=X, y=y, loss=Interpolation())
     assert np.array_equal(problem.X, np.delete(X, 7, axis=0))
     build(X=X, y=y + np.arange(12), loss=squared(1.0))
+
+
+def test_refuses_powers_whose_slope_is_infinite_at_0():
+    with pytest.raises(InvalidInputError, match=r"p must be a finite number >= 1, got 0\.5"):
+        PowerPenalty(0.5)

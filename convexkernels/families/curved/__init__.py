@@ -10,6 +10,7 @@ from convexkernels.families.candidates import Candidates
 from convexkernels.families.curved.base import CurvedFamily
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.families.curved.convex import Convex
+from convexkernels.families.curved.penalties import LogPenalty, PowerPenalty
 from convexkernels.families.curved.spectral_maps import SpectralMaps
 from convexkernels.families.curved.trees import Trees
 from convexkernels.families.curved.widths import Widths
@@ -30,4 +31,7 @@ CURVED: dict[str, Callable[[], CurvedFamily]] = {
     "tessellated_margin": lambda: Convex(Tessellated(degree=1), learns_margin=True),
     "two_layers": lambda: Concatenations([Matern(order=2), Polynomial(1)], mu=0.1),
     "three_layers": lambda: Concatenations([Gaussian(2.0), Matern(order=2), Polynomial(2)], widths=(2, 3), mu=0.1),
+    "three_layers_penalized": lambda: Concatenations(
+        [Gaussian(2.0), Matern(order=2), Polynomial(2)], widths=(2, 1), mu=0.1, penalty=[LogPenalty(), PowerPenalty(1)]
+    ),
 }

@@ -13,6 +13,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.families.curved.layers import Coordinates, LayerStack
+from convexkernels.families.curved.penalties import check_penalties
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated
 from convexkernels.kernels.distances import radial_pullback, squared_distances
@@ -37,7 +38,9 @@ class Concatenations(CurvedFamily):
     the training points; z holds the coefficients c of f_2, ..., f_L. With the training value of a loss as criterion
     this is
 
-        ``min over f_1, ..., f_L   loss of f_1 o ... o f_L + lam |f_1|^2 + sum_l mu_l |f_l|^2``;
+        ``min over f_1, ..., f_L   loss of f_1 o ... o f_L + lam |f_1|^2 + sum_l mu_l Theta_l(|f_l|^2)``,
+
+    Theta_l(s) being s unless `penalty` says otherwise;
 
     a search sees whitened coordinates of z and costs O(m^3 + m^2 (n_unknowns / m)) per gradient, by the adjoint method
     [BGR19 Section 3.3.2], where differentiating one coefficient at a time costs O(m^3 d + (m d)^2).
@@ -52,9 +55,13 @@ class Concatenations(CurvedFamily):
     weights : sequence of array-like, optional
         Vectors a of the matrix-valued kernels ``K_l diag(a)`` of f_2, ..., f_L; ones when not given.
     mu : float or sequence of float, > 0
-        Weights of the squared norms of f_2, ..., f_L.
+        Weights of the penalties of f_2, ..., f_L.
     repulsion : float, >= 0
         The gamma of [BGR19 (12)]: adds ``repulsion * sum_{i<j} coth(|g(x_i) - g(x_j)|^2)``.
+    penalty : PowerPenalty, LogPenalty or sequence of them, optional
+        The Theta_l of f_2, ..., f_L; squared norms when not given. The outermost layer keeps its squared norm: where
+        the loss is convex another increasing Theta_1 has the same solutions, each for another lam, the multiplier of
+        a bound on ``|f_1|^2``.
     """
 
     def __init__(
@@ -64,12 +71,14 @@ class Concatenations(CurvedFamily):
         weights: Any = None,
         mu: Any = 1.0,
         repulsion: float = 0.0,
+        penalty: Any = None,
     ) -> None:
         _check_layers(layers)
         self.layers = tuple(layers)
         self.widths, self.weights = widths, weights
         self.mu = _check_mu(mu, len(layers) - 1)
         self.repulsion = check_number("repulsion", repulsion, low=0.0)
+        self.penalties = check_penalties(penalty, len(layers) - 1)
 
     def __repr__(self) -> str:
         return f"Concatenations({list(self.layers)!r})"
@@ -190,9 +199,21 @@ class DeepGram(CurvedGram):
 
     @cached_property
     def penalty(self) -> float:  # type: ignore[override]
-        """``sum_l mu_l |f_l|^2`` [BGR19 (15)], and the repulsion of the images."""
-        norms = float(self.family.mu @ self.stack.norms(self.passes))
+        """``sum_l mu_l Theta_l(|f_l|^2)`` [BGR19 (7), (15)], and the repulsion of the images."""
+        pairs = zip(self.family.penalties, self.squared_norms, strict=True)
+        norms = float(self.family.mu @ np.array([theta.value(s) for theta, s in pairs]))
         return norms + (self.family.repulsion * _repulsion(self._distances) if self.family.repulsion > 0.0 else 0.0)
+
+    @cached_property
+    def squared_norms(self) -> Array:
+        """``|f_l|^2`` of f_2, ..., f_L."""
+        return self.stack.norms(self.passes)
+
+    @property
+    def _slopes(self) -> Array:
+        """Derivatives of the penalty in the squared norms."""
+        pairs = zip(self.family.penalties, self.squared_norms, strict=True)
+        return self.family.mu * np.array([theta.slope(s) for theta, s in pairs])
 
     @cached_property
     def _distances(self) -> Array:
@@ -211,7 +232,7 @@ class DeepGram(CurvedGram):
         if self.family.repulsion > 0.0:
             Z = self.images
             sensitivity += self.family.repulsion * radial_pullback(Z, Z, _repulsion_slope(self._distances))
-        return self.stack.adjoint(self.coordinates, self.passes, sensitivity, self.family.mu)
+        return self.stack.adjoint(self.coordinates, self.passes, sensitivity, self._slopes)
 
 
 def flat(coefficients: Sequence[Array]) -> Array:

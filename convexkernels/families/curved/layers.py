@@ -166,7 +166,7 @@ class LayerStack:
         return np.array([np.vdot(passes[0].u, passes[0].u), *norms])[::-1]
 
     def adjoint(self, coordinates: Coordinates, passes: list[Pass], sensitivity: Array, mu: Array) -> Array:
-        """Gradient in u of ``<sensitivity, g(X)> + sum_l mu_l |f_l|^2`` with `sensitivity` held fixed.
+        """Gradient in u of ``<sensitivity, g(X)> + sum_l mu_l |f_l|^2`` with `sensitivity` and `mu` held fixed.
 
         One backward sweep from the outermost layer: O(m^2 (rank + width)) per layer.
         """
