@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import convexkernels as ck
-from convexkernels.families import FAMILIES
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.candidates import NORMALIZATIONS
 from convexkernels.kernels import KERNELS
 from convexkernels.losses import LOSSES
@@ -42,7 +42,9 @@ def test_bounds_are_proven_near_those_of_floats_or_refused(family, name, interce
         return
     loss.intercept = intercept
     X = rng.random((25, 3))
-    problem = ck.KernelLearning(FAMILIES[family](), loss, X, targets(loss, X, rng), sample_weight=rng.random(25))
+    made = FAMILIES[family]()
+    y = targets(loss, X, rng)
+    problem = ck.KernelLearning(made, loss, example_points(made, X), y, sample_weight=rng.random(25))
     no_set = not problem.gram_set.has_support or problem.gram_set.is_factored
     if no_set or loss.box_dual(problem.Y[0], problem.weights) is None:
         with pytest.raises(ck.InvalidInputError, match=r"rigorous=True: no error bound is known for"):

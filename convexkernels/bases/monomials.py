@@ -1,6 +1,6 @@
 """Indexing of the monomials Z(z, x) = all z^gamma x^delta of bounded degree."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, prod
@@ -78,6 +78,9 @@ def count_monomials(n: int, degree: int, z_degree: int | None = None) -> int:
 class MonomialBasis:
     """The monomials Z(z, x) of a tessellated kernel, and the tables its integrals need.
 
+    With tasks every monomial is there once for each, times the indicator of the task: functions of (x, task) with the
+    same integrals over z.
+
     Attributes
     ----------
     n, degree, z_degree : int
@@ -87,7 +90,7 @@ class MonomialBasis:
     z_powers : ndarray of int, shape (n_gamma, n)
         The distinct exponents of z; `z_index` (q,) points into it.
     x_powers : ndarray of int, shape (n_delta, n)
-        The distinct exponents of x; `x_index` (q,) points into it.
+        The distinct exponents of x; `x_index` (q,) points into it: with T tasks T times the exponent, plus the task.
     sums : ndarray of int, shape (n_sums, n)
         The distinct ``gamma_i + gamma_j``, row 0 being 0; ``pair_sum[g, h]`` (n_gamma, n_gamma)
         points into it.
@@ -95,7 +98,9 @@ class MonomialBasis:
         ``sums[s] = sums[parent[s]] + power[s] * e_variable[s]``, with ``parent[s] < s``: integrals over a
         box are products over coordinates, built along this tree.
     width : ndarray of int, shape (n_sums,)
-        How many of the leading `x_powers` can meet ``sums[s]`` in one pair of monomials.
+        How many of the leading `x_powers`, times tasks, can meet ``sums[s]`` in one pair of monomials.
+    tasks : int or None
+        How many tasks there are.
     """
 
     n: int
@@ -113,6 +118,7 @@ class MonomialBasis:
     variable: Index
     power: Index
     width: Index
+    tasks: int | None = None
 
     @property
     def q(self) -> int:
@@ -125,7 +131,7 @@ class MonomialBasis:
         return self.pair_sum[np.ix_(self.z_index, self.z_index)]
 
 
-def monomial_basis(n: int, degree: int, z_degree: int | None = None) -> MonomialBasis:
+def monomial_basis(n: int, degree: int, z_degree: int | None = None, tasks: int | None = None) -> MonomialBasis:
     """Return the (cached) basis of `n` features.
 
     Parameters
@@ -136,6 +142,8 @@ def monomial_basis(n: int, degree: int, z_degree: int | None = None) -> Monomial
     z_degree : int, >= 0, optional
         Bound on |gamma|; `degree` when None. With 0 no monomial contains z: q falls from
         binom(2n + degree, degree) to binom(n + degree, degree) and a single integral remains.
+    tasks : int, >= 1, optional
+        q is that many times as large.
 
     Raises
     ------
@@ -148,18 +156,21 @@ def monomial_basis(n: int, degree: int, z_degree: int | None = None) -> Monomial
     check_whole_number("degree", degree, low=0)
     if z_degree is not None:
         check_whole_number("z_degree", z_degree, low=0)
+    copies = 1 if tasks is None else check_whole_number("tasks", tasks, low=1)
     top = degree if z_degree is None else min(int(z_degree), int(degree))
-    q = count_monomials(n, degree, top)
+    q = copies * count_monomials(n, degree, top)
     # P, its gradient, an eigendecomposition and trial points: about ten (2q, 2q) matrices.
     needed = 10 * 8.0 * (2 * q) ** 2
     if needed > available_memory():
-        hint = count_monomials(n, degree, 0)
+        hint = copies * count_monomials(n, degree, 0)
+        of = "" if tasks is None else f" of {tasks} tasks"
         raise MemoryLimitError(
-            f"degree={degree} with z_degree={top} on {n} features has q = {q} monomials, and P would be "
+            f"degree={degree} with z_degree={top} on {n} features{of} has q = {q} monomials, and P would be "
             f"{2 * q} x {2 * q} ({needed / 2**30:.1f} GiB with its work space). "
             f"Use z_degree=0 (q = {hint}) or a smaller degree."
         )
-    return _build(int(n), int(degree), top)
+    basis = _build(int(n), int(degree), top)
+    return basis if tasks is None else _in_tasks(basis, copies)
 
 
 @lru_cache(maxsize=64)
@@ -194,3 +205,10 @@ def _build(n: int, degree: int, z_degree: int) -> MonomialBasis:
         z_powers=z_powers, x_powers=x_powers, z_index=z_index, x_index=x_index, sums=sums,
         pair_sum=pair_sum, parent=parent, variable=variable, power=power, width=width,
     )  # fmt: skip
+
+
+def _in_tasks(basis: MonomialBasis, tasks: int) -> MonomialBasis:
+    """Every monomial once for each task, in the order of the monomials: leading `x_powers` stay leading ones."""
+    repeated = {name: getattr(basis, name).repeat(tasks, axis=0) for name in ("gamma", "delta", "z_index")}
+    x_index = (basis.x_index[:, None] * tasks + np.arange(tasks)).ravel()
+    return replace(basis, **repeated, x_index=x_index, width=tasks * basis.width, tasks=tasks)

@@ -7,6 +7,9 @@ new family is one file and one line here.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from convexkernels.arrays import Array
 from convexkernels.families.all_kernel_matrices import AllKernelMatrices
 from convexkernels.families.base import Family
 from convexkernels.families.box import UnitBox
@@ -21,6 +24,7 @@ FAMILIES: dict[str, Callable[[], Family]] = {
     "tessellated": lambda: Tessellated(degree=1, box=UnitBox(0.3)),
     "tessellated_no_z": lambda: Tessellated(degree=2, z_degree=0, box=UnitBox(0.5), trace=2.0),
     "tessellated_of_points": lambda: Tessellated(degree=1, z_degree=0, box=UnitBox(0.5), n_points=12),
+    "tessellated_of_tasks": lambda: Tessellated(degree=1, box=UnitBox(0.4), tasks=2),
     "generalized_polynomial": lambda: GeneralizedPolynomial(degree=2),
     "candidates": lambda: Candidates(_example_kernels()),
     "candidates_centered_cosine": lambda: Candidates(_example_kernels(), normalize="cosine", center=True),
@@ -28,6 +32,12 @@ FAMILIES: dict[str, Callable[[], Family]] = {
     "span": lambda: Span(_example_kernels(), trace=10.0),
     "all_kernel_matrices": lambda: AllKernelMatrices(),
 }
+
+
+def example_points(family: Family, X: Array) -> Array:
+    """Points of [0, 1]^n as an example takes them: with tasks in the last column where it has any."""
+    tasks = getattr(family, "tasks", None)
+    return X if tasks is None else np.column_stack([X[:, :-1], np.floor(tasks * X[:, -1])])
 
 
 def _example_kernels() -> list[Any]:

@@ -11,7 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.bases.monomials import MonomialBasis, monomial_basis
 from convexkernels.bases.tessellation.adjoint import adjoint, derivative, pullback
 from convexkernels.bases.tessellation.box import margin_slope
-from convexkernels.bases.tessellation.gram import BoxPoints, Tessellation
+from convexkernels.bases.tessellation.gram import BoxPoints, Tessellation, split_tasks
 from convexkernels.bases.tessellation.points import PointTessellation, dividing_points
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
@@ -45,10 +45,17 @@ class Tessellated(Family):
         The integral over the box is replaced by the mean over so many of its points that divide the rows, and memory
         and time grow as the number of rows. Certificates are those of the family that this makes. With ``z_degree=0``
         only.
+    tasks : int, >= 1, optional
+        Several tasks learn together: the last column of X is the task of a row, 0, ..., tasks - 1, and P is one
+        matrix over pairs of a task and a monomial, ``k((x, s), (y, t)) = integral of N(z, x)' P_st N(z, y) dz``. How
+        much tasks share is learned with the rest (:meth:`TessellatedKernel.task_similarity`): diagonal blocks alone
+        are separate kernels, ``P_st = B_st P`` is a matrix-valued kernel. Targets of all tasks are in y.
 
     Notes
     -----
-    [CP20 (10), (24)]; see :class:`TessellatedKernel` for the corrections.
+    [CP20 (10), (24)]; see :class:`TessellatedKernel` for the corrections. With tasks N has every monomial of
+    each task, so that nothing changes but the size of P, which is tasks times as many rows; terms u(x) + v(y) stay in
+    Gram matrices, because only what is constant in all tasks together could be left out.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class Tessellated(Family):
         box: BoxRule | None = None,
         trace: float = 1.0,
         n_points: int | None = None,
+        tasks: int | None = None,
     ) -> None:
         self.degree = check_whole_number("degree", degree, low=0)
         self.z_degree = None if z_degree is None else check_whole_number("z_degree", z_degree, low=0)
@@ -66,13 +74,17 @@ class Tessellated(Family):
         self.n_points = None if n_points is None else check_whole_number("n_points", n_points, low=1)
         if n_points is not None and self.z_degree != 0 and self.degree != 0:
             raise InvalidInputError(f"n_points={n_points} takes z_degree=0, got {z_degree!r}; pass z_degree=0.")
+        self.tasks = None if tasks is None else check_whole_number("tasks", tasks, low=1)
+        if tasks is not None and n_points is not None:
+            raise InvalidInputError(f"n_points={n_points} takes no tasks, got tasks={tasks}; pass n_points=None.")
 
     def with_margin(self, margin: float) -> Tessellated:
         """The same family on another box ``[-margin, 1 + margin]^n``."""
-        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace, self.n_points)
+        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace, self.n_points, self.tasks)
 
     def __repr__(self) -> str:
         points = "" if self.n_points is None else f", n_points={self.n_points}"
+        points += "" if self.tasks is None else f", tasks={self.tasks}"
         settings = f"degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g}{points}"
         return f"Tessellated({settings})"
 
@@ -80,11 +92,12 @@ class Tessellated(Family):
         self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
     ) -> TessellatedGramSet | PointGramSet:
         X = check_points(X)
-        lower, upper = self.box.containing(X)
-        basis = monomial_basis(X.shape[1], self.degree, self.z_degree)
+        features = X if self.tasks is None else split_tasks(X, self.tasks)[0]
+        lower, upper = self.box.containing(features)
+        basis = monomial_basis(len(lower), self.degree, self.z_degree, self.tasks)
         corner = max(1.0, float(np.abs(lower).max()), float(np.abs(upper).max()))
         check_range(
-            f"{self!r} on the box [{lower.min():g}, {upper.max():g}]^{X.shape[1]}",
+            f"{self!r} on the box [{lower.min():g}, {upper.max():g}]^{len(lower)}",
             np.log(self.trace) + np.log(upper - lower).sum() + 2.0 * self.degree * np.log(corner),
             dtype,
             remedy="scale the features to [0, 1], lower the degree or the trace, or use dtype='float64'.",
@@ -94,7 +107,7 @@ class Tessellated(Family):
         tessellation = Tessellation(basis, lower, upper)
         # The Gram matrix, the pair volumes, and the rows a new Gram matrix is built from.
         check_spectraplex_memory(X.shape[0], 2 * basis.q, 2.2, dtype, memory_limit, "tessellated")
-        return TessellatedGramSet(self, tessellation, X, modulo_constants, dtype)
+        return TessellatedGramSet(self, tessellation, X, modulo_constants and self.tasks is None, dtype)
 
     def _on_points_of(
         self, lower: Array, upper: Array, basis: MonomialBasis, X: Array, memory_limit: float | None
@@ -171,10 +184,11 @@ class TessellatedGramSet(SpectraplexGramSet):
 
     def kernel(self, theta: Array) -> TessellatedKernel:
         t = self.tessellation
-        return TessellatedKernel(theta.copy(), t.lower, t.upper, self.family.degree, self.family.z_degree)
+        family = self.family
+        return TessellatedKernel(theta.copy(), t.lower, t.upper, family.degree, family.z_degree, tasks=family.tasks)
 
     def cross(self, theta: Array, Z: Any) -> Array:
-        Z = check_points(Z, n_features=self.tessellation.lower.size)
+        Z = check_points(Z, n_features=self.tessellation.n_columns)
         return self.tessellation.gram(
             theta, self.tessellation.points(Z), self.points, modulo_constants=self.modulo_constants
         )

@@ -66,6 +66,10 @@ class TessellatedKernel(Kernel):
         `degree` when None.
     points : array-like of shape (r, n_features), optional
         The mean over these z takes the place of the integral; with ``z_degree=0`` only.
+    tasks : int, >= 1, optional
+        The last column of a table is then no feature but the task of the row, 0, ..., tasks - 1, and N has every
+        monomial once for each task, 0 but for that of x: rows ``i * tasks + s`` of each half of P, which are
+        ``tasks`` times as many, belong to monomial i in task s (`task_similarity`).
 
     Notes
     -----
@@ -80,20 +84,54 @@ class TessellatedKernel(Kernel):
     """
 
     def __init__(
-        self, P: Any, lower: Any, upper: Any, degree: int = 1, z_degree: int | None = None, points: Any = None
+        self,
+        P: Any,
+        lower: Any,
+        upper: Any,
+        degree: int = 1,
+        z_degree: int | None = None,
+        points: Any = None,
+        tasks: int | None = None,
     ) -> None:
         self.P, self.lower, self.upper, self.degree, self.z_degree = P, lower, upper, degree, z_degree
-        self.points = points
+        self.points, self.tasks = points, tasks
+
+    def task_similarity(self) -> Array:
+        """How much the tasks share: ``trace P_st / sqrt(trace P_ss trace P_tt)`` for the blocks of P, shape (T, T).
+
+        A correlation matrix: 1 where two tasks have the same functions, 0 where they know nothing of each other (or
+        the kernel is 0 in one of them), -1 where one has the negative functions of the other. The kernel
+        ``B_st k(x, x')`` has B, scaled to the diagonal 1.
+
+        Raises
+        ------
+        InvalidInputError
+            Without tasks.
+        """
+        if self.tasks is None:
+            raise InvalidInputError("task_similarity needs a kernel with tasks, got tasks=None.")
+        P, tasks = np.asarray(self.P, dtype=np.float64), self.tasks
+        traces = np.einsum("isit->st", P.reshape(len(P) // tasks, tasks, -1, tasks))
+        root = np.sqrt(np.maximum(np.diagonal(traces), 0.0))
+        similarity = np.divide(traces, np.outer(root, root), out=np.zeros_like(traces), where=np.outer(root, root) > 0)
+        np.fill_diagonal(similarity, 1.0)
+        return np.asarray(np.clip(similarity, -1.0, 1.0))
 
     def _prepare(self, X: Array) -> tuple[Array, Any]:
         lower, upper = check_corners(self.lower, self.upper)
-        basis = monomial_basis(lower.size, self.degree, self.z_degree)
-        what = f"{lower.size} features, degree={self.degree}, z_degree={self.z_degree}"
+        basis = monomial_basis(lower.size, self.degree, self.z_degree, self.tasks)
+        what = f"{lower.size} features, degree={self.degree}, z_degree={self.z_degree}, tasks={self.tasks}"
         P = check_parameter_matrix(self.P, 2 * basis.q, what)
-        if X.shape[1] != lower.size:
-            raise InvalidInputError(f"X has {X.shape[1]} features, but the box of the kernel has {lower.size}.")
+        own = lower.size + (self.tasks is not None)
+        if X.shape[1] != own:
+            with_task = "" if self.tasks is None else " and the task"
+            raise InvalidInputError(
+                f"X has {X.shape[1]} features, but the box of the kernel has {lower.size}{with_task}."
+            )
         if self.points is None:
             return P, Tessellation(basis, lower, upper)
+        if self.tasks is not None:
+            raise InvalidInputError(f"points take no tasks, got tasks={self.tasks}.")
         if basis.z_degree != 0:
             raise InvalidInputError(f"points take z_degree=0, got degree={self.degree}, z_degree={self.z_degree}.")
         points = check_points(self.points, name="points", n_features=lower.size)

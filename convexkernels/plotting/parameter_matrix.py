@@ -47,7 +47,7 @@ class ParameterMatrixDisplay(Display):
         """
         if isinstance(kernel, TessellatedKernel):
             n = len(np.atleast_1d(kernel.lower))
-            basis = monomial_basis(n, kernel.degree, kernel.z_degree)
+            basis = monomial_basis(n, kernel.degree, kernel.z_degree, kernel.tasks)
             return cls(np.asarray(kernel.P), 2 * _monomial_labels(basis, names), ["z ≥ x", "otherwise"])
         if isinstance(kernel, GeneralizedPolynomialKernel):
             P = np.asarray(kernel.P)
@@ -108,10 +108,11 @@ def _monomial_labels(basis: MonomialBasis, names: list[str] | None) -> list[str]
     if len(names) != basis.n:
         raise InvalidInputError(f"names has {len(names)} entries, but the kernel has {basis.n} features.")
     labels = []
-    for gamma, delta in zip(basis.gamma, basis.delta, strict=True):
+    for k, (gamma, delta) in enumerate(zip(basis.gamma, basis.delta, strict=True)):
         parts = [_power(name, int(e)) for name, e in zip(names, delta, strict=True) if e]
         parts += [_power(f"z[{name}]", int(e)) for name, e in zip(names, gamma, strict=True) if e]
-        labels.append(" ".join(parts) or "1")
+        task = "" if basis.tasks is None else f", task {k % basis.tasks}"
+        labels.append((" ".join(parts) or "1") + task)
     return labels
 
 

@@ -196,7 +196,7 @@ def _times(a: Array, da: Array, b: Array, db: Array) -> tuple[Array, Array]:
 def tessellated_entries(kernel: Any, X: Array, Y: Array) -> tuple[Array, Array]:
     """Values and radii of a `TessellatedKernel` whose P is exactly what it says, symmetric part only."""
     lower, upper = (np.asarray(side, dtype=np.float64) for side in (kernel.lower, kernel.upper))
-    t = Tessellation(monomial_basis(len(lower), kernel.degree, kernel.z_degree), lower, upper)
+    t = Tessellation(monomial_basis(len(lower), kernel.degree, kernel.z_degree, kernel.tasks), lower, upper)
     P = np.asarray(kernel.P, dtype=np.float64)
     P = 0.5 * (P + P.T)
     x, y, basis, q = t.points(X), t.points(Y), t.basis, t.basis.q

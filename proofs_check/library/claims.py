@@ -16,6 +16,7 @@ from proofs_check.claim import Claim
 from proofs_check.library.duality import duality_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.slopes import slope_claims
+from proofs_check.library.tasks import task_claims
 from proofs_check.library.values import values_claims
 
 PAPER = "library"
@@ -138,4 +139,11 @@ def _claims() -> list[Claim]:
     return claims
 
 
-CLAIMS = [*_claims(), *values_claims(PAPER), *risk_claims(PAPER), *slope_claims(PAPER), *duality_claims(PAPER)]
+CLAIMS = [
+    *_claims(),
+    *values_claims(PAPER),
+    *task_claims(PAPER),
+    *risk_claims(PAPER),
+    *slope_claims(PAPER),
+    *duality_claims(PAPER),
+]

@@ -19,7 +19,7 @@ from convexkernels import (
 )
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
-from convexkernels.families import FAMILIES
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.base import Family
 from convexkernels.losses import LOSSES
 from convexkernels.solvers.convex.conic import Conic
@@ -71,6 +71,7 @@ def measure_one_loss(subject: tuple[Callable[[], Family], Choose], name: str, rn
     y = np.sin(5.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(12)
     y = np.where(y > np.median(y), 1.0, -1.0) if kind == "labels" else y
     family = make()
+    X = example_points(family, X)
     problem = KernelLearning(family, make_loss(), X, y)
     # Only the conic solver learns in a family without a cheap projection.
     solution = problem.solve("auto" if problem.gram_set.has_projection else Conic("CLARABEL"), tol=0.5 * TOL)

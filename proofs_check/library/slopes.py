@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.checking import Verdict, richardson_derivative
-from convexkernels.families import FAMILIES
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.curved import CURVED
 from proofs_check.claim import Claim
 
@@ -60,7 +60,8 @@ def measure_certificates(factor: float, rng: Generator) -> Verdict:
 def measure_linear(subject: tuple[Callable[[], Any], float], rng: Generator) -> Verdict:
     """``<A*(w w'), dP> = w'K(dP) w``, ``<derivative[r], dP> = (K(dP) w)_r``; ``sigma(A*(w w')) = w'K(E) w``."""
     make, factor = subject
-    gram_set = make().on(rng.uniform(0.1, 0.9, (6, 2)))
+    family = make()
+    gram_set = family.on(example_points(family, rng.uniform(0.1, 0.9, (6, 2))))
     w, rows, theta = rng.standard_normal(6), np.array([0, 2, 5]), np.asarray(gram_set.initial())
     dP = rng.standard_normal(theta.shape)
     dP = dP + dP.T if dP.ndim == 2 else dP

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from convexkernels.families import FAMILIES
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.precomputed import row_numbers
 
 M = 14
@@ -26,7 +26,7 @@ def points(family, rng):
     """Training points and new points."""
     if family.of_rows:
         return row_numbers(M), row_numbers(M)[[3, 0, 7, 7]]
-    return rng.uniform(size=(M, 3)), rng.uniform(size=(6, 3))
+    return tuple(example_points(family, rng.uniform(size=(m, 3))) for m in (M, 6))
 
 
 def on_points(name, modulo, rng):

@@ -7,7 +7,7 @@ import pytest
 
 from convexkernels import ConvexKernelsWarning, InvalidInputError, OuterLearning, Stationarity
 from convexkernels.criteria import CRITERIA
-from convexkernels.families import FAMILIES
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.curved import CURVED
 from convexkernels.losses import LOSSES
 from convexkernels.solvers import SEARCHES, make_solver
@@ -38,6 +38,7 @@ def stated(family, loss, criterion, rng):
     X, y = table(kind, rng)
     weights = rng.uniform(0.5, 2.0, M)
     made = CURVED[family]() if isinstance(family, str) else family
+    X = example_points(made, X)
     return OuterLearning(made, make_loss(), CRITERIA[criterion](), X, y, sample_weight=weights)
 
 

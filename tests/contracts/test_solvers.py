@@ -10,7 +10,7 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.checkpoint import fingerprint
-from convexkernels.families import FAMILIES
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.precomputed import row_numbers
 from convexkernels.losses import LOSSES
 from convexkernels.solvers import SOLVERS, make_solver
@@ -33,7 +33,7 @@ def problem_of(family, loss, n_outputs=None):
     if n_outputs is not None:
         y = np.column_stack([np.roll(y, k) for k in range(n_outputs)])
     made = FAMILIES[family]()
-    return ck.KernelLearning(made, make(), row_numbers(M) if made.of_rows else X, y)
+    return ck.KernelLearning(made, make(), row_numbers(M) if made.of_rows else example_points(made, X), y)
 
 
 def accepted(solver, loss, n_outputs=None):

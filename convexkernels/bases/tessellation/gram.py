@@ -21,6 +21,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.bases.integrals import box_integrals, ratio_coefficients
 from convexkernels.bases.monomials import MonomialBasis, monomials
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.threads import in_parts
 
 
@@ -33,7 +34,7 @@ class BoxPoints:
     columns : ndarray of shape (n, m)
         The points, one per column, moved to the nearest point of the box.
     psi : ndarray of shape (n_delta, m)
-        Monomials x^delta.
+        Monomials x^delta; with tasks each of them once for every task, 0 but for that of the point.
     reach : ndarray of shape (n_sums, m)
         ``T(x, b, s + 1)``.
     """
@@ -63,6 +64,23 @@ class Blocks:
         return cls(P11 - P12 - P12.T + P22, P12 - P22, P22)
 
 
+def split_tasks(X: Array, tasks: int) -> tuple[Array, Array]:
+    """The features of a table, and its last column: the tasks of the rows, refused where they are none of 0, 1, ..."""
+    if X.shape[1] < 2:
+        raise InvalidInputError(
+            f"with tasks={tasks} the last column of X is the task of a row; X has {X.shape[1]} column and no features."
+        )
+    codes = X[:, -1]
+    bad = np.flatnonzero((codes != np.floor(codes)) | (codes < 0) | (codes >= tasks))
+    if bad.size:
+        raise InvalidInputError(
+            f"with tasks={tasks} the last column of X must be one of 0, ..., {tasks - 1}, "
+            f"got X[{bad[0]}, {X.shape[1] - 1}] = {codes[bad[0]]:g}; number the tasks (sklearn.preprocessing."
+            "OrdinalEncoder does), and leave out rows of other ones."
+        )
+    return X[:, :-1], codes
+
+
 class Tessellation:
     """A monomial basis on a box: matrices of tessellated kernels and their adjoint.
 
@@ -78,12 +96,20 @@ class Tessellation:
         self.lower = lower
         self.upper = upper
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a table of points: the features, and the task where there are any."""
+        return len(self.lower) + (self.basis.tasks is not None)
+
     def points(self, X: Array) -> BoxPoints:
-        """Prepare a table of points, shape (m, n); those outside move to the nearest point of the box."""
-        columns = np.ascontiguousarray(np.clip(X, self.lower, self.upper).T)
-        return BoxPoints(
-            columns, monomials(columns.T, self.basis.x_powers), box_integrals(columns, self.upper, self.basis)
-        )
+        """Prepare a table of points, shape (m, n_columns); those outside move to the nearest point of the box."""
+        features, codes = (X, None) if self.basis.tasks is None else split_tasks(X, self.basis.tasks)
+        columns = np.ascontiguousarray(np.clip(features, self.lower, self.upper).T)
+        psi = monomials(columns.T, self.basis.x_powers)
+        if codes is not None:
+            belongs = codes == np.arange(self.basis.tasks or 1)[:, None]
+            psi = (psi[:, None, :] * belongs).reshape(-1, len(X))
+        return BoxPoints(columns, psi, box_integrals(columns, self.upper, self.basis))
 
     @cached_property
     def whole(self) -> Array:
