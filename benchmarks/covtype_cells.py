@@ -2,6 +2,7 @@
 
     python -m benchmarks.covtype_cells covtype.csv.gz                          n = 10,000 and 50,000
     python -m benchmarks.covtype_cells covtype.csv.gz --rows 464809            four fifths of the table
+    python -m benchmarks.covtype_cells covtype.csv.gz --method cells           in cells even where one matrix would do
     python -m benchmarks.covtype_cells covtype.csv.gz --peer                   LightGBM on the same rows, as it is
     python -m benchmarks.covtype_cells covtype.csv.gz --out FILE.csv           where lines are kept; one a fit
 
@@ -45,9 +46,9 @@ def peak():
     return [resource.getrusage(who).ru_maxrss / 2**20 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
 
 
-def library(n_jobs, memory_limit):
+def library(n_jobs, memory_limit, method):
     """The estimator of the library."""
-    training = AllRows(memory_limit=memory_limit, n_jobs=n_jobs)
+    training = AllRows(method, memory_limit, n_jobs=n_jobs)
     return HierarchicalGaussianClassifier(selection=TreeSelection(training=training), random_state=0, verbose=True)
 
 
@@ -96,13 +97,14 @@ def main(argv=None):
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 50_000])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--memory", type=float, default=8 * 2**30, help="bytes, 8 GiB if not given")
+    parser.add_argument("--method", default="auto", help="of AllRows")
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args(argv)
     X, y = load(given.path)
     warm_up()
     for n in given.rows:
-        model = peer(given.jobs) if given.peer else library(given.jobs, given.memory)
+        model = peer(given.jobs) if given.peer else library(given.jobs, given.memory, given.method)
         line = measured(model, X, y, n)
         print(line, flush=True)
         keep(line, given.out)
