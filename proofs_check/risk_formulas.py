@@ -200,15 +200,18 @@ def measure_left_out_features(rule: Rule, rng: Generator) -> Verdict:
     )
     again = np.random.default_rng(seed)
     rows = again.permutation(m)
-    drawn = SpectralMap.draw(2, 3, **options, rng=again, backend=Backend("float64"))
-    P = np.asarray(drawn.with_omega(drawn.omega * sigma)(X[rows]).values)
+    draws = []
+    for stream in (again, *again.spawn(1)):  # two draws, on few rows
+        drawn = SpectralMap.draw(2, 3, **options, rng=stream, backend=Backend("float64"))
+        draws.append(np.asarray(drawn.with_omega(drawn.omega * sigma)(X[rows]).values))
     share = weights[rows] / weights.mean() if rule.weighed else np.ones(m)
     y = Y[rows, 0]
     spread = float(share @ (y - share @ y / m) ** 2) / m
     expected = []
     for lam in lams:
-        R = left_out(P @ P.T, y[None, :], share, rule.price * m * float(lam), singles(m), True)[0]
-        expected.append(float(share @ R**2) / m / spread)
+        price = rule.price * m * float(lam)
+        left = [left_out(P @ P.T, y[None, :], share, price, singles(m), True)[0] for P in draws]
+        expected.append(float(np.mean([share @ R**2 for R in left])) / m / spread)
     witness = {"X": X, "Y": Y, "weights": weights, "risks": found.risks[0], "direct": np.array(expected)}
     return Verdict(float(np.abs(found.risks[0] - expected).max()), 1e-9 * max(expected), 1, witness)
 

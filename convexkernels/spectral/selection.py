@@ -22,6 +22,8 @@ SELECTION_ROWS = 1500
 # With a risk above this share of the variance no sigma says anything: a period within a median distance is taken.
 UNINFORMATIVE = 0.97
 SELECTION_COMPONENTS = 384
+# On few rows risks are means over so many draws of frequencies, at most: about the work of one draw on many rows.
+MOST_DRAWS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,8 @@ def choose_width(
     """Choose sigma and a ridge by the leave-one-out risk of ridge regression on random features: nothing is trained.
 
     The risk of the whole ridge path costs one eigenvalue decomposition per sigma. All sigmas share one draw of
-    frequencies, so that their risks can be compared.
+    frequencies, so that their risks can be compared; where rows are few a chance minimum of one draw would decide, and
+    risks are means over two draws.
 
     Parameters
     ----------
@@ -109,14 +112,17 @@ def choose_width(
     shares = np.ones(len(Y)) if weights is None else to_numpy(weights)[rows].astype(np.float64)
     shares = shares / shares.mean()
     variance = max(float(shares @ ((Y - (shares @ Y) / len(Y)) ** 2).sum(axis=1)) / len(Y), 1e-300)
-    drawn = SpectralMap.draw(
-        X.shape[1],
-        n_components,
-        stationary=stationary,
-        feature_map=feature_map,
-        rng=rng,
-        backend=Backend("float64"),
-    )
+    draws = [
+        SpectralMap.draw(
+            X.shape[1],
+            n_components,
+            stationary=stationary,
+            feature_map=feature_map,
+            rng=stream,
+            backend=Backend("float64"),
+        )
+        for stream in (rng, *rng.spawn(min(MOST_DRAWS, max(1, n_rows // len(X))) - 1))
+    ]
     ridges = np.asarray(lams, dtype=np.float64)
     # A list does not depend on distances, and neither do the draws that follow.
     unit = 1.0 / typical_distance(X, rng if sigmas is None else np.random.default_rng(0))
@@ -125,9 +131,8 @@ def choose_width(
         for sigma in _halved(unit, risks) if sigmas is None else map(float, sigmas):
             # More threads do not help matrices of this size, and wait for each other where others want them, too.
             with threads_for(n_components):
-                P = drawn.scaled(sigma)(X).values
-                left_out = path_residuals(P, Y.T, shares, len(P) * ridges, None, intercept=True)
-                risks[sigma] = np.array([np.mean(shares * (r**2).sum(axis=0)) for r in left_out]) / variance
+                paths = [_path_risks(drawn.scaled(sigma)(X).values, Y, shares, ridges) for drawn in draws]
+            risks[sigma] = np.mean(paths, axis=0) / variance
             if clock.is_over:
                 break
     except KeyboardInterrupt:
@@ -139,6 +144,12 @@ def choose_width(
     column = int(np.argmin(table)) % table.shape[1]
     found = Width(math.nan, float(ridges[column]), ascending, ridges, table, 1.5 * unit)
     return replace(found, sigma=found.shortlist(1)[0])
+
+
+def _path_risks(P: Array, Y: Array, shares: Array, ridges: Array) -> Array:
+    """Mean squared leave-one-out errors along a path of ridges."""
+    left_out = path_residuals(P, Y.T, shares, len(P) * ridges, None, intercept=True)
+    return np.array([np.mean(shares * (r**2).sum(axis=0)) for r in left_out])
 
 
 def _halved(unit: float, risks: dict[float, Array]) -> Iterator[float]:

@@ -244,6 +244,17 @@ def test_weights_of_classifiers_are_trained_with():
     assert model.score(X, y) > 0.97
 
 
+def test_few_validation_rows_do_not_take_the_ridge_below_that_of_leave_one_out():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, (60, 2))
+    y = X[:, 0] + rng.standard_t(2, 60)
+    for seed in range(6):
+        model = SpectralKernelRegressor(
+            "NSKL", n_components=60, training=Training(max_epochs=2), random_state=seed
+        ).fit(X, y)
+        assert model.lam1_ >= (1.0 - 1e-12) * model.width_.ridge(model.sigma_)
+
+
 def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
     X, y = wave(200)
     sigmas = 2.0 ** np.arange(-8.0, 9.0)

@@ -1,6 +1,7 @@
 """Objective, gradients, proximal steps, the inner problem and training, against independent answers."""
 
 import dataclasses
+import itertools
 
 import cvxpy as cp
 import numpy as np
@@ -29,7 +30,7 @@ from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
 from convexkernels.spectral.options import SETTINGS, Training, setting_of
 from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
-from convexkernels.spectral.selection import choose_width, matched_trace_weight
+from convexkernels.spectral.selection import MOST_DRAWS, choose_width, matched_trace_weight
 from convexkernels.spectral.training import TrainingRun, validation_of
 
 BACKEND = Backend("float64")
@@ -244,13 +245,14 @@ def test_a_weight_is_a_repetition(rng):
     )
     again = np.random.default_rng(5)
     rows = again.permutation(40)
-    P = SpectralMap.draw(2, 5, rng=again, backend=BACKEND, **options)(X[rows]).values
-    t, w, errors = y[rows, 0], weights[rows], []
-    for k in range(40):
-        left = np.arange(40) != k
-        # lam is that of the whole table, and so is the sum of the weights.
-        peer = Ridge(alpha=w.sum() * 0.1).fit(P[left], t[left], sample_weight=w[left])
-        errors.append((peer.predict(P[k : k + 1]).item() - t[k]) ** 2)
+    t, w, errors = y[rows, 0], weights[rows], np.zeros(40)
+    for stream in (again, *again.spawn(MOST_DRAWS - 1)):
+        P = SpectralMap.draw(2, 5, rng=stream, backend=BACKEND, **options)(X[rows]).values
+        for k in range(40):
+            left = np.arange(40) != k
+            # lam is that of the whole table, and so is the sum of the weights.
+            peer = Ridge(alpha=w.sum() * 0.1).fit(P[left], t[left], sample_weight=w[left])
+            errors[k] += (peer.predict(P[k : k + 1]).item() - t[k]) ** 2 / MOST_DRAWS
     variance = np.average((t - np.average(t, weights=w)) ** 2, weights=w)
     assert width.risks[0, 0] == pytest.approx(np.average(errors, weights=w) / variance, rel=1e-8)
 
@@ -360,12 +362,15 @@ def test_leave_one_out_risks_are_those_of_refitting(rng):
     )  # fmt: skip
     again = np.random.default_rng(5)
     rows = again.permutation(25)
-    drawn = SpectralMap.draw(2, 10, stationary=True, feature_map="psi", rng=again, backend=BACKEND)
+    draws = [
+        SpectralMap.draw(2, 10, stationary=True, feature_map="psi", rng=stream, backend=BACKEND)
+        for stream in (again, *again.spawn(MOST_DRAWS - 1))
+    ]
     for i, sigma in enumerate([0.5, 1.0]):
-        P, t = drawn.scaled(sigma)(X[rows]).values, y[rows]
         for j, lam in enumerate([1e-3, 1e-1]):
             errors = []
-            for k in range(25):
+            for drawn, k in itertools.product(draws, range(25)):
+                P, t = drawn.scaled(sigma)(X[rows]).values, y[rows]
                 left = np.arange(25) != k
                 peer = Ridge(alpha=25 * lam).fit(P[left], t[left])
                 errors.append((peer.predict(P[k : k + 1]).item() - t[k, 0]) ** 2)

@@ -125,8 +125,9 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
     lam1 : float, list of float or None
         Weight of the norm of W in the exact final solve; training finds the frequencies with a weight of its own, not
         less than the least lam1. A list is cross-validated: one run of training serves all of it, and only the best
-        third of the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges around
-        the one that was chosen with sigma; from the folds of other lists where no rows are held out; else that ridge.
+        third of the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges from
+        the one that was chosen with sigma upwards (around 1e-5 where sigma is given); from the folds of other lists
+        where no rows are held out; else that ridge.
     loss : {"squared"}
     {parameters}
 
