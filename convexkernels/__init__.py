@@ -73,7 +73,7 @@ _HOME = {
         "estimators.convex.tessellated": "TessellatedRidge TessellatedSVC TessellatedSVR",
         "estimators.voronoi.estimators": "VoronoiQuantile VoronoiRidge VoronoiSVC VoronoiSVR",
         "solvers.nonconvex.algorithm1": "Schedule",
-        "spectral.options": "Training",
+        "spectral.options": "SpectralSetting Training",
         # partitions
         "cells.cover": "OverlappingCover RandomChunks TreeCover VoronoiCover",
         "cells.covering": "tree_cover voronoi_cover",

@@ -113,4 +113,5 @@ from convexkernels.solution import Solution as Solution
 from convexkernels.solution import Status as Status
 from convexkernels.solvers.nonconvex.algorithm1 import Schedule as Schedule
 from convexkernels.solvers.nonconvex.restarts import Restarts as Restarts
+from convexkernels.spectral.options import SpectralSetting as SpectralSetting
 from convexkernels.spectral.options import Training as Training

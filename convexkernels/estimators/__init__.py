@@ -23,7 +23,7 @@ from convexkernels.estimators.hierarchical.settings import TreeSearch
 from convexkernels.estimators.spectral.estimators import SpectralKernelClassifier, SpectralKernelRegressor
 from convexkernels.estimators.voronoi.estimators import VoronoiQuantile, VoronoiRidge, VoronoiSVC, VoronoiSVR
 from convexkernels.losses.pinball import Pinball
-from convexkernels.spectral.options import Training
+from convexkernels.spectral.options import SpectralSetting, Training
 
 
 def _cells(validation: Any = None) -> dict[str, Any]:
@@ -77,6 +77,10 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
         lambda: SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", **_spectral(dtype="float64")),
     ),
     "SpectralKernelRegressor": ("numbers", lambda: SpectralKernelRegressor(**_spectral())),
+    "SpectralKernelRegressor, Cauchy": (
+        "numbers",
+        lambda: SpectralKernelRegressor(SpectralSetting(measure="cauchy"), **_spectral()),
+    ),
     "SpectralKernelRegressor, NSK": (
         "numbers",
         lambda: SpectralKernelRegressor("NSK", **_spectral(validation_fraction=0.0)),

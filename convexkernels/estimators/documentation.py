@@ -93,18 +93,19 @@ layers : list of Kernel or Concatenations, optional
     least leave-one-out risk of the outer kernel (``scaling_``), or a factor for each where that halves the risk.
 cv : int, >= 2
     Number of folds.
-setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"}
+setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"} or SpectralSetting
     Table 1 of the paper: stationary kernels (S) or not (NS), frequencies learned (L) or left as drawn, ``|W|_F^2``;
-    ASKL is not stationary, learned, with ``|W|_*`` and ``|phi(X)|_F^2``.
+    ASKL is not stationary, learned, with ``|W|_*`` and ``|phi(X)|_F^2``. A :class:`convexkernels.SpectralSetting` says
+    more: ``SpectralSetting(measure="student-3")`` is ASKL with frequencies drawn from other than Gaussian measures.
 n_components : int, >= 1
     D: features of the map phi (pairs of features of the exact map psi).
 feature_map : {"phi", "psi", "printed"}
     As in :class:`Spectral`: one phase for each pair of frequencies, exact features, or (6) as printed, with two phases.
 sigma : float, list of float or None
-    Standard deviation of the frequencies that are drawn. None: from the data, by the closed-form leave-one-out risk of
-    ridge regression on random features, before anything is trained; frequencies that are learned are then drawn for
-    features of unit spread, or with a width of its own for every feature, where that risk is less. Of a list the three
-    with the least such risks are cross-validated, together with lam1 and lam2.
+    Standard deviation (scale, of other measures) of the frequencies that are drawn. None: from the data, by the
+    closed-form leave-one-out risk of ridge regression on random features, before anything is trained; frequencies that
+    are learned are then drawn for features of unit spread, or with a width of its own for every feature, where that
+    risk is less. Of a list the three with the least such risks are cross-validated, together with lam1 and lam2.
 lam2 : float, list of float or None
     Weight of ``|phi(X)|_F^2`` (setting "ASKL"), summed over all rows. None: 0.001 / rows.
 training : Training or None

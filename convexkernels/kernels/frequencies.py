@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from convexkernels.backend import Backend
+from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.measures import measure_of
 from convexkernels.validation import check_whole_number
 
 # The exact map, one shared phase per pair of frequencies, and the printed map with two.
 FEATURE_MAPS = ("psi", "phi", "printed")
+# Median of the absolute value of a standard normal number.
+NORMAL_MEDIAN = 0.6744897501960817
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,28 +32,39 @@ class SpectralMap:
     D : int
         Number of frequencies, or of pairs of them.
     backend : Backend
+    measure : str
+        What the frequencies were drawn from, a name of `MEASURES`.
     """
 
     omega: Any
     phase: Any
     D: int
     backend: Backend = field(default_factory=lambda: Backend("float64"))
+    measure: str = "gaussian"
 
     @classmethod
     def draw(
-        cls, n_features: int, n_components: int, *, stationary: bool, feature_map: str, rng: Any, backend: Backend
+        cls,
+        n_features: int,
+        n_components: int,
+        *,
+        stationary: bool,
+        feature_map: str,
+        rng: Any,
+        backend: Backend,
+        measure: str = "gaussian",
     ) -> SpectralMap:
-        """Frequencies from N(0, 1); multiply by sigma with :meth:`scaled`."""
+        """Frequencies of scale 1 from a measure, N(0, 1) by default; multiply by sigma with :meth:`scaled`."""
         if feature_map not in FEATURE_MAPS:
             raise InvalidInputError(f"feature_map must be one of {', '.join(FEATURE_MAPS)}, got {feature_map!r}.")
         D = check_whole_number("n_components", n_components, low=1)
-        omega = rng.standard_normal((n_features, D if stationary else 2 * D))
+        omega = measure_of(measure).draw(rng, n_features, D if stationary else 2 * D)
         phase = None
         if feature_map != "psi":
             first = rng.uniform(0.0, 2.0 * np.pi, D)
             other = rng.uniform(0.0, 2.0 * np.pi, D) if feature_map == "printed" else first
             phase = backend.array(first if stationary else np.concatenate([first, other]))
-        return cls(backend.array(omega), phase, D, backend)
+        return cls(backend.array(omega), phase, D, backend, measure)
 
     @property
     def is_stationary(self) -> bool:
@@ -77,7 +92,15 @@ class SpectralMap:
     def on(self, backend: Backend) -> SpectralMap:
         """The same map on another backend."""
         phase = None if self.phase is None else backend.array(self.phase)
-        return SpectralMap(backend.array(self.omega), phase, self.D, backend)
+        return SpectralMap(backend.array(self.omega), phase, self.D, backend, self.measure)
+
+    def size(self) -> float:
+        """Root mean square of the frequencies; of a Gaussian of the same medians where their measure has long tails."""
+        if measure_of(self.measure).has_long_tails:
+            medians = np.median(np.abs(to_numpy(self.omega)), axis=1) / NORMAL_MEDIAN
+            return float(np.sqrt(np.mean(medians.astype(np.float64) ** 2)))
+        squares = float(self.backend.xp.sum(self.omega * self.omega))
+        return math.sqrt(squares / max(1, math.prod(self.omega.shape)))
 
     def with_omega(self, omega: Any) -> SpectralMap:
         """The same map with other frequencies."""

@@ -75,9 +75,10 @@ class Spectral(Kernel):
         sigma: float = 1.0,
         stationary: bool = False,
         feature_map: str = "psi",
+        measure: str = "gaussian",
         random_state: Any = None,
     ) -> Spectral:
-        """Draw frequencies from N(0, sigma^2): of the Gaussian kernel ``exp(-sigma^2 |x - y|^2 / 2)`` when stationary.
+        """Draw frequencies, from N(0, sigma^2) by default: of ``exp(-sigma^2 |x - y|^2 / 2)`` when stationary.
 
         Parameters
         ----------
@@ -86,17 +87,33 @@ class Spectral(Kernel):
         n_components : int, >= 1
             D, the number of frequencies (of pairs of them, when not stationary).
         sigma : float, > 0
-            Standard deviation of every frequency, in radians per unit of the features.
+            Standard deviation of every frequency, in radians per unit of the features; the scale of other measures.
         stationary : bool
         feature_map : {"psi", "phi", "printed"}
             Exact features, features with a random phase for each pair, or the printed map with two phases.
+        measure : {"gaussian", "student-1", "student-3", "student-5", "cauchy"}
+            What frequencies are drawn from. Multivariate t with 1, 3, 5 degrees of freedom has the Matern kernels of
+            smoothness nu = 1/2, 3/2, 5/2 at distance ``r = sqrt(2 nu) sigma |x - y|``: ``exp(-r)``,
+            ``(1 + r) exp(-r)``, ``(1 + r + r^2 / 3) exp(-r)``; independent Cauchy frequencies have the product Laplace
+            kernel ``exp(-sigma |x - y|_1)``.
         random_state : int, Generator or None
+
+        Raises
+        ------
+        InvalidInputError
+            For names that do not exist, and numbers that are out of range.
         """
         n = check_whole_number("n_features", n_features, low=1)
         sigma = check_number("sigma", sigma, low=0.0, open_low=True)
         rng, backend = np.random.default_rng(random_state), Backend("float64")
         drawn = SpectralMap.draw(
-            n, n_components, stationary=stationary, feature_map=feature_map, rng=rng, backend=backend
+            n,
+            n_components,
+            stationary=stationary,
+            feature_map=feature_map,
+            rng=rng,
+            backend=backend,
+            measure=measure,
         )
         return cls.of(drawn.scaled(sigma))
 

@@ -15,7 +15,7 @@ from convexkernels.certificate import DualityGap, Stationarity
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.spectral import Spectral
 from convexkernels.spectral.losses import ScoreLoss
-from convexkernels.spectral.options import Setting
+from convexkernels.spectral.options import SpectralSetting
 from convexkernels.spectral.penalties import FrobeniusNorm, Penalty, TraceNorm
 from convexkernels.validation import check_number
 
@@ -111,7 +111,7 @@ class SpectralLearning:
         X: Any,
         Y: Any,
         loss: ScoreLoss,
-        setting: Setting,
+        setting: SpectralSetting,
         *,
         lam1: float,
         lam2: float,

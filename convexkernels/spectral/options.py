@@ -8,6 +8,7 @@ from typing import Any
 
 from convexkernels.backend import DTYPES
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.measures import measure_of
 from convexkernels.validation import check_number, check_whole_number
 
 SCHEDULES = ("cosine", "constant")
@@ -15,29 +16,51 @@ DEFAULT_BATCH = 64
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One column of [LLW20 Table 1]: the kernel, its density, and the regularizer."""
+class SpectralSetting:
+    """The kernel, its density and the regularizer, as in a column of [LLW20 Table 1]; that of ASKL by default.
 
-    stationary: bool
-    learned: bool
-    trace_norm: bool
-    feature_norm: bool
+    Parameters
+    ----------
+    stationary : bool
+        Whether the kernel depends on differences of points only.
+    learned : bool
+        Whether frequencies are trained, or stay as they are drawn.
+    trace_norm : bool
+        Whether lam1 weighs ``|W|_*`` instead of ``|W|_F^2``.
+    feature_norm : bool
+        Whether lam2 weighs ``|phi(X)|_F^2``.
+    measure : {"gaussian", "student-1", "student-3", "student-5", "cauchy"}
+        What frequencies are drawn from; see :meth:`Spectral.random`.
+    """
+
+    stationary: bool = False
+    learned: bool = True
+    trace_norm: bool = True
+    feature_norm: bool = True
+    measure: str = "gaussian"
+
+    def __post_init__(self) -> None:
+        measure_of(self.measure)
 
 
 SETTINGS = {
-    "SK": Setting(stationary=True, learned=False, trace_norm=False, feature_norm=False),
-    "NSK": Setting(stationary=False, learned=False, trace_norm=False, feature_norm=False),
-    "SKL": Setting(stationary=True, learned=True, trace_norm=False, feature_norm=False),
-    "NSKL": Setting(stationary=False, learned=True, trace_norm=False, feature_norm=False),
-    "ASKL": Setting(stationary=False, learned=True, trace_norm=True, feature_norm=True),
+    "SK": SpectralSetting(stationary=True, learned=False, trace_norm=False, feature_norm=False),
+    "NSK": SpectralSetting(stationary=False, learned=False, trace_norm=False, feature_norm=False),
+    "SKL": SpectralSetting(stationary=True, learned=True, trace_norm=False, feature_norm=False),
+    "NSKL": SpectralSetting(stationary=False, learned=True, trace_norm=False, feature_norm=False),
+    "ASKL": SpectralSetting(stationary=False, learned=True, trace_norm=True, feature_norm=True),
 }
 
 
-def setting_of(name: Any) -> Setting:
-    """The setting of a name, or a refusal that lists the names."""
-    if name not in SETTINGS:
-        raise InvalidInputError(f"setting must be one of {', '.join(SETTINGS)}, got {name!r}.")
-    return SETTINGS[name]
+def setting_of(setting: Any) -> SpectralSetting:
+    """A setting, or that of a name, or a refusal that lists the names."""
+    if isinstance(setting, SpectralSetting):
+        return setting
+    if not isinstance(setting, str) or setting not in SETTINGS:
+        raise InvalidInputError(
+            f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}; or pass a SpectralSetting."
+        )
+    return SETTINGS[setting]
 
 
 @dataclass(frozen=True)
@@ -120,7 +143,7 @@ class Hyperparameters:
 
     Attributes
     ----------
-    setting : Setting
+    setting : SpectralSetting
     n_components : int
         D.
     feature_map : {"phi", "psi", "printed"}
@@ -131,7 +154,7 @@ class Hyperparameters:
         By which frequencies as drawn may be multiplied, feature by feature, where sigma is chosen.
     """
 
-    setting: Setting = field(default_factory=lambda: SETTINGS["ASKL"])
+    setting: SpectralSetting = field(default_factory=lambda: SETTINGS["ASKL"])
     n_components: int = 2000
     feature_map: str = "phi"
     sigma: Any = None

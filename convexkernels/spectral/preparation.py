@@ -92,6 +92,7 @@ class Preparation:
             problem.weights,
             stationary=options.setting.stationary,
             feature_map=options.feature_map,
+            measure=options.setting.measure,
             rng=rng,
             sigmas=options.sigma,
             n_rows=n_rows,
@@ -112,7 +113,7 @@ class Preparation:
         return min(share * self.ridge(sigma), LARGEST_LAM)
 
     def draw(self, n_components: int) -> SpectralMap:
-        """Frequencies from N(0, 1), times the factors of the features where these are weighed."""
+        """Frequencies of scale 1, times the factors of the features where these are weighed."""
         drawn = SpectralMap.draw(
             self.problem.X.shape[1],
             n_components,
@@ -120,6 +121,7 @@ class Preparation:
             feature_map=self.options.feature_map,
             rng=self.rng,
             backend=self.problem.backend,
+            measure=self.options.setting.measure,
         )
         return drawn if self.factors is None else drawn.weighed(self.factors)
 

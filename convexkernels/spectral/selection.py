@@ -79,6 +79,7 @@ def choose_width(
     n_rows: int = SELECTION_ROWS,
     n_components: int = SELECTION_COMPONENTS,
     factors: Array | None = None,
+    measure: str = "gaussian",
     clock: Clock | None = None,
 ) -> Width:
     """Choose sigma and a ridge by the leave-one-out risk of ridge regression on random features: nothing is trained.
@@ -94,7 +95,7 @@ def choose_width(
         Targets; classes as in :meth:`ScoreLoss.targets_of`.
     weights : array of shape (m,), optional
         Weights > 0 of the errors.
-    stationary, feature_map : as in SpectralMap.draw
+    stationary, feature_map, measure : as in SpectralMap.draw
     sigmas : sequence of float, optional
         Candidates. None: multiples of the inverse median distance by powers of two, then half-way steps
         around the best one.
@@ -120,6 +121,7 @@ def choose_width(
             feature_map=feature_map,
             rng=stream,
             backend=Backend("float64"),
+            measure=measure,
         )
         for stream in (rng, *rng.spawn(min(MOST_DRAWS, max(1, n_rows // len(X))) - 1))
     ]

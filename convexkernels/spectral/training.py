@@ -93,8 +93,7 @@ class TrainingRun:
             "c": Adam(self.point.intercept),
             "omega": Adam(omega),
         }
-        squares = float(self.problem.backend.xp.sum(omega * omega)) / max(1, math.prod(omega.shape))
-        self._size = max(math.sqrt(squares), 1e-30)
+        self._size = max(self.point.map.size(), 1e-30)
         self.n_steps = 0
         self._without_better = 0
         self.best = self.point.copy()

@@ -304,6 +304,16 @@ CLAIMS = [
         trials=3,
     ),
     Claim(
+        "spectral-measures",
+        "Frequencies of Student and Cauchy measures have Matern kernels and the product Laplace kernel.",
+        PAPER,
+        "(2), for other measures than the Gaussian one",
+        learning.measure_measures,
+        1.0,
+        1.1,
+        trials=3,
+    ),
+    Claim(
         "matched-trace-weight",
         "The lam1 that replaces a ridge pulls on its solution W, along W, as hard as the ridge does.",
         PAPER,

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gamma, kv
+from scipy.stats import chi2, norm
 
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.kernels import Spectral
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.measures import MEASURES
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES
 from convexkernels.spectral.options import SETTINGS
@@ -225,6 +227,39 @@ def measure_variance(power: float, rng: Generator) -> Verdict:
         ratio = float(np.mean(np.asarray(omega) ** 2)) / sigma**power
         outside.append(max(0.0, ratio - high, low - ratio))
     return Verdict(max(outside), 0.0, 1, {"sigma": sigma, "outside": np.array(outside)})
+
+
+def fourier_transforms(d: Array) -> dict[str, float]:
+    """E cos(w'd) for w of scale 1: multivariate t by its Bessel function, independent Cauchy numbers as a product."""
+    r = float(np.linalg.norm(d))
+    found = {"gaussian": float(np.exp(-r * r / 2.0)), "cauchy": float(np.prod(np.exp(-np.abs(d))))}
+    for degrees in (1, 3, 5):
+        nu, t = 0.5 * degrees, degrees**0.5 * r
+        found[f"student-{degrees}"] = float(2.0 ** (1.0 - nu) / gamma(nu) * t**nu * kv(nu, t))
+    return found
+
+
+def measure_measures(stretch: float, rng: Generator) -> Verdict:
+    """Kernels of drawn frequencies and the kernels named for them, against Fourier transforms of their measures.
+
+    Both bands of frequencies; the tolerance of their means is the quantile a correct claim exceeds once in a million
+    runs, and kernels have to agree to rounding. `stretch` multiplies distances.
+    """
+    sigma, D, origin = float(rng.uniform(0.5, 2.0)), 20_000, np.zeros((1, 3))
+    x = rng.standard_normal((1, 3))
+    x *= rng.uniform(0.4, 1.0) / (sigma * np.linalg.norm(x))
+    near = fourier_transforms(stretch * sigma * x[0])
+    far, verdicts = fourier_transforms(2.0 * stretch * sigma * x[0]), []
+    for name, measure in MEASURES.items():
+        k, options = near[name], dict[str, Any](sigma=sigma, measure=name, random_state=rng)
+        pairs, alone = Spectral.random(3, D, **options), Spectral.random(3, D, stationary=True, **options)
+        error = float(norm.isf(1e-7)) * float(np.sqrt(max((1.0 + far[name]) / 2.0 - k * k, 0.0) / D))
+        means = [float(np.cos(x @ omega).mean()) for omega in (pairs.omega, pairs.omega2)]
+        sampled = max(abs(value - k) for value in (*means, float(alone(x, origin)[0, 0])))
+        witness = {"measure": name, "sigma": sigma, "x": x, "kernel": k}
+        verdicts.append(Verdict(sampled, error, 1, witness))
+        verdicts.append(Verdict(abs(float(measure.kernel(sigma)(x, origin)[0, 0]) - k), 1e-13, 1, witness))
+    return Verdict.worst(verdicts)
 
 
 def measure_matched_weight(factor: float, rng: Generator) -> Verdict:

@@ -22,6 +22,7 @@ from convexkernels import (
     Spectral,
     SpectralKernelClassifier,
     SpectralKernelRegressor,
+    SpectralSetting,
     Stationarity,
     Status,
     Training,
@@ -423,13 +424,55 @@ def test_features_of_a_long_table_are_never_held_together(monkeypatch):
     assert seen == [2048, 2048, 1904]
 
 
+# ---- measures
+
+
+def test_a_setting_by_name_is_that_of_its_fields():
+    X, y = wave(80)
+    options = {"n_components": 40, "training": Training(max_epochs=3), "random_state": 0}
+    named, spelt = (SpectralKernelRegressor(setting, **options).fit(X, y) for setting in ("ASKL", SpectralSetting()))
+    np.testing.assert_array_equal(named.predict(X), spelt.predict(X))
+
+
+@pytest.mark.parametrize("measure", ["student-1", "student-3", "student-5", "cauchy"])
+def test_frequencies_of_other_measures_are_learned(measure):
+    X, y = wave(300)
+    setting = SpectralSetting(stationary=True, trace_norm=False, feature_norm=False, measure=measure)
+    model = SpectralKernelRegressor(
+        setting, n_components=100, training=Training(max_epochs=10, dtype="float64"), random_state=0
+    ).fit(X, y)
+    first, last = np.asarray(model.initial_kernel_.omega), np.asarray(model.kernel_.omega)
+    assert np.abs(first).max() > 5.0 * np.median(np.abs(first))  # long tails
+    assert 0.0 < np.median(np.abs(last - first)) < 2.0 * np.median(np.abs(first))
+    assert model.history_[-1].objective < model.history_[0].objective
+    assert model.score(*wave(300, seed=1)) > 0.95
+    again = pickle.loads(pickle.dumps(clone(model).fit(X, y)))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_the_leave_one_out_risks_are_those_of_the_measure():
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 2))
+    y = np.abs(X).sum(axis=1)  # kinks along the axes, which suit the product Laplace kernel
+    risks = {}
+    for measure in ("gaussian", "cauchy"):
+        setting = SpectralSetting(stationary=True, learned=False, trace_norm=False, feature_norm=False, measure=measure)
+        risks[measure] = SpectralKernelRegressor(setting, random_state=0).fit(X, y).width_.risks.min()
+    assert risks["cauchy"] < risks["gaussian"]
+
+
+def test_measures_without_a_name_are_refused():
+    with pytest.raises(InvalidInputError, match=r"measure must be one of gaussian, student-1, .* got 'laplace'"):
+        SpectralSetting(measure="laplace")
+
+
 # ---- refusals
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"setting": "TSK"}, "setting must be one of SK, NSK, SKL, NSKL, ASKL, got 'TSK'"),
+        ({"setting": "TSK"}, "setting must be one of SK, NSK, SKL, NSKL, ASKL, got 'TSK'; or pass a SpectralSetting"),
+        ({"setting": ["ASKL"]}, r"setting must be one of SK, NSK, SKL, NSKL, ASKL, got \['ASKL'\]"),
         ({"n_components": 0}, "n_components must be a whole number >= 1, got 0"),
         ({"feature_map": "rff"}, "feature_map must be one of psi, phi, printed"),
         ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),

@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from convexkernels import Gaussian, InvalidInputError, Spectral
 from convexkernels.backend import Backend
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.measures import MEASURES
 
 
 def four_cosines(kernel, x, z):
@@ -63,6 +64,55 @@ def test_stationary_kernels_depend_on_differences_and_approach_the_gaussian(rng)
     assert np.abs(moving(X + shift) - moving(X)).max() > 0.01
 
 
+# The Fourier transforms of measures of scale 1, of differences of points of shape (..., n_features).
+CLOSED_FORMS = {
+    "gaussian": lambda d: np.exp(-0.5 * np.square(d).sum(axis=-1)),
+    "student-1": lambda d: np.exp(-np.linalg.norm(d, axis=-1)),
+    "student-3": lambda d: (1.0 + (r := 3**0.5 * np.linalg.norm(d, axis=-1))) * np.exp(-r),
+    "student-5": lambda d: (1.0 + (r := 5**0.5 * np.linalg.norm(d, axis=-1)) + r * r / 3.0) * np.exp(-r),
+    "cauchy": lambda d: np.exp(-np.abs(d).sum(axis=-1)),
+}
+
+
+def test_every_measure_is_tested():
+    assert CLOSED_FORMS.keys() == MEASURES.keys()
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_frequencies_of_a_measure_have_its_kernel_with_the_errors_of_a_mean(rng, measure):
+    sigma, X = 0.7, rng.normal(size=(6, 3))
+    differences = sigma * (X[:, None] - X)
+    exact, twice = CLOSED_FORMS[measure](differences), CLOSED_FORMS[measure](2.0 * differences)
+    np.testing.assert_allclose(MEASURES[measure].kernel(sigma)(X), exact, atol=1e-12)
+    pairs = np.triu_indices(6, 1)
+    variance = (0.5 * (1.0 + twice) - exact**2)[pairs]  # of the cosine of one frequency
+    for D in (500, 8000):
+        options = {"sigma": sigma, "stationary": True, "measure": measure}
+        errors = [Spectral.random(3, D, random_state=seed, **options)(X)[pairs] - exact[pairs] for seed in range(30)]
+        assert 0.7 < np.mean(D * np.square(errors) / variance) < 1.4
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_both_bands_of_frequencies_come_from_the_measure(measure):
+    kernel = Spectral.random(2, 4000, sigma=2.0, measure=measure, random_state=0)
+    shift = np.array([0.3, -0.2])
+    for omega in (kernel.omega, kernel.omega2):
+        assert np.cos(shift @ omega).mean() == pytest.approx(CLOSED_FORMS[measure](2.0 * shift), abs=0.05)
+    if measure == "gaussian":
+        together = 2.0 * np.random.default_rng(0).standard_normal((2, 8000))
+        np.testing.assert_array_equal(np.hstack([kernel.omega, kernel.omega2]), together)
+
+
+def test_the_size_of_frequencies_is_that_of_most_of_them(rng):
+    options = {"stationary": True, "feature_map": "psi", "rng": rng, "backend": Backend("float64")}
+    normal = SpectralMap.draw(3, 500, **options).scaled(2.0)
+    assert normal.size() == pytest.approx(np.sqrt(np.mean(normal.omega**2)), rel=1e-14)
+    cauchy = SpectralMap.draw(3, 20_000, measure="cauchy", **options).scaled(2.0)
+    assert cauchy.size() == pytest.approx(2.0 / 0.6745, rel=0.03)  # half of them lie within 2
+    assert np.sqrt(np.mean(cauchy.omega**2)) > 10.0 * cauchy.size()
+    assert cauchy.on(Backend("float32")).size() == pytest.approx(cauchy.size(), rel=1e-5)
+
+
 def test_without_phases_is_the_kernel_of_psi(rng):
     kernel, X = Spectral.random(2, 9, feature_map="phi", random_state=0), rng.normal(size=(5, 2))
     exact = kernel.without_phases()
@@ -99,6 +149,10 @@ def test_features_for_training_are_those_of_the_kernel(rng, feature_map, station
         ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
         ({"sigma": -1.0}, "sigma must be a finite number > 0, got -1"),
         ({"feature_map": "rff"}, "feature_map must be one of psi, phi, printed, got 'rff'"),
+        (
+            {"measure": "laplace"},
+            "measure must be one of gaussian, student-1, student-3, .*, cauchy, got 'laplace'",
+        ),
         ({"n_features": 0}, "n_features must be a whole number >= 1"),
     ],
 )

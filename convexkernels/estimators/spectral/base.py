@@ -38,7 +38,7 @@ METRIC_ROWS = 10_000
 class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     """Base of the spectral estimators; subclasses encode targets and name the losses."""
 
-    setting: str = field(default="ASKL", kw_only=False)
+    setting: Any = field(default="ASKL", kw_only=False)
     n_components: int = 2000
     feature_map: str = "phi"
     sigma: Any = None
