@@ -246,7 +246,7 @@ def test_a_row_or_two_are_enough():
     ("arguments", "message"),
     [
         ({"kernel": "gaussian"}, "kernel must be a Kernel"),
-        ({"loss": ck.Hinge(1.0)}, "loss must be LeastSquares"),
+        ({"loss": "hinge"}, "loss must be a Loss"),
         (
             {"sample_weight": np.zeros(20)},
             "sample_weight must be finite and > 0; leave out rows of weight 0, got 0.0 at row 0",

@@ -124,6 +124,30 @@ class GramOperator:
             )
         return np.ascontiguousarray(F.T)
 
+    def square(
+        self, index: Index, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None
+    ) -> Array:
+        """The matrix on some rows, shape (n_rows, n_rows), in the type of the tiles; arguments as for `product`."""
+        K, block = np.empty((len(index), len(index)), dtype=self.dtype), self.kernel.blocks(self.X[index], self.dtype)
+        parts, done = _dealt(len(index)), 0
+
+        def work(part: list[Tile]) -> None:
+            nonlocal done
+            if deadline is not None and time.monotonic() > deadline:
+                raise OutOfTimeError
+            for _, rows, columns in part:
+                K[rows, columns] = block(rows, columns)
+                if rows != columns:
+                    K[columns, rows] = K[rows, columns].T
+            done += 1
+            tell(done / len(parts))
+
+        with np.errstate(over="ignore"):  # refused below
+            in_threads(work, parts)
+        if not np.isfinite(np.diagonal(K)).all():  # no other entry is larger than the largest of these
+            raise InvalidInputError(f"the kernel matrix overflows {self.dtype.name}; rescale the kernel.")
+        return K
+
     def _tile(self, number: int, rows: slice, columns: slice) -> Array:
         if number >= self.n_kept:
             return self._block(rows, columns)

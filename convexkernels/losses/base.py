@@ -30,6 +30,11 @@ class BoxDual:
     hi: Array
     diagonal: Array | None = None
 
+    def on_rows(self, rows: Index, lin: Array) -> "BoxDual":
+        """The program in some of the coefficients, with what the others make of `lin`."""
+        diagonal = None if self.diagonal is None else self.diagonal[rows]
+        return BoxDual(lin, self.eps[rows], self.lo[rows], self.hi[rows], diagonal)
+
 
 @dataclass(frozen=True, eq=False)
 class LossStatement:

@@ -111,7 +111,7 @@ def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, dead
             if reached <= tol:
                 break
             inside, g = w.copy(), _residual(K, dual, w)
-        if _newton(K, dual, w, g, intercept):
+        if ascend_by_newton(K, dual, w, g, intercept):
             g = _residual(K, dual, w)
         budget = min(2 * budget, 20 * m + 20000)
     if reached < np.inf and _gap(K, dual, w, intercept) > reached:
@@ -163,7 +163,7 @@ def _residual(K: Array, dual: BoxDual, w: Array) -> Array:
     return dual.lin - K @ w
 
 
-def _newton(K: Array, dual: BoxDual, w: Array, g: Array, intercept: bool) -> bool:
+def ascend_by_newton(K: Array, dual: BoxDual, w: Array, g: Array, intercept: bool) -> bool:
     """Exact ascent on the free coefficients, as far as the box allows; changes `w`, says whether it moved."""
     moved = False
     for _ in range(8):

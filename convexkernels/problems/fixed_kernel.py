@@ -15,7 +15,6 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
-from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.on_rows import OnRows, free_centers
 from convexkernels.problems.rounding import UNITS, charge_above
@@ -31,14 +30,15 @@ class FixedKernel(OnRows):
     """``minimize over f, b  sum_i weights_i loss(y_i, f(x_i) + b) + lam |f|^2`` in the space of one kernel.
 
     The last step after a kernel was learned on some of the rows: the same kernel on all of them, to about 50,000.
-    Kernel ridge [BGR19 (5), (6)].
+    Kernel ridge [BGR19 (5), (6)], and support vector machines.
 
     Parameters
     ----------
     kernel : Kernel
-    loss : LeastSquares
+    loss : LeastSquares, Hinge, EpsilonInsensitive or Pinball
     X : array-like of shape (m, n)
     y : array-like of shape (m,) or (m, n_outputs)
+        What the loss asks for: labels -1 and +1, or numbers.
     sample_weight : array-like of shape (m,), optional
         Weights > 0 that multiply the losses.
     offset : array-like of shape (n_outputs,), optional
@@ -47,8 +47,8 @@ class FixedKernel(OnRows):
     bounds : (low, high), optional
         Predictions are clipped to this range.
     memory_limit : float, optional
-        Bytes that solving may take; the free memory when not given. Tiles of the matrix that do not fit are evaluated
-        again for every product.
+        Bytes that solving may take; the free memory when not given. What does not fit of the matrix is evaluated
+        again. Support vector losses are solved fastest where the matrix of all support vectors fits in float32.
 
     Attributes
     ----------
@@ -79,10 +79,7 @@ class FixedKernel(OnRows):
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}.")
-        if not isinstance(loss, LeastSquares):
-            raise InvalidInputError(
-                f"loss must be LeastSquares, got {loss!r}; KernelLearning(Candidates([kernel]), ...) takes others."
-            )
+        _check_loss(loss)
         if memory_limit is not None:
             check_number("memory_limit", memory_limit, low=0.0, remedy="Pass None for the free memory.")
         self.kernel_, self.loss, self.memory_limit = kernel, loss, memory_limit
@@ -91,6 +88,8 @@ class FixedKernel(OnRows):
         self.single = np.ndim(y) == 1
         self.weights = check_weights(sample_weight, len(self.X), open_low=True)
         self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)
+        if loss.of_labels and self.offset.any():
+            raise InvalidInputError(f"offset must be 0 for {loss!r}, which learns labels, got {offset!r}.")
         self.offset = self.offset + free_centers(loss, Y - self.offset[:, None], self.weights)
         self.Y = Y - self.offset[:, None]
         self.bounds = bounds
@@ -137,15 +136,16 @@ class FixedKernel(OnRows):
             points.append(self.feasible(witness))
         F = (
             GramOperator(self.kernel_, self.X, np.float64)
-            .product(np.vstack(points))
+            .product(np.vstack([self.coefficients(alpha) for alpha in points]))
             .reshape(len(points), *self.Y.shape)
         )
         found = self.measure(points[0], F[0])
         self.__dict__["_known"] = np.array(alpha, ndmin=2), found  # who asks for the function next needs no other look
         lowest = found if len(points) == 1 else self.measure(points[1], F[1])
         squares, unit = self.kernel_._sizes(self.X), UNITS * float(np.finfo(np.float64).eps)
-        errors = unit * sizes_by_diagonal(squares, found.W)
-        above = charge_above(self.loss, self.Y, self.weights, F[0] + found.b[:, None], found.W, errors)
+        W, values = found.multiples[:, None] * found.W, found.multiples[:, None] * (F[0] + found.b[:, None])
+        errors = unit * sizes_by_diagonal(squares, W)
+        above = charge_above(self.loss, self.Y, self.weights, values, W, errors)
         below = 0.5 * self.loss.scale * unit * float(np.vdot(np.abs(lowest.W), sizes_by_diagonal(squares, lowest.W)))
         return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)
 
@@ -178,12 +178,14 @@ class FixedKernel(OnRows):
 
     def forecast(self) -> Forecast:
         """What :meth:`solve` takes in time and memory, about."""
-        from convexkernels.solvers.convex.preparation import Preparation
+        from convexkernels.solvers import with_one_kernel
 
-        return Preparation(self).forecast()
+        forecast: Forecast = with_one_kernel(self).forecast(self)
+        return forecast
 
     def solve(
         self,
+        solver: Any = "auto",
         *,
         lams: Sequence[float] | None = None,
         tol: float = 1e-3,
@@ -192,19 +194,22 @@ class FixedKernel(OnRows):
         progress: bool | Silent = False,
         random_state: Any = None,
     ) -> Solution:
-        """Choose the regularization parameter on held-out rows, and solve on all of them by conjugate gradients.
+        """Solve on all rows: least squares by conjugate gradients, support vector losses block by block.
 
         Parameters
         ----------
+        solver : str or solver object
+            "conjugate-gradients" or "decomposition"; "auto" takes the one for the loss.
         lams : sequence of float > 0, optional
-            Candidates for the regularization parameter. When not given they are placed around that of the loss until
-            the best one is none of the ends; with one candidate nothing is held out.
+            Candidates for the regularization parameter of least squares, chosen on held-out rows. When not given they
+            are placed around that of the loss until the best one is none of the ends; with one candidate nothing is
+            held out. Support vector losses take one, ``1 / (2 C)``, or that of the loss.
         tol : float, > 0
             Relative duality gap at which to stop. Held-out risks move by less than that.
         max_time : float, optional
             Seconds, for the choice and the solution. The certificate, one evaluation of the matrix, is allowed for.
         max_iter : int, optional
-            Steps, each of them one product with the matrix.
+            Steps, each of them one product with the matrix; of support vector losses a second or two of work.
         progress : bool or progress object
         random_state : int, numpy.random.Generator or None
             Which rows are held out.
@@ -212,19 +217,35 @@ class FixedKernel(OnRows):
         Returns
         -------
         Solution
-            Of the problem at the chosen parameter, ``solution.problem.loss.lam``; ``solution.trace`` has the
-            candidates "lams" in ascending order and their "risks", mean losses on held-out rows. After an interrupt or
-            at the end of the time, the best point so far with its certificate.
+            Of the problem at the chosen parameter, ``solution.problem.loss.lam``; where there was a choice,
+            ``solution.trace`` has the candidates "lams" in ascending order and their "risks", mean losses on held-out
+            rows. After an interrupt or at the end of the time, the best point so far with its certificate.
+
+        Raises
+        ------
+        InvalidInputError
+            Where no solver takes the loss, such as Logistic.
         """
         # Solvers see problems, so this layer cannot import them at the top.
-        from convexkernels.solvers.convex.conjugate_gradients import solve_on_all_rows
+        from convexkernels.solvers import solve_on_all_rows
 
         return solve_on_all_rows(
             self,
+            solver,
             lams=lams,
             tol=tol,
             max_time=max_time,
             max_iter=max_iter,
             progress=progress,
             random_state=random_state,
+        )
+
+
+def _check_loss(loss: Any) -> None:
+    if not isinstance(loss, Loss):
+        raise InvalidInputError(f"loss must be a Loss such as Hinge(C=1.0) or LeastSquares(lam=1.0), got {loss!r}.")
+    if loss.needs_definite:
+        raise InvalidInputError(
+            f"{loss!r} has no finite value where the Gram matrix is singular, so that nothing bounds the optimum; "
+            "use LeastSquares with a small lam."
         )

@@ -6,6 +6,7 @@ one line in `SOLVERS`, and the contract tests pick it up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from importlib import import_module
@@ -19,16 +20,18 @@ from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.driver import because_of_rounding, run, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.base import check_regularization
 from convexkernels.losses.factored import dual_of_values
 from convexkernels.outer_solver import OuterSolver
 from convexkernels.solution import Solution, Status
+from convexkernels.solvers.convex.preparation import seconds_of_tiles
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_whole_number
 
 if TYPE_CHECKING:
     from convexkernels.progress import Silent
 
-__all__ = ["SEARCHES", "SOLVERS", "WITH_ONE_KERNEL", "make_solver", "search", "solve"]
+__all__ = ["SEARCHES", "SOLVERS", "WITH_ONE_KERNEL", "make_solver", "search", "solve", "solve_on_all_rows"]
 
 # name -> (module, class), best first; loaded when asked for, because CVXPY takes long to import.
 SOLVERS: dict[str, tuple[str, str]] = {
@@ -55,6 +58,7 @@ FIRST_ROWS, MORE_ROWS, WORTH_IT, LESS_EXACT, FIRST_SHARE = 1000, 10, 3.0, 3.0, 0
 # The same for problems with one kernel.
 WITH_ONE_KERNEL: dict[str, tuple[str, str]] = {
     "conjugate-gradients": ("convex.conjugate_gradients", "ConjugateGradients"),
+    "decomposition": ("convex.decomposition", "Decomposition"),
 }
 
 # The same for problems that are not convex.
@@ -119,6 +123,38 @@ def solve(
                 solution = _joined(solution, other, tol)
     warn_unless_reached(solver, solution)
     return solution
+
+
+def with_one_kernel(problem: Any, solver: Any = "auto") -> Any:
+    """The solver of that name of a problem with one kernel; "auto" is the first that accepts it."""
+    if solver == "auto":
+        return _automatic(problem, WITH_ONE_KERNEL, " KernelLearning(Candidates([kernel]), ...) takes every loss.")
+    return make_solver(solver, WITH_ONE_KERNEL) if isinstance(solver, str) else solver
+
+
+def solve_on_all_rows(
+    problem: Any,
+    solver: Any,
+    *,
+    lams: Sequence[float] | None,
+    tol: float,
+    max_time: float | None,
+    max_iter: int | None,
+    progress: bool | Silent,
+    random_state: Any,
+) -> Solution:
+    """Choose the regularization parameter, and solve; see :meth:`FixedKernel.solve`."""
+    if lams is not None and len(lams) == 0:
+        raise InvalidInputError("lams is empty; name at least one candidate, or pass None.")
+    if lams is not None:
+        lams = [check_regularization("lams", lam) for lam in lams]
+    solver = with_one_kernel(problem, solver)
+    clock = Clock(max_time, progress)
+    with threads_for(problem.m):
+        if max_time is not None:  # the certificate comes after the last step
+            clock.max_time = max(max_time - seconds_of_tiles(problem, np.float64), 0.5 * max_time)
+        problem = solver.prepare(problem, lams, clock, np.random.default_rng(random_state))
+        return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
 
 
 def _start_of_sample(problem: Any, tol: float, clock: Clock) -> tuple[Array, Array | None]:
@@ -207,13 +243,13 @@ def _automatic_search(problem: Any, settings: dict[str, Any]) -> OuterSolver:
     return make_solver("quasi-newton", SEARCHES, **settings)
 
 
-def _automatic(problem: Any) -> OuterSolver:
+def _automatic(problem: Any, table: dict[str, tuple[str, str]] = SOLVERS, remedy: str = "") -> OuterSolver:
     """The first solver of the table that accepts the problem."""
     refusals = []
-    for name in SOLVERS:
-        candidate = make_solver(name)
+    for name in table:
+        candidate = make_solver(name, table)
         reason = candidate.accepts(problem)
         if reason is None:
             return candidate
         refusals.append(f"{name}: {reason}")
-    raise InvalidInputError("no solver fits this problem; " + "; ".join(refusals))
+    raise InvalidInputError(f"no solver fits {problem!r}; " + "; ".join(refusals) + f".{remedy}")

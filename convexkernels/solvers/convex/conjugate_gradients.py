@@ -9,29 +9,28 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.driver import run
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import GramOperator, OutOfTimeError
-from convexkernels.losses.base import check_regularization
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.held_out_path import HeldOutPath
-from convexkernels.solvers.convex.preparation import Preparation, Stage
+from convexkernels.solvers.convex.preparation import (
+    AUDITED,
+    BEFORE_CERTIFICATE,
+    EXACT_SHARE,
+    OWN_SHARE,
+    Forecast,
+    Preparation,
+    Stage,
+    unproven,
+)
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
-from convexkernels.threads import threads_for
 
 if TYPE_CHECKING:
     from convexkernels.problems.fixed_kernel import FixedKernel
-    from convexkernels.progress import Silent
-    from convexkernels.solution import Solution
 
-# Rows on which values by rounded tiles are compared with exact ones.
-AUDITED = 512
-# Shares of the tolerance that values by rounded tiles have to meet before they are compared, and then exact ones: from
-# the rest, the certificate charges for rounding.
-OWN_SHARE, EXACT_SHARE = 0.5, 0.8
-# Share of the time limit that the choice of lam may take, of the work that it is, and where the certificate begins.
-CHOICE_SHARE, CHOICE, BEFORE_CERTIFICATE = 0.5, 0.6, 0.9
+# Share of the time limit that the choice of lam may take, and of the work that it is.
+CHOICE_SHARE, CHOICE = 0.5, 0.6
 
 
 class ConjugateGradients(OuterSolver):
@@ -66,11 +65,32 @@ class ConjugateGradients(OuterSolver):
         self._formed_anew = np.inf
 
     def accepts(self, problem: Any) -> str | None:
-        return None if hasattr(problem, "kernel_") else "it solves for one kernel, a FixedKernel"
+        if not hasattr(problem, "kernel_"):
+            return "it solves for one kernel, a FixedKernel"
+        return None if isinstance(problem.loss, LeastSquares) else "its loss is LeastSquares"
+
+    def prepare(self, problem: FixedKernel, lams: Sequence[float] | None, clock: Clock, rng: Any) -> FixedKernel:
+        """Tiles, a preconditioner, and lam chosen along a path of which all points share every product."""
+        clock.show.note(f"{problem!r}: tiles and a preconditioner")
+        self.clock, self.stage.clock, self.prepared = clock, clock, Preparation(problem)
+        if lams is not None and len(lams) == 1:
+            return problem.with_loss(problem.loss.at(lams[0]))
+        if problem.m == 1:
+            return problem
+        path = HeldOutPath.of(problem, self.prepared, rng)
+        _follow(path, lams, clock)
+        lam, self.begin = path.chosen()
+        self.stage.first = CHOICE
+        self.trace = path.trace()
+        return problem.with_loss(problem.loss.at(lam))
+
+    def forecast(self, problem: FixedKernel) -> Forecast:
+        """What solving will take."""
+        return Preparation(problem).forecast()
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         W, F = (np.zeros(problem.Y.shape), np.zeros(problem.Y.shape)) if self.begin is None else self.begin
-        found = _unproven(self._iterate(problem, W, F), tol)
+        found = unproven(self._iterate(problem, W, F), tol)
         if self.clock is not None and self.clock.interrupted:
             found.status = Status.INTERRUPTED
         return found
@@ -90,7 +110,7 @@ class ConjugateGradients(OuterSolver):
         except OutOfTimeError:
             iterate.status = Status.TIME_LIMIT
             return iterate
-        return _unproven(found, tol)
+        return unproven(found, tol)
 
     def findings(self, iterate: Iterate) -> dict[str, Any]:
         return {"trace": self.trace}
@@ -120,46 +140,7 @@ class ConjugateGradients(OuterSolver):
         gap = float(systems.gaps().sum())
         found.status = Status.STALLED if gap > 0.5 * self._formed_anew else None
         self._formed_anew = gap
-        return found if gap <= EXACT_SHARE * tol * abs(found.upper) else _unproven(found, tol)
-
-
-def _unproven(iterate: Iterate, tol: float) -> Iterate:
-    """A point whose values rounded tiles have made: it does not claim the tolerance."""
-    iterate.lower = min(iterate.lower, iterate.upper - 1.01 * tol * abs(iterate.upper))
-    return iterate
-
-
-def solve_on_all_rows(
-    problem: FixedKernel,
-    *,
-    lams: Sequence[float] | None,
-    tol: float,
-    max_time: float | None,
-    max_iter: int | None,
-    progress: bool | Silent,
-    random_state: Any,
-) -> Solution:
-    """Choose lam, and solve; see :meth:`FixedKernel.solve`."""
-    if lams is not None and len(lams) == 0:
-        raise InvalidInputError("lams is empty; name at least one candidate, or pass None.")
-    if lams is not None:
-        lams = [check_regularization("lams", lam) for lam in lams]
-    clock = Clock(max_time, progress)
-    clock.show.note(f"{problem!r}: tiles and a preconditioner")
-    with threads_for(problem.m):
-        prepared = Preparation(problem)
-        if max_time is not None:  # the certificate comes after the last step
-            clock.max_time = max(max_time - prepared.seconds_of_certificate(), 0.5 * max_time)
-        solver = ConjugateGradients(prepared, clock=clock)
-        if lams is not None and len(lams) == 1:
-            problem = problem.with_loss(problem.loss.at(lams[0]))
-        elif problem.m > 1:
-            path = HeldOutPath.of(problem, prepared, np.random.default_rng(random_state))
-            _follow(path, lams, clock)
-            lam, solver.begin = path.chosen()
-            solver.stage.first = CHOICE
-            solver.trace, problem = path.trace(), problem.with_loss(problem.loss.at(lam))
-        return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
+        return found if gap <= EXACT_SHARE * tol * abs(found.upper) else unproven(found, tol)
 
 
 def _follow(path: HeldOutPath, lams: Sequence[float] | None, clock: Clock) -> None:

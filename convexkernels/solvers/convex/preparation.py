@@ -9,6 +9,7 @@ import numpy as np
 
 from convexkernels.clock import Clock
 from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
+from convexkernels.outer_solver import Iterate
 from convexkernels.solvers.convex.shifted_systems import LowRank
 from convexkernels.validation import available_memory
 
@@ -25,6 +26,13 @@ PATH_STEPS, STEPS = 40, 40
 FIRST_PRODUCT, LARGEST_GAP = 0.2, 1e3
 # Vectors of float64 that are alive, for each output and regularization parameter.
 VECTORS = 12
+# Rows on which values by rounded tiles are compared with exact ones.
+AUDITED = 512
+# Shares of the tolerance that values by rounded tiles have to meet before they are compared, and then exact ones: from
+# the rest, the certificate charges for rounding.
+OWN_SHARE, EXACT_SHARE = 0.5, 0.8
+# Where the certificate begins, as a share of the work.
+BEFORE_CERTIFICATE = 0.9
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Preparation:
     def __init__(self, problem: Any) -> None:
         self.problem = problem
         m, (n_outputs, _) = problem.m, problem.Y.shape
-        limit = FREE_SHARE * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
+        limit = allowed_bytes(problem)
         self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m))))
         # The factor is alive twice while it is made, and rows of the matrix beside it.
         self.other_bytes = 8.0 * m * (2.0 * self.rank + 4.0 * VECTORS * n_outputs + 2 * TILE)
@@ -92,12 +100,12 @@ class Preparation:
 
     def seconds_of_certificate(self) -> float:
         """Seconds of one look at the matrix in float64, by the time that one tile takes."""
-        return self._seconds_of_tiles(np.float64)
+        return seconds_of_tiles(self.problem, np.float64)
 
     def forecast(self) -> Forecast:
         """What solving will take; evaluates a tile or two."""
         m, operator = self.problem.m, self.operator
-        evaluation = self._seconds_of_tiles(np.float32)
+        evaluation = seconds_of_tiles(self.problem, np.float32)
         steps = (PATH_STEPS + STEPS) * (
             (1.0 - operator.share_kept) * evaluation + 0.1 * operator.share_kept * evaluation
         )
@@ -106,12 +114,24 @@ class Preparation:
         )
         return Forecast(seconds, operator.kept_bytes + self.other_bytes, operator.share_kept)
 
-    def _seconds_of_tiles(self, dtype: Any) -> float:
-        m = self.problem.m
-        part = self.problem.X[: 2 * TILE]
-        rows, columns = slice(len(part) // 2, len(part)), slice(0, max(1, len(part) // 2))
-        blocks = self.problem.kernel_.blocks(part, dtype)
-        blocks(rows, columns)
-        began = time.thread_time()
-        blocks(rows, columns)
-        return (time.thread_time() - began) * n_tiles(m)
+
+def unproven(iterate: Iterate, tol: float) -> Iterate:
+    """A point whose values rounded tiles have made: it does not claim the tolerance."""
+    iterate.lower = min(iterate.lower, iterate.upper - 1.01 * tol * abs(iterate.upper))
+    return iterate
+
+
+def allowed_bytes(problem: Any) -> float:
+    """Bytes that solving may take."""
+    return FREE_SHARE * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
+
+
+def seconds_of_tiles(problem: Any, dtype: Any) -> float:
+    """Seconds of one evaluation of the lower triangle of the matrix, by the time that one tile takes."""
+    part = problem.X[: 2 * TILE]
+    rows, columns = slice(len(part) // 2, len(part)), slice(0, max(1, len(part) // 2))
+    blocks = problem.kernel_.blocks(part, dtype)
+    blocks(rows, columns)
+    began = time.thread_time()
+    blocks(rows, columns)
+    return (time.thread_time() - began) * n_tiles(problem.m)
