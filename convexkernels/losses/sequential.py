@@ -24,7 +24,7 @@ _MACHINES = tuple(f"({K},{','.join([VECTOR] * 7)},f8,i8)" for K in (MATRIX, MATR
 
 @compiled(f"({','.join([VECTOR] * 6)},f8)", fastmath=EXACT_FAST)
 def box_dual_gap(lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Array, b: float) -> tuple[float, float]:
-    """Primal value at intercept b and dual value, both of the same w, whose sum is kept whatever it is. O(m)."""
+    """Primal value at intercept b and dual value, both of the same w. O(m)."""
     dual = 0.0
     quadratic = 0.0
     loss = 0.0
@@ -32,7 +32,7 @@ def box_dual_gap(lin: Array, eps: Array, lo: Array, hi: Array, w: Array, g: Arra
         dual += lin[k] * w[k] - eps[k] * abs(w[k])
         quadratic += w[k] * (lin[k] - g[k])
         r = g[k] - b
-        loss += max(0.0, max(hi[k] * (r - eps[k]), lo[k] * (r + eps[k]))) + b * w[k]
+        loss += max(0.0, max(hi[k] * (r - eps[k]), lo[k] * (r + eps[k])))
     return 0.5 * quadratic + loss, dual - 0.5 * quadratic
 
 

@@ -26,7 +26,9 @@ NEWTON_SHARE = 0.1
 WORK = 2e8
 # Steps by pairs crawl where they leave more than this share of a gap.
 CRAWLING = 0.5
-# Gap of a block that its pairs are to reach, as a share of that of the whole, and of its value.
+# Rounds of pairs and Newton steps that crawl before another block has its turn.
+FRUITLESS = 3
+# Gap of a block that its pairs are to reach, as a share of that of the whole, and of the value of the whole.
 BLOCK_GAP, LEAST_GAP = 0.05, 1e-13
 # Rows of the matrix that are held in float64 at once.
 CHUNK = 256
@@ -95,24 +97,26 @@ class BlockAscent:
         dual, tol = self._part(k, rows, K, g, tol)
         diagonal = np.maximum(np.diagonal(K), 0.0, dtype=np.float64)
         ascend = ascend_pairs if self.intercept else ascend_free
-        left, budget = WORK / len(rows), 4 * len(rows) + 200
-        if len(rows) < self.m:
-            self._gaps[k] = np.inf
+        left, budget, is_part, fruitless = WORK / len(rows), 4 * len(rows) + 200, len(rows) < self.m, 0
+        if is_part:
+            self._gaps[k], budget = np.inf, len(rows)
+        own = -np.inf if is_part else tol  # pairs reckon with a sum of 0, which that of a part need not be
         while left > 0:
-            n_steps, gap = ascend(
-                K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, tol, int(min(budget, max(left, 200)))
-            )
+            most = int(min(budget, max(left, 200)))
+            n_steps, gap = ascend(K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, own, most)
+            if is_part:
+                gap = _gap(dual, w, g, self.intercept)
             if gap <= tol:
                 break
             crawls, self._gaps[k] = gap > CRAWLING * self._gaps[k], gap
-            moved = crawls and self._newton(K, dual, w, g)
-            if not n_steps and not moved:
+            fruitless = fruitless + 1 if crawls else 0
+            if fruitless >= FRUITLESS or (not (crawls and self._newton(K, dual, w, g)) and not n_steps):
                 break
             left, budget = left - n_steps - 1, 2 * budget
         return w, g
 
     def _part(self, k: int, rows: Index, K: Array, g: Array, tol: float) -> tuple[BoxDual, float]:
-        """The program in the coefficients of a block, and a tolerance for it that suits the gap of the whole."""
+        """The program in the coefficients of a block, and an absolute gap for it that suits the whole."""
         whole, w, F = self.duals[k], self.W[k], self.F[k]
         if len(rows) == self.m:
             return whole, tol
@@ -120,8 +124,7 @@ class BlockAscent:
         r = whole.lin - F
         b = best_intercept(r, whole) if self.intercept else 0.0
         upper, lower = box_dual_gap(whole.lin, whole.eps, whole.lo, whole.hi, w, r, b)
-        size = abs(box_dual_gap(part.lin, part.eps, part.lo, part.hi, w[rows], g, b)[0])
-        return part, max(BLOCK_GAP * max(upper - lower, tol * abs(upper)) / max(size, 1e-300), LEAST_GAP)
+        return part, max(BLOCK_GAP * max(upper - lower, tol * abs(upper)), LEAST_GAP * abs(upper))
 
     def _newton(self, K: Array, dual: BoxDual, w: Array, g: Array) -> bool:
         """Newton steps on the coefficients between their bounds, where they are not too many; changes `w` and `g`."""
@@ -143,13 +146,10 @@ class BlockAscent:
 
         Such a pair is what a step moves where the sum of the coefficients is kept.
         """
-        dual, w = self.duals[k], self.W[k]
-        r = dual.lin - self.F[k]
-        rise = np.where(w < dual.hi, r - np.where(w >= 0.0, dual.eps, -dual.eps), -np.inf)
-        fall = np.where(w > dual.lo, -r + np.where(w > 0.0, dual.eps, -dual.eps), -np.inf)
+        rise, fall = _slopes(self.duals[k], self.W[k], self.duals[k].lin - self.F[k])
         risers = self._order[np.argsort(-rise[self._order], kind="stable")]
         rows, others = np.split(risers, [self.size // 2])
-        fallers = others[np.argsort(-fall[others], kind="stable")]
+        fallers = others[np.argsort(fall[others], kind="stable")]
         return np.sort(np.concatenate([rows, fallers[: self.size - len(rows)]]))
 
 
@@ -168,6 +168,24 @@ def block_sizes(problem: FixedKernel) -> tuple[int, int]:
 def other_bytes(problem: FixedKernel) -> float:
     """What is alive beside the matrix."""
     return 8.0 * problem.m * (4.0 * VECTORS * len(problem.Y) + 2 * TILE)
+
+
+def _slopes(dual: BoxDual, w: Array, g: Array) -> tuple[Array, Array]:
+    """Slopes of the dual where coefficients rise and where they fall; -inf and inf where they cannot."""
+    rise = np.where(w < dual.hi, g - np.where(w >= 0.0, dual.eps, -dual.eps), -np.inf)
+    fall = np.where(w > dual.lo, g - np.where(w > 0.0, dual.eps, -dual.eps), np.inf)
+    return rise, fall
+
+
+def _gap(dual: BoxDual, w: Array, g: Array, intercept: bool) -> float:
+    """Duality gap of coefficients whose sum is kept, whatever it is, where an intercept is fitted."""
+    b = 0.0
+    if intercept:
+        rise, fall = _slopes(dual, w, g)
+        top, bottom = float(rise.max()), float(fall.min())
+        b = 0.5 * (top + bottom) if np.isfinite(top + bottom) else bottom if np.isinf(top) else top
+    upper, lower = box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, g, b)
+    return upper - lower + b * float(w.sum())
 
 
 def _times(K: Array, w: Array) -> Array:

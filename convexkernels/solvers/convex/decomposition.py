@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # What is reckoned with: blocks, where one does not have all rows; steps by pairs for every row of a block, and seconds
 # that such a step takes for every row.
 BLOCKS, STEPS, SECONDS = 10, 3.0, 1e-8
+# Share of the gap by which a step has to raise the lower bound; less is rounding.
+LEAST_GAIN = 1e-6
 
 
 class Decomposition(OuterSolver):
@@ -47,6 +49,7 @@ class Decomposition(OuterSolver):
         self.stage = Stage(None, "pairs of coefficients", 0.0, BEFORE_CERTIFICATE)
         self._formed_anew = np.inf
         self._best: Iterate | None = None
+        self._lower = -np.inf
 
     def accepts(self, problem: Any) -> str | None:
         if not hasattr(problem, "kernel_"):
@@ -87,7 +90,9 @@ class Decomposition(OuterSolver):
             went = ascent.step(0.5 * OWN_SHARE * tol, deadline, self.stage)
             found, fit = _iterate(problem, ascent.W, ascent.F, ascent)
             self.stage.reached(found.relative_gap, tol)
-            if not went or found.relative_gap <= OWN_SHARE * tol:
+            rises = found.lower - self._lower > LEAST_GAIN * (found.upper - found.lower)
+            self._lower = found.lower
+            if not (went and rises) or found.relative_gap <= OWN_SHARE * tol:
                 return self._audited(problem, ascent, found, fit, tol, deadline)
         except OutOfTimeError:
             iterate.status = Status.TIME_LIMIT
