@@ -156,8 +156,8 @@ class BlockAscent:
 def block_sizes(problem: FixedKernel) -> tuple[int, int]:
     """Rows of a block, and most coefficients of a Newton step, within the memory.
 
-    The block takes all of it: of 20,000 rows with 10,000 support vectors, blocks of 8,000 rows and tiles evaluated anew
-    for every product took a tenth of the time of blocks of 5,000 with half of the tiles kept.
+    The block takes all of it: on 20,000 rows with 10,000 support vectors and 400 MB, the largest block and products
+    evaluated anew left a gap of 0.05 after 45 s; half of the memory for tiles that are kept left 0.34 after 100 s.
     """
     m, limit = problem.m, allowed_bytes(problem)
     newton = int(min(LARGEST_NEWTON, np.sqrt(NEWTON_SHARE * limit / 24.0)))
