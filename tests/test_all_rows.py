@@ -277,6 +277,10 @@ def test_products_with_the_matrix_give_the_dense_function(monkeypatch):
     assert np.isfinite(model.predict_interval(X)).all()
     pinball = HierarchicalGaussianRegressor(2, max_time=None, loss="pinball", search=QUICK, random_state=0).fit(X, y)
     assert pinball.plan_.method == "cells"
+    products = clone(pinball).set_params(selection=iterative).fit(X, y)
+    whole = clone(pinball).set_params(selection=TreeSelection(training=AllRows("dense"))).fit(X, y)
+    assert products.plan_.certificate.holds(1e-3)
+    assert np.abs(products.predict(X) - whole.predict(X)).max() < 0.05 * np.ptp(y)  # the same problem
 
 
 def test_memory_decides_and_is_kept():

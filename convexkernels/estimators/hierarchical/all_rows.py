@@ -36,9 +36,9 @@ class AllRows:
     Parameters
     ----------
     method : {"auto", "dense", "iterative", "cells"}
-        One kernel matrix, factorized; products with it, preconditioned (least squares only); or cells in the geometry
-        of the kernel, each with a matrix of its own. "auto" takes the first that rows, memory and time allow: the
-        matrix up to 10,000 rows, products up to 50,000.
+        One kernel matrix, factorized; products with it (:class:`convexkernels.FixedKernel`; not for the logistic loss);
+        or cells in the geometry of the kernel, each with a matrix of its own. "auto" takes the first that rows, memory
+        and time allow: the matrix up to 10,000 rows, products of least squares up to 50,000.
     memory_limit : float, > 0, optional
         Bytes that the training may take; the free memory when it begins, if not given.
     max_cell_size : int, >= 2, optional
