@@ -32,10 +32,11 @@ def changed(value, row=3, column=1):
 
 # --- refused ----------------------------------------------------------------------------------
 
+SLIP = np.array([["red"], *([f"{k}.5"] for k in range(59))])
 TABLES = {
     "inf": (changed(np.inf), Y, ("X", "row 3, column 1", "inf")),
     "overflow": (changed(1e300), Y, ("X", "1e+300", "rescale")),
-    "text among numbers": (np.array([["1.0"], ["red"]] * 30), Y, ("'x0'", "'red' among numbers", "pandas category")),
+    "text among numbers": (SLIP, Y, ("'x0'", "'red' among numbers", "pandas category")),
     "names of rows": (NAMES, Y, ("'x0'", "60 different texts", "Leave the column out")),
     "sparse": (csr_array(X), Y, ("sparse", "toarray()")),
     "one dimension": (X[:, 0], Y, ("Expected 2D array", "reshape")),
@@ -66,6 +67,17 @@ def test_estimator_refuses_dates_and_columns_that_changed_their_kind():
     model = ck.TessellatedSVC(tol=1e-2).fit(frame, [0, 1, 0, 1])
     with refused(ck.InvalidInputError, "'size'", "held numbers when", "'large'"):
         model.predict(frame.assign(size="large"))
+
+
+def test_a_few_texts_are_groups_although_some_are_digits():
+    grades = np.array(["9", "10", "other"])[np.arange(60) % 3]
+    frame = pandas.DataFrame({"grade": grades, "size": X[:, 0]})
+    found, expected = (
+        ck.TessellatedSVC(C=1.0, tol=1e-2).fit(table, Y) for table in (frame, frame.astype({"grade": "category"}))
+    )
+    assert found.columns_.encoded_names == ["grade=10", "grade=9", "grade=other", "size"]
+    digits = frame[frame.grade != "other"]  # alone they could be numbers
+    np.testing.assert_array_equal(found.decision_function(digits), expected.decision_function(digits))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])

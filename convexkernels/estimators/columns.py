@@ -15,6 +15,8 @@ from convexkernels.exceptions import InvalidInputError
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
+# Up to so many different texts, each met twice or more on average, are groups even where some of them are digits.
+FEW_TEXTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Columns:
         Raises
         ------
         InvalidInputError
-            For dates, text that names rows, text among numbers and sparse matrices; the message names the column
+            For dates, text that names rows, text among many numbers and sparse matrices; the message names the column
             and the remedy.
         """
         refuse_sparse(X)
@@ -83,14 +85,14 @@ class Columns:
         refuse_sparse(X)
         blocks: list[Array] = []
         for j, (name, column) in enumerate(_columns(X)):
-            values, missing = _read(name, column)
             kind = self.categories[j]
+            values, missing = _read(name, column, kind is not None and any(isinstance(one, str) for one in kind))
             if kind is not None:
                 blocks.extend(np.array([v == one for v in values], dtype=np.float64) for one in kind)
             elif values.dtype == object:
                 raise InvalidInputError(
                     f"Column {name!r} held numbers when the estimator was fitted, but now it holds "
-                    f"{values[~missing][0]!r}; pass the same columns."
+                    f"{_texts(values[~missing])[0]!r}; pass the same columns."
                 )
             else:
                 blocks.append(np.where(missing, self.fill[j], values))
@@ -157,8 +159,11 @@ def _columns(X: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"x{j}", X[:, j]) for j in range(X.shape[1]))
 
 
-def _read(name: str, column: Any) -> tuple[NDArray[Any], Mask]:
-    """The values of a column, float64 or, where they are categories, object; and where they are missing."""
+def _read(name: str, column: Any, of_text: bool = False) -> tuple[NDArray[Any], Mask]:
+    """The values of a column, float64 or, where they are categories, object; and where they are missing.
+
+    In a column that is known to be `of_text`, digits are text, too.
+    """
     kind = str(getattr(column, "dtype", ""))
     values = np.asarray(column)
     if values.dtype.kind in "mM" or "date" in kind.lower():
@@ -171,7 +176,7 @@ def _read(name: str, column: Any) -> tuple[NDArray[Any], Mask]:
         return numbers, np.isnan(numbers)
     values = values.astype(object)
     missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in values], dtype=bool)
-    if not kind.startswith(("category", "Categorical", "Enum")):
+    if not (of_text or kind.startswith(("category", "Categorical", "Enum"))):
         try:
             numbers = np.full(len(values), np.nan)
             numbers[~missing] = values[~missing].astype(np.float64)
@@ -183,13 +188,21 @@ def _read(name: str, column: Any) -> tuple[NDArray[Any], Mask]:
 
 
 def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
-    """Text among numbers is more often a slip than a category."""
-    texts = [value for value in values if isinstance(value, str) and not _is_numeric(np.array([value]))]
+    """Text among numbers is more often a slip than a category, but for a few texts of which some are digits."""
+    distinct = set(values.tolist())
+    if all(isinstance(one, str) for one in distinct) and len(distinct) <= min(FEW_TEXTS, len(values) // 2):
+        return
+    texts = _texts(values)
     if len(texts) < len(values):
         raise InvalidInputError(
             f"X must hold numbers only, or text only, in a column, but column {name!r} does not: it holds {texts[0]!r} "
             "among numbers. Correct it, or make the column a pandas category if it is meant."
         )
+
+
+def _texts(values: NDArray[Any]) -> list[Any]:
+    """Those of the values that are no numbers, not even digits."""
+    return [value for value in values if isinstance(value, str) and not _is_numeric(np.array([value]))]
 
 
 def _categories(name: str, values: NDArray[Any]) -> list[Any]:
