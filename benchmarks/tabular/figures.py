@@ -35,8 +35,10 @@ def _pareto(axes: Any, part: Any, kinds: dict[str, list[str]]) -> None:
     """Mean rank over median seconds, and the front of what nothing beats in both."""
     ranks, seconds = statistics.mean_ranks(part.losses), np.median(part.seconds, axis=0)
     axes.scatter(seconds, ranks, c=_colors(part))
+    middle = np.sqrt(seconds.min() * seconds.max())
     for x, y, method in zip(seconds, ranks, part.methods, strict=True):
-        axes.annotate(method, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=7)
+        side = {"ha": "left", "xytext": (4, 3)} if x < middle else {"ha": "right", "xytext": (-4, 3)}
+        axes.annotate(method, (x, y), textcoords="offset points", fontsize=7, **side)
     order = np.argsort(seconds)
     front = [k for place, k in enumerate(order) if place == 0 or ranks[k] < ranks[order[:place]].min()]
     axes.step(seconds[front], ranks[front], where="post", color="gray", linewidth=0.8)
@@ -51,9 +53,10 @@ def _wins(axes: Any, part: Any, kinds: dict[str, list[str]]) -> None:
     best = finite == finite.min(1, keepdims=True)
     best = best / best.sum(1, keepdims=True)
     counts = np.array([best[[name in kinds[table] for table in part.tables]].mean(0) for name in names])
-    left = np.zeros(len(names))
-    for k in np.argsort(-counts[0]):
-        axes.barh(names, counts[:, k], left=left, label=part.methods[k])
+    left, hues = np.zeros(len(names)), [f"C{k}" for k in range(10)]
+    for place, k in enumerate(np.argsort(-counts[0])):
+        hatch = "" if place < len(hues) else "///"  # more methods than colors
+        axes.barh(names, counts[:, k], left=left, label=part.methods[k], color=hues[place % len(hues)], hatch=hatch)
         left += counts[:, k]
     axes.set_xlabel("share of tables a method is best on")
     axes.legend(fontsize=6, bbox_to_anchor=(1.0, 1.0), loc="upper left")
