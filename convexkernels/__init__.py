@@ -85,7 +85,7 @@ _HOME = {
         "checking": "Outcome Verdict check_gradient check_psd",
         "compiled": "warm_up",
         "exceptions": "ClusterError ConvexKernelsError ConvexKernelsWarning InvalidInputError MemoryLimitError"
-        " NotDifferentiableError SolverUnavailableError",
+        " NotDifferentiableError SolverUnavailableError UnsuitedFamilyWarning",
         "solution": "Record Solution Status",
     }.items()
     for name in names.split()

@@ -56,6 +56,7 @@ from convexkernels.exceptions import InvalidInputError as InvalidInputError
 from convexkernels.exceptions import MemoryLimitError as MemoryLimitError
 from convexkernels.exceptions import NotDifferentiableError as NotDifferentiableError
 from convexkernels.exceptions import SolverUnavailableError as SolverUnavailableError
+from convexkernels.exceptions import UnsuitedFamilyWarning as UnsuitedFamilyWarning
 from convexkernels.families.all_kernel_matrices import AllKernelMatrices as AllKernelMatrices
 from convexkernels.families.all_kernel_matrices import optimal_kernel_matrix as optimal_kernel_matrix
 from convexkernels.families.base import Family as Family

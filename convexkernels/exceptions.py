@@ -12,8 +12,6 @@ from types import FrameType
 _BELOW = frozenset({"convexkernels", "concurrent", "joblib", "multiprocessing", "sklearn", "threading"})
 # Sentences that have been said, and the lines for which they have been.
 _SAID: set[tuple[str, str, int]] = set()
-# How the one sentence begins that advises another estimator.
-SUITED_BETTER = "Gaussian kernels predict rows that were held out better"
 
 
 class ConvexKernelsError(Exception):
@@ -44,8 +42,12 @@ class ConvexKernelsWarning(UserWarning):
     """Root of all warnings of the library: an answer was returned, but not the one asked for."""
 
 
-def tell(text: str) -> None:
-    """Issue a :class:`ConvexKernelsWarning` for the line of the user's that is being executed.
+class UnsuitedFamilyWarning(ConvexKernelsWarning):
+    """The answer is the one asked for, but kernels of another family predict the rows of this table better."""
+
+
+def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning) -> None:
+    """Issue a warning of the library for the line of the user's that is being executed.
 
     Where warnings are to be shown once for a line, which is Python's default, sentences that differ in their numbers
     alone count as one: a search over parameters prints one of them instead of one for every fit. The memory of the
@@ -60,17 +62,17 @@ def tell(text: str) -> None:
     assert user is not None
     name, file, line = user.f_globals.get("__name__", "?"), user.f_code.co_filename, user.f_lineno
     place = re.sub(r"[-+]?[0-9][-+.0-9e]*", "", text), file, line
-    if _action(text, name, line) == "default" and place in _SAID:
+    if _action(text, category, name, line) == "default" and place in _SAID:
         return
     _SAID.add(place)
-    warnings.warn_explicit(text, ConvexKernelsWarning, file, line, name)
+    warnings.warn_explicit(text, category, file, line, name)
 
 
-def _action(text: str, module: str, line: int) -> str:
+def _action(text: str, category: type[ConvexKernelsWarning], module: str, line: int) -> str:
     """What the filters say about a warning."""
-    for action, message, category, where, at in warnings.filters:
+    for action, message, filtered, where, at in warnings.filters:
         if (
-            issubclass(ConvexKernelsWarning, category)
+            issubclass(category, filtered)
             and (message is None or re.match(message, text))
             and (where is None or re.match(where, module))
             and at in (0, line)

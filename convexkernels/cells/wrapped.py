@@ -12,7 +12,7 @@ from convexkernels.arrays import Array
 from convexkernels.cells.kernel_learner import CellFunction, KernelLearner
 from convexkernels.cells.learner import CellRows
 from convexkernels.criteria.folds import split_rows
-from convexkernels.exceptions import SUITED_BETTER, ConvexKernelsWarning
+from convexkernels.exceptions import UnsuitedFamilyWarning
 
 # Rows that a cell keeps for values of models that have not seen them.
 KEPT_ROWS = 500
@@ -55,7 +55,7 @@ class WrappedLearner:
         named = {} if (weights == weights[0]).all() else {"sample_weight": weights}
         with warnings.catch_warnings():
             # Advice on what suits a table better is none on a cell: among many, some are better by chance.
-            warnings.filterwarnings("ignore", f"{SUITED_BETTER}.*", ConvexKernelsWarning)
+            warnings.simplefilter("ignore", UnsuitedFamilyWarning)
             model.fit(X, targets, **named)
         # A function travels to whoever predicts: it cannot carry a table that no memory holds.
         kept = np.sort(np.random.default_rng(0).permutation(len(X))[:KEPT_ROWS])

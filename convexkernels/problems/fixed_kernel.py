@@ -16,7 +16,7 @@ from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.on_rows import OnRows, free_centers
+from convexkernels.problems.on_rows import OnRows, check_bounded_loss, free_centers
 from convexkernels.problems.rounding import UNITS, charge_above
 from convexkernels.validation import check_number, check_points, check_weights
 
@@ -79,7 +79,7 @@ class FixedKernel(OnRows):
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}.")
-        _check_loss(loss)
+        check_bounded_loss(loss)
         if memory_limit is not None:
             check_number("memory_limit", memory_limit, low=0.0, remedy="Pass None for the free memory.")
         self.kernel_, self.loss, self.memory_limit = kernel, loss, memory_limit
@@ -238,14 +238,4 @@ class FixedKernel(OnRows):
             max_iter=max_iter,
             progress=progress,
             random_state=random_state,
-        )
-
-
-def _check_loss(loss: Any) -> None:
-    if not isinstance(loss, Loss):
-        raise InvalidInputError(f"loss must be a Loss such as Hinge(C=1.0) or LeastSquares(lam=1.0), got {loss!r}.")
-    if loss.needs_definite:
-        raise InvalidInputError(
-            f"{loss!r} has no finite value where the Gram matrix is singular, so that nothing bounds the optimum; "
-            "use LeastSquares with a small lam."
         )

@@ -13,7 +13,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.losses.base import Loss
 from convexkernels.problems.certified import Certified
-from convexkernels.problems.on_rows import free_centers
+from convexkernels.problems.on_rows import check_bounded_loss, free_centers
 from convexkernels.validation import check_weights
 
 if TYPE_CHECKING:
@@ -80,13 +80,7 @@ class KernelLearning(Certified):
     ) -> None:
         if not isinstance(family, Family):
             raise InvalidInputError(f"family must be a Family such as Tessellated(...), got {family!r}.")
-        if not isinstance(loss, Loss):
-            raise InvalidInputError(f"loss must be a Loss such as Hinge(C=1.0), got {loss!r}.")
-        if loss.needs_definite:
-            raise InvalidInputError(
-                f"{loss!r} has no finite value where the Gram matrix is singular, so that nothing bounds the optimum; "
-                "use LeastSquares with a small lam, or OuterLearning."
-            )
+        check_bounded_loss(loss, ", or OuterLearning")
         if dtype not in ("float64", "float32"):
             raise InvalidInputError(f"dtype must be 'float64' or 'float32', got {dtype!r}.")
         self.family = family

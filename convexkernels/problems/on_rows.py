@@ -10,6 +10,17 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 
 
+def check_bounded_loss(loss: Any, others: str = "") -> None:
+    """Refuse what is no loss, and losses under which nothing bounds the optimum; `others` names what takes these."""
+    if not isinstance(loss, Loss):
+        raise InvalidInputError(f"loss must be a Loss such as Hinge(C=1.0) or LeastSquares(lam=1.0), got {loss!r}.")
+    if loss.needs_definite:
+        raise InvalidInputError(
+            f"{loss!r} has no finite value where the Gram matrix is singular, so that nothing bounds the optimum; "
+            f"use LeastSquares with a small lam{others}."
+        )
+
+
 class OnRows:
     """A loss on rows: what problems with dual variables share.
 

@@ -15,7 +15,7 @@ from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, Selection,
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import SUITED_BETTER, ConvexKernelsWarning, tell
+from convexkernels.exceptions import ConvexKernelsWarning, UnsuitedFamilyWarning, tell
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
@@ -149,9 +149,10 @@ class ConvexEstimator(KernelEstimator):
         if path.score > max(0.0, found.score + max(doubt, NOTABLE[of_numbers])):
             score = "R^2" if of_numbers else "accuracy"
             tell(
-                f"{SUITED_BETTER} ({score} {path.score:.3f}) than the kernels "
+                f"Gaussian kernels predict rows that were held out better ({score} {path.score:.3f}) than the kernels "
                 f"of this estimator ({found.score:.3f}). Where predictions count, try MultipleKernel... or "
-                "HierarchicalGaussian...; a given value of the parameter is not questioned."
+                "HierarchicalGaussian...; a given value of the parameter is not questioned.",
+                UnsuitedFamilyWarning,
             )
         return replace(found, reference=path.score)
 
