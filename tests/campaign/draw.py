@@ -245,8 +245,7 @@ class Draw:
             return
         m, n = case.X.shape
         if case.loss.startswith("ck.LeastSquares") and rng.random() < 0.7:
-            case.kernel, case.family, case.dtype, case.solvers = self.whole_kernel(n), "", "float64", ("auto",)
-            case.weights = None if case.weights is None else np.maximum(case.weights, 1e-9)
+            self.one_kernel(self.whole_kernel(n))
             return
         if rng.random() < 0.5:
             degree, count = self.one(0, 1, 2), int(rng.integers(1, 60))
@@ -254,12 +253,22 @@ class Draw:
             box = f"ck.Box({case.X.min(axis=0).tolist()!r}, {case.X.max(axis=0).tolist()!r})"
             case.family = f"ck.Tessellated({degree}, 0, box={box}, trace={trace!r}, n_points={count})"
         else:
-            kernels = ", ".join(self.whole_kernel(n) for _ in range(rng.integers(1, 4)))
+            kernels = [self.whole_kernel(n) for _ in range(rng.integers(1, 4))]
             normalize = self.one("trace", "mean", "variance", "cosine", "none")
             landmarks = int(rng.integers(1, m + 1))
             options = f"allow_duplicates=True, landmarks={landmarks}"
-            case.family = f"ck.Candidates([{kernels}], {normalize!r}, {options})"
+            case.family = f"ck.Candidates([{', '.join(kernels)}], {normalize!r}, {options})"
+            support = case.loss.startswith(("ck.Hinge", "ck.EpsilonInsensitive", "ck.Pinball"))
+            if support and len(kernels) == 1 and 2 * landmarks > m:  # nearly the kernel itself
+                self.one_kernel(kernels[0])
+                return
         self.note("by features")
+
+    def one_kernel(self, code):
+        """One kernel on all rows is the problem: nothing is learned but the function."""
+        case = self.case
+        case.kernel, case.family, case.dtype, case.solvers = code, "", "float64", ("auto",)
+        case.weights = None if case.weights is None else np.maximum(case.weights, 1e-9)
 
     def whole_kernel(self, n):
         """A kernel of all columns."""
