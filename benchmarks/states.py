@@ -218,7 +218,8 @@ def hierarchical(kind, m=80, **settings):
     import convexkernels as ck
 
     name = "HierarchicalGaussian" + ("Regressor" if kind == "numbers" else "Classifier")
-    made, fixed = getattr(ck, name), {"max_time": None, "random_state": 0, **settings}
+    one = either(lambda: {"selection": ck.TreeSelection(combine="one")}, dict)
+    made, fixed = getattr(ck, name), {"max_time": None, "random_state": 0, **one, **settings}
     model = either(
         lambda: made(4, search=ck.TreeSearch("quasi-newton", lam=0.1, max_iter=10), **fixed),
         lambda: made(4, search="hypergradient", search_size=m, lam=0.1, max_iter=10, **fixed),

@@ -26,6 +26,7 @@ _HOME = {
         "kernels.polynomial": "Linear Polynomial",
         "kernels.rescaled": "Rescaled",
         "kernels.spectral": "Spectral",
+        "kernels.stumps": "Stumps",
         "kernels.tensor_matern": "TensorMatern",
         "kernels.tessellated": "GeneralizedPolynomialKernel TessellatedKernel",
         # families

@@ -93,6 +93,7 @@ from convexkernels.kernels.polynomial import Linear as Linear
 from convexkernels.kernels.polynomial import Polynomial as Polynomial
 from convexkernels.kernels.rescaled import Rescaled as Rescaled
 from convexkernels.kernels.spectral import Spectral as Spectral
+from convexkernels.kernels.stumps import Stumps as Stumps
 from convexkernels.kernels.tensor_matern import TensorMatern as TensorMatern
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel as GeneralizedPolynomialKernel
 from convexkernels.kernels.tessellated import TessellatedKernel as TessellatedKernel

@@ -394,7 +394,7 @@ def test_architectures_are_compared_on_a_sample_and_averages_are_of_cells():
         X, y
     )
     assert np.isfinite(model.choice_.risks).all()
-    averaged = TreeSelection(2, True, AllRows("cells", max_cell_size=80))
+    averaged = TreeSelection(2, "mean", AllRows("cells", max_cell_size=80))
     mean = clone(model).set_params(architecture=2, selection=averaged).fit(X, y)
     assert len(mean.function_.functions) == 2
     points = mean.scaling_.apply(X)

@@ -24,7 +24,8 @@ from convexkernels.rigorous.stored import known_entries
 # Every other kernel has to be refused.
 BOUNDED_KERNELS = {
     *("Centered", "Constant", "Gaussian", "GeneralizedPolynomialKernel", "Linear", "Matern", "Normalized"),
-    *("OnColumns", "Polynomial", "Product", "Scaled", "Sum", "TensorMatern", "TessellatedKernel", "WeightedSum"),
+    *("OnColumns", "Polynomial", "Product", "Scaled", "Stumps", "Sum", "TensorMatern", "TessellatedKernel"),
+    "WeightedSum",
 }
 
 

@@ -100,12 +100,12 @@ def ours(X: np.ndarray, y: np.ndarray, split: int, options: argparse.Namespace) 
 
 def folds(X: np.ndarray, y: np.ndarray, split: int, options: argparse.Namespace) -> HierarchicalGaussianRegressor:
     search = TreeSearch(size=options.search_size, max_iter=options.steps)
-    return learned(options.architecture or "paper", search, TreeSelection(average=True), X, y, split, options)
+    return learned(options.architecture or "paper", search, TreeSelection(combine="mean"), X, y, split, options)
 
 
 def published(X: np.ndarray, y: np.ndarray, split: int, options: argparse.Namespace) -> HierarchicalGaussianRegressor:
     search = TreeSearch("annealing", schedule=Schedule(rounds=options.rounds))
-    return learned(options.architecture or "paper", search, TreeSelection(average=True), X, y, split, options)
+    return learned(options.architecture or "paper", search, TreeSelection(combine="mean"), X, y, split, options)
 
 
 def learned(architecture, search, selection, X, y, split, options) -> HierarchicalGaussianRegressor:

@@ -102,7 +102,7 @@ def residuals_at(
     if blocks is None:
         return W / (inverse if inverse.ndim == 1 else inverse.diagonal())
     residual = np.zeros_like(W)
-    for block in blocks:
+    for block in map(np.sort, blocks):  # in this order its entries are in the lower triangle
         part = np.tril(inverse[np.ix_(block, block)])
         residual[:, block] = _definite_solve(part + np.tril(part, -1).T, W[:, block].T).T
     return residual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,24 +50,10 @@ class Sigmoid(Link):
 
         The difference of the slopes has a normal prior, which decides where there are hardly any rows.
         """
-        n_classes = max(2, F.shape[1])
         unit = float(np.sqrt(np.mean(F**2))) or 1.0
-        sides = [_of_classes(side(F, 0.0) / unit) for side in (np.minimum, np.maximum)]
-        counts = np.bincount(codes, weights, n_classes)
-        known = (counts + 1.0) / (counts + 2.0)
-        T = np.repeat(((1.0 - known) / (n_classes - 1))[codes][:, None], n_classes, axis=1)
-        T[np.arange(len(T)), codes] = known[codes]
-        total = float(weights.sum())
-
-        def unlikelihood(at: Array) -> tuple[float, Array]:
-            scores = at[0] * sides[0] + at[1] * sides[1]
-            pull = weights[:, None] * (softmax(scores, axis=1) - T)
-            value = 0.5 * (at[1] - at[0]) ** 2 - float((weights[:, None] * T * log_softmax(scores, axis=1)).sum())
-            slopes = np.array([(pull * side).sum() for side in sides]) + (at[1] - at[0]) * np.array([-1.0, 1.0])
-            return value / total, slopes / total
-
-        found = minimize(unlikelihood, np.ones(2), jac=True, bounds=[(LEAST_SLOPE, None)] * 2).x / unit
-        return cls(float(found[0]), float(found[1]))
+        sides = [side(F, 0.0) / unit for side in (np.minimum, np.maximum)]
+        below, above = likeliest(sides, codes, weights, LEAST_SLOPE, alike=1.0) / unit
+        return cls(float(below), float(above))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +84,39 @@ class Isotonic(Link):
             found = IsotonicRegression(y_min=low, y_max=high).fit(f, hit, np.append(weights[inside], weights.mean()))
             sides.append((found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)))
         return cls(*sides)
+
+
+def likeliest(parts: Sequence[Array], codes: Index, weights: Array, least: float = 0.0, *, alike: float = 0.0) -> Array:
+    """Coefficients c of the scores ``sum_k c_k parts[k]`` that make classes likeliest by a softmax.
+
+    For Platt's targets: n of a class count as ``n + 1`` of ``n + 2``, so that none is certain.
+
+    Parameters
+    ----------
+    parts : sequence of ndarray of shape (m, 1) for two classes, else (m, n_classes)
+    codes : ndarray of int, shape (m,)
+    weights : ndarray of shape (m,), > 0
+    least : float, >= 0
+        Coefficients are not below it.
+    alike : float, >= 0
+        Half the weight of their squared deviations from their mean, times their number: a normal prior.
+    """
+    sides = [_of_classes(part) for part in parts]
+    n_classes, total = sides[0].shape[1], float(weights.sum())
+    counts = np.bincount(codes, weights, n_classes)
+    known = (counts + 1.0) / (counts + 2.0)
+    T = np.repeat(((1.0 - known) / (n_classes - 1))[codes][:, None], n_classes, axis=1)
+    T[np.arange(len(T)), codes] = known[codes]
+
+    def unlikelihood(at: Array) -> tuple[float, Array]:
+        scores = sum(c * side for c, side in zip(at, sides, strict=True))
+        pull = weights[:, None] * (softmax(scores, axis=1) - T)
+        apart = len(at) * (at - at.mean())
+        value = 0.5 * alike * float(apart @ at) - float((weights[:, None] * T * log_softmax(scores, axis=1)).sum())
+        return value / total, (np.array([(pull * side).sum() for side in sides]) + alike * apart) / total
+
+    start, bounds = np.full(len(sides), 2.0 / len(sides)), [(least, None)] * len(sides)
+    return np.asarray(minimize(unlikelihood, start, jac=True, bounds=bounds).x)
 
 
 def _of_classes(F: Array) -> Array:

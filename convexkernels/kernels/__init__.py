@@ -22,6 +22,7 @@ from convexkernels.kernels.nystrom import Nystrom
 from convexkernels.kernels.polynomial import Linear, Polynomial
 from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.kernels.spectral import Spectral
+from convexkernels.kernels.stumps import Stumps
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 
@@ -56,6 +57,7 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "normalized": lambda n: Normalized(Polynomial(degree=2, offset=0.5)),
     "nystrom": lambda n: Nystrom(Gaussian(1.5), np.linspace(0.1, 0.9, 5)[:, None] * np.ones(n)),
     "centered": lambda n: Centered(Gaussian(1.5), np.linspace(0.1, 0.9, 7)[:, None] * np.ones(n)),
+    "stumps": lambda n: Stumps(np.outer([0.1, 0.4, 0.4, 0.7, 0.9], np.ones(n))),
     "localized": lambda n: Localized(
         np.outer([0.2, 0.7], np.ones(n)), [Gaussian(1.5), Gaussian(0.5) + Polynomial(2)], [0.5, 2.0]
     ),

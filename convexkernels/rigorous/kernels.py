@@ -22,6 +22,7 @@ from convexkernels.kernels.base import Constant
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Linear, Polynomial
+from convexkernels.kernels.stumps import Stumps
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.kernels.tessellated import GeneralizedPolynomialKernel, TessellatedKernel
 from convexkernels.rigorous.rounding import U, gamma
@@ -164,6 +165,11 @@ def _tessellated(kernel: Any, pairs: Pairs) -> Enclosure:
     return tessellated_entries(kernel, pairs.X, pairs.Y)
 
 
+def _stumps(kernel: Any, pairs: Pairs) -> Enclosure:
+    K = kernel(pairs.X, pairs.Y)  # sums of whole numbers, which are exact, and one quotient
+    return K, 2.0 * U * K
+
+
 SIMPLE: dict[type, Callable[[Any, Pairs], Enclosure]] = {
     Constant: _constant,
     Gaussian: _gaussian,
@@ -172,6 +178,7 @@ SIMPLE: dict[type, Callable[[Any, Pairs], Enclosure]] = {
     Matern: _matern,
     Polynomial: _polynomial,
     Precomputed: _precomputed,
+    Stumps: _stumps,
     TensorMatern: _tensor_matern,
     TessellatedKernel: _tessellated,
 }

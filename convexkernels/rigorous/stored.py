@@ -15,6 +15,7 @@ from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.normalized import Centered, Normalized
 from convexkernels.kernels.polynomial import Linear, Polynomial
+from convexkernels.kernels.stumps import Stumps
 from convexkernels.kernels.tensor_matern import TensorMatern
 from convexkernels.rigorous.kernels import Pairs, whole_order
 from convexkernels.rigorous.rounding import UNDERFLOW, gamma, product_in_blocks
@@ -157,6 +158,7 @@ RULES: dict[type, Callable[[Any, Pairs, float], Known | None]] = {
     Polynomial: _polynomial,
     Product: _product,
     Scaled: lambda kernel, rows, rate: _combined([kernel.scale], [kernel.kernel], rows, rate),
+    Stumps: lambda kernel, rows, rate: Known(np.sqrt(kernel.diag(rows.X)), gamma(8)),
     Sum: lambda kernel, rows, rate: _combined([1.0, 1.0], [kernel.left, kernel.right], rows, rate),
     TensorMatern: _tensor_matern,
     WeightedSum: lambda kernel, rows, rate: _combined(kernel.weights, kernel.kernels, rows, rate),

@@ -103,6 +103,22 @@ def _tensor_matern(rng: Generator, n: int) -> tuple[Any, Formula]:
     return k.TensorMatern(s, length, smoothing), formula
 
 
+def _stumps(rng: Generator, n: int) -> tuple[Any, Formula]:
+    """By counting the stumps that both points pass, at the midpoints of a grid on which all ranks lie."""
+    values = np.round(rng.random((7, n)), 1)
+
+    def formula(x: Array, y: Array) -> float:
+        quantiles = (np.arange(28) + 0.5) / 28.0
+        ranks = [
+            [(np.mean(column < t) + np.mean(column <= t)) / 2 for column, t in zip(values.T, z, strict=True)]
+            for z in (x, y)
+        ]
+        passed = [[(quantiles < rank) for rank in point] for point in ranks]
+        return float(np.mean([a & b for a, b in zip(*passed, strict=True)]))
+
+    return k.Stumps(values), formula
+
+
 def _gauss(rate: float) -> Formula:
     return lambda x, y: float(np.exp(-rate * sum((a - b) ** 2 for a, b in zip(x, y, strict=True))))
 
@@ -323,6 +339,7 @@ FORMULAS: dict[str, Callable[[Generator, int], tuple[Any, Formula]]] = {
     "normalized": _normalized,
     "nystrom": _nystrom,
     "centered": _centered,
+    "stumps": _stumps,
     "localized": _localized,
     "matern": _matern(None),
     "tensor_matern": _tensor_matern,

@@ -26,6 +26,7 @@ from convexkernels.estimators.hierarchical.settings import (
     as_criterion,
     one_after_the_other,
 )
+from convexkernels.estimators.hierarchical.stacking import stacked
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
     train_at_once,
@@ -55,6 +56,34 @@ FIRST_LAM = 0.1
 CHOICE_SHARE = 0.5
 # Rows of a long table that architectures are compared on.
 CHOICE_ROWS = 5000
+# Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
+MIN_STACKED, MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 50, 3000, 300_000, 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class FoldSearches:
+    """Searches on the training rows of folds.
+
+    Attributes
+    ----------
+    choice : ArchitectureChoice
+    solutions : list of Solution
+        Of the best architecture, fold by fold.
+    trained : list of (TrainedFunction, DualityGap or None)
+        Their functions, where these are combined.
+    parts : list of ndarray of int
+        The rows held out.
+    F : ndarray of shape (n_outputs, m)
+        Values at them by functions that have not seen them; NaN where an interrupt came first.
+    interrupted : bool
+    """
+
+    choice: ArchitectureChoice
+    solutions: list[Solution]
+    trained: list[tuple[Any, DualityGap | None]]
+    parts: list[Index]
+    F: Array
+    interrupted: bool
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -71,6 +100,8 @@ class HierarchicalEstimator(KernelEstimator):
     random_state: Any = None
 
     _losses: ClassVar[dict[str, Loss]] = {}
+    # Whether targets are labels, which a search on few rows fits too well.
+    _labels: ClassVar[bool] = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -102,13 +133,28 @@ class HierarchicalEstimator(KernelEstimator):
         self._rows: tuple[Index, Array, Array] | None = None
         if self._learns_from_points and FEWEST_ROWS <= len(merged.X) < min(len(points), EXACT_ROWS):
             task, self._rows = merged, (points, task.loss.targets(task.y, len(points)), task.weights)
+        self._combines = self._combination(task, len(points))
         return task
 
     @property
     def _learns_from_points(self) -> bool:
         """Whether equal points may be one: one matrix of least squares for all of them."""
         one_matrix = self._all_rows.method in ("auto", "dense")
-        return isinstance(self._loss(), LeastSquares) and one_matrix and not (self.selection or TreeSelection()).average
+        return isinstance(self._loss(), LeastSquares) and one_matrix
+
+    def _combination(self, task: TreeTask, n_rows: int) -> str:
+        """Which functions predict: "one", "mean" or "stack" of `TreeSelection`."""
+        selection = self.selection or TreeSelection()
+        suited = self._labels and self._learns_from_points and len(task.X) <= DENSE_ROWS
+        if selection.combine == "stack" and not suited:
+            raise InvalidInputError(
+                f"combine='stack' is for classes by least squares, each against the rest, with one matrix of at most "
+                f"{DENSE_ROWS} rows; pass combine='one' or combine='mean'."
+            )
+        if selection.combine != "auto":
+            return selection.combine
+        is_small = MIN_STACKED <= len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
+        return "stack" if suited and is_small and len(task.X) >= DIFFERENT * n_rows else "one"
 
     # -- searching ---------------------------------------------------------------------------------
 
@@ -117,29 +163,39 @@ class HierarchicalEstimator(KernelEstimator):
         clock, seed = self._clock(len(task.X)), self._kept_seed(seed_from(self.random_state))
         search, selection = self.search or TreeSearch(), self.selection or TreeSelection()
         candidates = as_candidates(self.architecture)
-        earlier = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
+        starts = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
+        starts += [None] * (selection.folds * search.n_restarts - len(starts))
         plan = self._plan(task.problem(candidates[0], seed), clock)
-        self.choice_, interrupted = None, False
-        solutions: list[Solution] = []
-        if len(candidates) > 1 or selection.average:
-            self.choice_, solutions, interrupted = self._choose(task, candidates, selection, seed, clock, plan)
-            candidates = (candidates[self.choice_.best],)
-        if not (selection.average or interrupted):
+        self.choice_ = None
+        self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
+        found: FoldSearches | None = None
+        if len(candidates) > 1 or self._combines != "one":
+            found = self._choose(task, candidates, starts, seed, clock, plan)
+            self.choice_, candidates = found.choice, (candidates[found.choice.best],)
+        if found is not None and (self._combines != "one" or found.interrupted):
+            solutions, interrupted = found.solutions, found.interrupted
+        else:
             jobs: list[Job] = []
             for k in range(search.n_restarts):
-                start = earlier[k] if k < len(earlier) else None
                 problem = task.problem(candidates[0], seed + k)
-                jobs.append(partial(search.run, problem, seed + k, start))
+                jobs.append(partial(search.run, problem, seed + k, starts[k]))
             solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds), repr(plan))
         if interrupted:
             clock.interrupt()
-        trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
+        if found is not None and found.trained:
+            trained = found.trained
+        else:
+            trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
         functions, gaps = [function for function, _ in trained], [gap for _, gap in trained if gap is not None]
         if interrupted:
             solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
         self.solutions_, self.architecture_ = solutions, candidates[0]
         self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
-        self.function_: Any = functions[0] if len(functions) == 1 else MeanFunction(functions)
+        self.function_: Any = MeanFunction.of(functions)
+        if found is not None and not interrupted and self._combines != "one":
+            self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
+            if self._combines == "stack":
+                self.function_, self._seen = stacked(self.function_, self._seen, task, found.parts)
         return solutions[0]
 
     @property
@@ -179,40 +235,44 @@ class HierarchicalEstimator(KernelEstimator):
         return train_at_once(solution, clock, seed)
 
     def _choose(
-        self,
-        task: TreeTask,
-        candidates: Sequence[Any],
-        selection: TreeSelection,
-        seed: int,
-        clock: Clock,
-        plan: Plan,
-    ) -> tuple[ArchitectureChoice, list[Solution], bool]:
-        """Cross-validate the architectures; returns the searches of the folds of the best one, too.
+        self, task: TreeTask, candidates: Sequence[Any], starts: Sequence[Any], seed: int, clock: Clock, plan: Plan
+    ) -> FoldSearches:
+        """Cross-validate the architectures, and search for the weights that combinations take.
 
         Of more rows than one matrix bears, a random sample says which is best.
         """
-        if plan.method != "dense" and not selection.average:
+        combines, search = self._combines != "one", self.search or TreeSearch()
+        if plan.method != "dense" and not combines:
             task = task.part(np.sort(np.random.default_rng(seed).permutation(len(task.X))[:CHOICE_ROWS]))
-        Y = task.loss.targets(task.y, len(task.y))
-        folds, search = split_rows(Y, selection.folds, np.random.default_rng(seed)), self.search or TreeSearch()
+        Y, n_folds = task.loss.targets(task.y, len(task.y)), (self.selection or TreeSelection()).folds
+        folds = split_rows(np.sign(Y) if self._labels else Y, n_folds, np.random.default_rng(seed))
+        each = search.n_restarts if combines else 1
         jobs: list[Job] = []
         for candidate in candidates:
-            for k, (train, _) in enumerate(folds):
-                problem = task.problem(candidate, seed, train)
-                jobs.append(partial(search.run, problem, seed + k, None))
-        part = clock.part(1.0 if selection.average else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
+            for k in range(n_folds * each):
+                problem = task.problem(candidate, seed, folds[k // each][0])
+                start = starts[k] if combines and len(candidates) == 1 else None
+                jobs.append(partial(search.run, problem, seed + k, start))
+        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         if interrupted:
             clock.interrupt()
-        risks = np.full((len(candidates), len(folds)), np.inf)
-        for k, solution in enumerate(solutions):
-            function, _ = (
-                self._trained(task, solution, plan, clock, seed) if selection.average else (solution.function, None)
-            )
-            risks.flat[k] = task.risk(function, folds[k % len(folds)][1])
+        if combines:
+            trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
+        else:
+            trained = [(solution.function, None) for solution in solutions]
+        risks, F = np.full((len(candidates), n_folds), np.inf), np.full((len(candidates), *Y.shape), np.nan)
+        for k in range(0, len(solutions), each):
+            candidate, fold = divmod(k // each, n_folds)
+            function, held = MeanFunction.of([one for one, _ in trained[k : k + each]]), folds[fold][1]
+            risks[candidate, fold] = task.risk(function, held)
+            F[candidate][:, held] = function.values(task.X[held]).T
         best = int(risks.mean(axis=1).argmin())
-        chosen = solutions[best * len(folds) : (best + 1) * len(folds)]
-        return ArchitectureChoice(tuple(candidates), risks, best), chosen, interrupted
+        own = slice(best * n_folds * each, (best + 1) * n_folds * each)
+        choice = ArchitectureChoice(tuple(candidates), risks, best)
+        return FoldSearches(
+            choice, solutions[own], trained[own] if combines else [], [held for _, held in folds], F[best], interrupted
+        )
 
     def _function(self, task: TreeTask, solution: Solution) -> Any:
         """The function of a solution, trained on all rows that its problem has."""
@@ -234,14 +294,17 @@ class HierarchicalEstimator(KernelEstimator):
         return np.asarray(self.function_.values(points))
 
     def _left_out(self) -> LeftOut:
-        functions = getattr(self.function_, "functions", [self.function_])
-        parts = [
-            function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
-            for function, solution in zip(functions, self.solutions_, strict=True)
-        ]
-        if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
-            return LeftOut.joined(parts)  # functions of folds, each with rows of its own
-        F = np.mean([part.F for part in parts], axis=0)
+        if self._seen is not None:
+            parts, F = [self._seen], self._seen.F
+        else:
+            functions = getattr(self.function_, "functions", [self.function_])
+            parts = [
+                function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
+                for function, solution in zip(functions, self.solutions_, strict=True)
+            ]
+            if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
+                return LeftOut.joined(parts)  # functions of folds, each with rows of its own
+            F = np.mean([part.F for part in parts], axis=0)
         if self._rows is None:
             return LeftOut(F, parts[0].Y, parts[0].weights)
         points, Y, weights = self._rows

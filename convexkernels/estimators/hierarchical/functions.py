@@ -18,13 +18,21 @@ from convexkernels.solution import Solution
 
 @dataclass(frozen=True, eq=False)
 class MeanFunction:
-    """The mean of several decision functions [ST16 Section 5]."""
+    """The mean of several functions [ST16 Section 5], or with shares, >= 0 and of sum 1, a weighted one."""
 
     functions: Sequence[Any]
+    shares: Array | None = None
+
+    @classmethod
+    def of(cls, functions: Sequence[Any]) -> Any:
+        """Their mean; of one, itself."""
+        return cls(functions) if len(functions) > 1 else functions[0]
 
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
-        return np.mean([function.values(X) for function in self.functions], axis=0)
+        shares = np.full(len(self.functions), 1.0 / len(self.functions)) if self.shares is None else self.shares
+        used = [(share, function) for share, function in zip(shares, self.functions, strict=True) if share > 0.0]
+        return np.asarray(sum(share * function.values(X) for share, function in used))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,104 @@
+"""Functions of simple kernels beside learned ones, each with the share that is best on rows it has not seen.
+
+Weights of a tree that were found on a few hundred noisy rows fit some of the noise. Linear functions, those of decision
+stumps and of pairs of them have one parameter to choose; where they are as good, a combination is better than each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+from convexkernels.criteria.base import clipped
+from convexkernels.criteria.ridge import path_residuals, residuals_at
+from convexkernels.estimators.hierarchical.functions import MeanFunction
+from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.left_out import LeftOut
+from convexkernels.estimators.probabilities import likeliest
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.polynomial import Linear
+from convexkernels.kernels.rescaled import Rescaled
+from convexkernels.kernels.stumps import Stumps
+from convexkernels.linalg import pivoted_cholesky
+from convexkernels.losses.fit import fit
+from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.decision_function import DecisionFunction
+
+# Candidates for lam, over the weight of all rows, and the rank of the matrices that they are compared with.
+LAMS, RANK = np.geomspace(1e-6, 1e2, 25), 400
+# What pairs of stumps are added to: ``(k + c)^2 = k^2 + 2 c k + c^2``.
+SINGLE = 0.25
+# What a factor of that rank leaves out of a diagonal about 1: as much as the least lam of a thousand rows.
+LEFT_OUT = 1e-3
+
+
+def simple_kernels(X: Array) -> list[Kernel]:
+    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are about 1 on average."""
+    stumps = Stumps(X)
+    pairs = (stumps + SINGLE) * (stumps + SINGLE)
+    return [Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1])), stumps, pairs]
+
+
+def stacked(function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index]) -> tuple[MeanFunction, LeftOut]:
+    """The best combination of a function with those of simple kernels, and its values at rows it has not seen.
+
+    Parameters
+    ----------
+    function : TrainedFunction
+    seen : LeftOut
+        Its values at the rows of the task, by functions of its kind that have not seen the row.
+    task : TreeTask
+    parts : sequence of ndarray of int
+        Rows that were held out together.
+    """
+    functions, values = [function], [seen.F]
+    for kernel in simple_kernels(task.X):
+        own, F = ridge(kernel, seen, task, parts)
+        functions.append(own)
+        values.append(F)
+    shares = best_shares(values, seen.Y, seen.weights)
+    F = np.asarray(sum(share * part for share, part in zip(shares, values, strict=True)))
+    return MeanFunction(functions, shares), replace(seen, F=F)
+
+
+def ridge(kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index]) -> tuple[DecisionFunction, Array]:
+    """Ridge regression with an intercept, and its values at rows held out; lam is the one of their least error."""
+    X, Y, weights = task.X, seen.Y, seen.weights
+    bounds = (np.full((len(Y), 1), -1.0), np.full((len(Y), 1), 1.0)) if task.clip else None
+    K = kernel(X)
+    Z, _ = pivoted_cholesky(lambda rows: K[rows], K.diagonal(), RANK, LEFT_OUT)
+    lams = float(weights.sum()) * LAMS
+    path = path_residuals(Z, Y, weights, lams, parts, intercept=True)
+    risks = [float(((clipped(Y - residual, bounds)[0] - Y) ** 2 @ weights).sum()) for residual in path]
+    lam = float(lams[int(np.argmin(risks))])
+    residual = residuals_at(K.copy(), Y, weights, lam, parts, intercept=True)
+    found = fit(LeastSquares(lam), K, Y, weights)
+    function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=bounds)
+    return function, clipped(np.zeros(Y.shape) if residual is None else Y - residual, bounds)[0]
+
+
+def best_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
+    """Shares, >= 0 with sum 1, of functions in the combination that makes labels likeliest by a sigmoid or a softmax.
+
+    Parameters
+    ----------
+    F : sequence of ndarray of shape (n_outputs, m)
+        Values at rows that the functions have not seen.
+    Y : ndarray of shape (n_outputs, m)
+        Positive for the class of the row, or for the second of two.
+    weights : ndarray of shape (m,), > 0
+
+    Returns
+    -------
+    ndarray of shape (n_functions,)
+        All to the first where none says anything.
+    """
+    units = np.array([float(np.sqrt(np.mean(values**2))) or 1.0 for values in F])
+    codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
+    found = likeliest([values.T / unit for values, unit in zip(F, units, strict=True)], codes, weights) / units
+    total = float(found.sum())
+    return found / total if total > 0.0 else np.eye(len(F))[0]

@@ -1,0 +1,163 @@
+"""Functions of folds beside those of simple kernels: which are combined, and with what shares."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.metrics import log_loss
+
+import convexkernels as ck
+from convexkernels.criteria.leave_one_out import LeaveOneOut
+from convexkernels.datasets import make_friedman1
+from convexkernels.estimators.hierarchical.functions import MeanFunction
+from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.hierarchical.stacking import best_shares, ridge, simple_kernels, stacked
+from convexkernels.estimators.left_out import LeftOut
+from convexkernels.losses.fit import fit
+
+QUICK = ck.TreeSearch(max_iter=5)
+
+
+def task_of(X, Y, weights):
+    loss = ck.LeastSquares(1.0, intercept=False)
+    return TreeTask(X, Y.T if len(Y) > 1 else Y[0], weights, loss, LeaveOneOut(), True)
+
+
+def parts_of(m, count=4):
+    return np.array_split(np.random.default_rng(0).permutation(m), count)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_values_at_rows_held_out_are_those_of_functions_trained_without_them(n_outputs):
+    rng = np.random.default_rng(n_outputs)
+    X, weights = rng.random((60, 3)), rng.uniform(0.5, 2.0, 60)
+    codes = rng.integers(0, max(n_outputs, 2), 60)
+    Y = np.where(codes == np.arange(max(n_outputs, 2))[:, None], 1.0, -1.0)[-n_outputs:]
+    parts, seen = parts_of(60), LeftOut(np.zeros(Y.shape), Y, weights)
+    for kernel in simple_kernels(X):
+        function, F = ridge(kernel, seen, task_of(X, Y, weights), parts)
+        gram, found = kernel(X), {}
+        for lam in weights.sum() * np.geomspace(1e-6, 1e2, 25):  # the same by training anew
+            again = np.empty(Y.shape)
+            for part in parts:
+                train = np.setdiff1d(np.arange(60), part)
+                own = fit(ck.LeastSquares(lam), gram[np.ix_(train, train)], Y[:, train], weights[train])
+                again[:, part] = own.W @ gram[np.ix_(train, part)] + own.b[:, None]
+            again = np.clip(again, -1.0, 1.0)
+            found[float(((again - Y) ** 2 @ weights).sum())] = lam, again
+        lam, again = found[min(found)]
+        np.testing.assert_allclose(F, again, atol=1e-6)
+        whole = fit(ck.LeastSquares(lam), gram, Y, weights)
+        expected = np.clip(whole.W @ gram + whole.b[:, None], -1.0, 1.0)
+        np.testing.assert_allclose(function.values(X).T, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_are_those_of_the_likeliest_combination(n_classes):
+    rng = np.random.default_rng(n_classes)
+    codes, weights = rng.integers(0, n_classes, 300), rng.uniform(0.5, 2.0, 300)
+    Y = np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
+    Y = Y[1:] if n_classes == 2 else Y
+    F = [0.4 * Y + rng.normal(size=Y.shape), 0.6 * Y + 2.0 * rng.normal(size=Y.shape), rng.normal(size=Y.shape)]
+    shares = best_shares(F, Y, weights)
+    assert shares.min() >= 0.0
+    assert shares.sum() == pytest.approx(1.0)
+
+    def unlikelihood(shares):
+        """At the best slope, for the targets of Platt."""
+        scores = sum(share * part for share, part in zip(shares, F, strict=True)).T
+        scores = np.hstack([np.zeros_like(scores), scores]) if n_classes == 2 else scores
+        counts = np.bincount(codes, weights, n_classes)
+        T = np.full((300, n_classes), (1.0 / (counts + 2.0) / (n_classes - 1))[codes][:, None])
+        T[np.arange(300), codes] = ((counts + 1.0) / (counts + 2.0))[codes]
+        return min(-(weights[:, None] * T * log_softmax(c * scores, axis=1)).sum() for c in np.geomspace(0.05, 20, 400))
+
+    least = unlikelihood(shares)
+    for other in [*np.eye(3), *rng.dirichlet(np.ones(3), 60)]:
+        assert least <= unlikelihood(other) + 1e-3
+
+
+def test_functions_that_say_nothing_get_no_share():
+    rng = np.random.default_rng(0)
+    Y = np.where(rng.random((1, 200)) < 0.5, 1.0, -1.0)
+    np.testing.assert_array_equal(best_shares([-Y, -0.5 * Y], Y, np.ones(200)), [1.0, 0.0])
+    assert best_shares([Y, -Y], Y, np.ones(200)).tolist() == [1.0, 0.0]
+
+
+def test_a_stack_is_the_combination_of_its_parts():
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((80, 2)), np.where(rng.random((1, 80)) < 0.5, 1.0, -1.0)
+    Y[0, X[:, 0] > 0.6] = 1.0
+    task, seen = task_of(X, Y, np.ones(80)), LeftOut(0.1 * rng.normal(size=Y.shape), Y, np.ones(80))
+    first = ck.DecisionFunction.of_kernel(ck.Gaussian(1.0), X, 0.01 * Y, np.zeros(1))
+    function, left = stacked(first, seen, task, parts_of(80))
+    assert isinstance(function, MeanFunction)
+    values = sum(share * part.values(X) for share, part in zip(function.shares, function.functions, strict=True))
+    np.testing.assert_allclose(function.values(X), values)
+    assert function.shares[1:].sum() > 0.9  # the first says next to nothing
+    assert ((left.F > 0.0) == (Y > 0.0)).mean() > 0.6
+
+
+def test_small_tables_of_classes_are_stacked_others_are_not():
+    X, y = make_classification(120, 4, random_state=0)
+
+    def shares(X, y, **settings):
+        model = ck.HierarchicalGaussianClassifier(2, search=QUICK, random_state=0, **settings).fit(X, y)
+        return getattr(model.function_, "shares", None)
+
+    assert shares(X, y) is not None
+    for few in ({"loss": "hinge"}, {"selection": ck.TreeSelection(combine="one")}):
+        assert shares(X, y, **few) is None
+    assert shares(X[:40], y[:40]) is None
+    assert shares(np.round(X), y) is None  # equal points with both labels: without a point nothing is known of it
+    assert shares(np.vstack([X, X]), np.append(y, y)) is not None  # rows twice are rows with twice the weight
+    X, t = make_friedman1(80, random_state=0)
+    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0).fit(X, t)
+    assert isinstance(model.function_, ck.DecisionFunction)
+
+
+@pytest.mark.parametrize("settings", [{"loss": "hinge"}, {"multi_class": "all-vs-all"}])
+def test_stacks_of_other_functions_are_refused_before_work_starts(settings, monkeypatch):
+    X, y = make_classification(60, 4, n_informative=3, n_redundant=1, n_classes=3, random_state=0)
+    model = ck.HierarchicalGaussianClassifier(2, selection=ck.TreeSelection(combine="stack"), **settings)
+    monkeypatch.setattr(ck.OuterLearning, "solve", None)
+    with pytest.raises(ck.InvalidInputError, match="combine='stack' is for classes by least squares"):
+        model.fit(X, y)
+    with pytest.raises(ck.InvalidInputError, match="combine must be one of"):
+        ck.TreeSelection(combine="both")
+
+
+def test_every_fold_has_its_searches_and_classes_in_proportion():
+    X, y = make_classification(100, 4, weights=[0.9], random_state=0)
+    search = ck.TreeSearch(max_iter=3, n_restarts=2)
+    model = ck.HierarchicalGaussianClassifier(2, search=search, selection=ck.TreeSelection(3), random_state=0).fit(X, y)
+    assert len(model.solutions_) == 6
+    rare = [int((solution.problem.Y[0] > 0).sum()) for solution in model.solutions_]
+    assert max(rare) - min(rare) <= 1
+    assert model.choice_.risks.shape == (1, 3)
+
+
+def test_probabilities_of_noise_are_shares_of_the_classes():
+    """A single search on labels by chance fits them, and is too sure; what no kernel has seen says so."""
+    rng = np.random.default_rng(3)
+    X, T = rng.normal(size=(200, 12)), rng.normal(size=(2000, 12))
+    y, t = rng.random(200) < 0.3, rng.random(2000) < 0.3
+    entropy = -(0.3 * np.log(0.3) + 0.7 * np.log(0.7))
+    loss = {}
+    for combine in ("one", "stack"):
+        selection = ck.TreeSelection(combine=combine)
+        model = ck.HierarchicalGaussianClassifier(selection=selection, random_state=0).fit(X, y)
+        loss[combine] = log_loss(t, model.predict_proba(T))
+    assert loss["stack"] < entropy + 0.03
+    assert loss["stack"] < loss["one"]
+
+
+def test_a_stack_is_better_than_one_function_on_a_small_table():
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(X))
+    train, test = rows[:200], rows[200:]
+    loss = {}
+    for combine in ("one", "stack"):
+        model = ck.HierarchicalGaussianClassifier(selection=ck.TreeSelection(combine=combine), random_state=0)
+        loss[combine] = log_loss(y[test], model.fit(X[train], y[train]).predict_proba(X[test]))
+    assert loss["stack"] < 0.9 * loss["one"]
