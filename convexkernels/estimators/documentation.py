@@ -157,13 +157,14 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     # hierarchical kernels
     "tree_learned": """
 kernel_ : Kernel
-    The learned kernel on features as they were passed.
+    The kernel of the first search on features as they were passed.
 tree_ : HierarchicalGaussian
     The same on features scaled to [-1, 1].
 solution_, solutions_ : Solution, list of them
     Of the first search and of all; ``theta`` is log w of every weight, children before parents, and log lam.
-function_ : DecisionFunction
-    Of the learned kernel on scaled features, or a mean or a vote of several.
+function_ : TrainedFunction
+    What predicts on scaled features: a `DecisionFunction` of the learned kernel, a mean of several (with `shares`,
+    see ``selection``), or a vote.
 plan_ : Plan
     How the function was trained on all rows, and why; ``plan_.certificate`` is the worst duality gap of its cells.
 choice_ : ArchitectureChoice or None

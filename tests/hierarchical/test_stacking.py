@@ -7,8 +7,10 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.metrics import log_loss
 
 import convexkernels as ck
+from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.datasets import make_friedman1
+from convexkernels.estimators.hierarchical import stacking
 from convexkernels.estimators.hierarchical.functions import MeanFunction
 from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.estimators.hierarchical.stacking import best_shares, ridge, simple_kernels, stacked
@@ -90,12 +92,38 @@ def test_a_stack_is_the_combination_of_its_parts():
     Y[0, X[:, 0] > 0.6] = 1.0
     task, seen = task_of(X, Y, np.ones(80)), LeftOut(0.1 * rng.normal(size=Y.shape), Y, np.ones(80))
     first = ck.DecisionFunction.of_kernel(ck.Gaussian(1.0), X, 0.01 * Y, np.zeros(1))
-    function, left = stacked(first, seen, task, parts_of(80))
+    function, left = stacked(first, seen, task, parts_of(80), Clock(None))
     assert isinstance(function, MeanFunction)
     values = sum(share * part.values(X) for share, part in zip(function.shares, function.functions, strict=True))
     np.testing.assert_allclose(function.values(X), values)
     assert function.shares[1:].sum() > 0.9  # the first says next to nothing
     assert ((left.F > 0.0) == (Y > 0.0)).mean() > 0.6
+
+
+def test_a_stack_has_what_there_is_time_for(monkeypatch):
+    X, y = make_classification(120, 4, random_state=0)
+    rounds = []
+
+    def interrupted(kernel, *arguments):
+        rounds.append(kernel)
+        if len(rounds) == 2:
+            raise KeyboardInterrupt
+        return ridge(kernel, *arguments)
+
+    monkeypatch.setattr(stacking, "ridge", interrupted)
+    model = ck.HierarchicalGaussianClassifier(2, search=QUICK, random_state=0).fit(X, y)
+    assert len(rounds) == 2  # one interrupt ends it
+    assert len(model.function_.shares) == 2
+    assert np.isfinite(model.predict_proba(X)).all()
+    task, seen = (
+        task_of(X, 2.0 * y[None] - 1.0, np.ones(120)),
+        LeftOut(np.zeros((1, 120)), 2.0 * y[None] - 1.0, np.ones(120)),
+    )
+    over = Clock(None)
+    over.interrupt()
+    function, left = stacked(model.function_, seen, task, parts_of(120), over)
+    assert function.shares.tolist() == [1.0]
+    np.testing.assert_array_equal(left.F, seen.F)
 
 
 def test_small_tables_of_classes_are_stacked_others_are_not():
@@ -108,6 +136,8 @@ def test_small_tables_of_classes_are_stacked_others_are_not():
     assert shares(X, y) is not None
     for few in ({"loss": "hinge"}, {"selection": ck.TreeSelection(combine="one")}):
         assert shares(X, y, **few) is None
+    tight = ck.TreeSelection(training=ck.AllRows(memory_limit=1e5))
+    assert shares(X, y, selection=tight) is None
     assert shares(X[:40], y[:40]) is None
     assert shares(np.round(X), y) is None  # equal points with both labels: without a point nothing is known of it
     assert shares(np.vstack([X, X]), np.append(y, y)) is not None  # rows twice are rows with twice the weight

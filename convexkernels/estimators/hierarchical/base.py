@@ -26,7 +26,7 @@ from convexkernels.estimators.hierarchical.settings import (
     as_criterion,
     one_after_the_other,
 )
-from convexkernels.estimators.hierarchical.stacking import stacked
+from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS, stacked
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
     train_at_once,
@@ -58,6 +58,8 @@ CHOICE_SHARE = 0.5
 CHOICE_ROWS = 5000
 # Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
 MIN_STACKED, MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 50, 3000, 300_000, 0.8
+# Of a stack, for every pair of rows: four matrices in float64.
+BYTES_OF_A_STACK = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,17 +141,17 @@ class HierarchicalEstimator(KernelEstimator):
     @property
     def _learns_from_points(self) -> bool:
         """Whether equal points may be one: one matrix of least squares for all of them."""
-        one_matrix = self._all_rows.method in ("auto", "dense")
-        return isinstance(self._loss(), LeastSquares) and one_matrix
+        return isinstance(self._loss(), LeastSquares) and self._all_rows.method in ("auto", "dense")
 
     def _combination(self, task: TreeTask, n_rows: int) -> str:
         """Which functions predict: "one", "mean" or "stack" of `TreeSelection`."""
-        selection = self.selection or TreeSelection()
-        suited = self._labels and self._learns_from_points and len(task.X) <= DENSE_ROWS
+        selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
+        fits = len(task.X) <= DENSE_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
+        suited = self._labels and self._learns_from_points and fits
         if selection.combine == "stack" and not suited:
             raise InvalidInputError(
-                f"combine='stack' is for classes by least squares, each against the rest, with one matrix of at most "
-                f"{DENSE_ROWS} rows; pass combine='one' or combine='mean'."
+                f"combine='stack' is for classes by least squares, each against the rest, with matrices of at most "
+                f"{DENSE_ROWS} rows that fit memory_limit; pass combine='one' or combine='mean'."
             )
         if selection.combine != "auto":
             return selection.combine
@@ -195,7 +197,7 @@ class HierarchicalEstimator(KernelEstimator):
         if found is not None and not interrupted and self._combines != "one":
             self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
             if self._combines == "stack":
-                self.function_, self._seen = stacked(self.function_, self._seen, task, found.parts)
+                self.function_, self._seen = stacked(self.function_, self._seen, task, found.parts, clock)
         return solutions[0]
 
     @property
@@ -253,7 +255,8 @@ class HierarchicalEstimator(KernelEstimator):
                 problem = task.problem(candidate, seed, folds[k // each][0])
                 start = starts[k] if combines and len(candidates) == 1 else None
                 jobs.append(partial(search.run, problem, seed + k, start))
-        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing(len(jobs) * plan.seconds)
+        beside = SIMPLE_FITS if self._combines == "stack" else 0
+        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing((len(jobs) + beside) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         if interrupted:
             clock.interrupt()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
 from convexkernels.criteria.base import clipped
 from convexkernels.criteria.ridge import path_residuals, residuals_at
 from convexkernels.estimators.hierarchical.functions import MeanFunction
@@ -30,6 +31,8 @@ from convexkernels.problems.decision_function import DecisionFunction
 
 # Candidates for lam, over the weight of all rows, and the rank of the matrices that they are compared with.
 LAMS, RANK = np.geomspace(1e-6, 1e2, 25), 400
+# What they cost, in trainings of one function on all rows: matrices, factorizations and inverses.
+SIMPLE_FITS = 12
 # What pairs of stumps are added to: ``(k + c)^2 = k^2 + 2 c k + c^2``.
 SINGLE = 0.25
 # What a factor of that rank leaves out of a diagonal about 1: as much as the least lam of a thousand rows.
@@ -43,8 +46,12 @@ def simple_kernels(X: Array) -> list[Kernel]:
     return [Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1])), stumps, pairs]
 
 
-def stacked(function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index]) -> tuple[MeanFunction, LeftOut]:
+def stacked(
+    function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index], clock: Clock
+) -> tuple[MeanFunction, LeftOut]:
     """The best combination of a function with those of simple kernels, and its values at rows it has not seen.
+
+    As many of them as there is time for; one interrupt ends the work, and keeps what there is.
 
     Parameters
     ----------
@@ -54,12 +61,18 @@ def stacked(function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index]
     task : TreeTask
     parts : sequence of ndarray of int
         Rows that were held out together.
+    clock : Clock
     """
     functions, values = [function], [seen.F]
-    for kernel in simple_kernels(task.X):
-        own, F = ridge(kernel, seen, task, parts)
-        functions.append(own)
-        values.append(F)
+    try:
+        for kernel in simple_kernels(task.X):
+            if clock.is_over:
+                break
+            own, F = ridge(kernel, seen, task, parts)
+            functions.append(own)
+            values.append(F)
+    except KeyboardInterrupt:
+        clock.interrupt()
     shares = best_shares(values, seen.Y, seen.weights)
     F = np.asarray(sum(share * part for share, part in zip(shares, values, strict=True)))
     return MeanFunction(functions, shares), replace(seen, F=F)
