@@ -2,88 +2,68 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
-from sklearn.isotonic import IsotonicRegression
 
 from convexkernels.arrays import Array, Index
 
-# Rows from which on a monotone function of any form can be told from noise.
-ROWS_OF_ANY_FORM = 1000
+# Rows of two classes from which on more than one slope on each side of 0 can be told from noise; how many slopes, and
+# rows for each.
+ROWS_OF_MANY_SLOPES, MANY_SLOPES, ROWS_OF_A_SLOPE = 1000, 8, 20
 # Slope of values that say nothing: the order of the classes stays.
 LEAST_SLOPE = 1e-6
+# How much slopes are alike, by a normal prior on their differences: one on each side, or many.
+ALIKE_OF_TWO, ALIKE_OF_MANY = 1.0, 0.01
 
 
-class Link(ABC):
-    """From values of functions to probabilities."""
+@dataclass(frozen=True, eq=False)
+class Sigmoid:
+    """``softmax(g(F))``, g increasing and piecewise linear with ``g(0) = 0``: from values to probabilities.
 
-    @abstractmethod
+    Platt's sigmoid with slopes in the place of slope and shift: the likeliest class is the predicted one.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (n_knots,)
+        Ascending, 0 among them.
+    slopes : ndarray of shape (n_knots + 1,), > 0
+        Below, between and above them.
+    """
+
+    knots: Array
+    slopes: Array
+
     def __call__(self, F: Array) -> Array:
         """Probabilities, shape (m, n_classes), from values of shape (m, 1) for two classes, else (m, n_classes)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sigmoid(Link):
-    """``softmax(g(F))`` with ``g(f)`` a multiple of f, one for f < 0 and one for f > 0.
-
-    Platt's sigmoid in which two slopes take the place of slope and shift: the likeliest class is the predicted one.
-
-    Attributes
-    ----------
-    below, above : float, > 0
-    """
-
-    below: float
-    above: float
-
-    def __call__(self, F: Array) -> Array:
-        return np.asarray(softmax(_of_classes(F * np.where(F < 0.0, self.below, self.above)), axis=1))
+        scores = sum(slope * part for slope, part in zip(self.slopes, _pieces(F, self.knots), strict=True))
+        return np.asarray(softmax(_of_classes(np.asarray(scores)), axis=1))
 
     @classmethod
-    def of(cls, F: Array, codes: Index, weights: Array) -> Sigmoid:
-        """The likeliest, for Platt's targets: n of a class count as ``n + 1`` of ``n + 2``, so that none is certain.
+    def of(cls, F: Array, codes: Index, weights: Array, most: int = 1) -> Sigmoid:
+        """The likeliest, with at most so many slopes on each side of 0, which are alike where rows are few."""
+        knots = [np.zeros(1)]
+        for side in (F < 0.0, F > 0.0):
+            count = min(most, int(side.sum()) // ROWS_OF_A_SLOPE)
+            if count > 1:
+                own = np.broadcast_to(weights[:, None], F.shape)[side]
+                shares = np.arange(1, count) / count
+                knots.append(np.quantile(F[side], shares, weights=own, method="inverted_cdf"))
+        places = np.unique(np.concatenate(knots))
+        unit = float(np.sqrt(np.average(F**2, axis=0, weights=weights).mean())) or 1.0
+        alike = ALIKE_OF_TWO if len(places) == 1 else ALIKE_OF_MANY
+        parts = [part / unit for part in _pieces(F, places)]
+        return cls(places, likeliest(parts, codes, weights, LEAST_SLOPE, alike=alike) / unit)
 
-        The difference of the slopes has a normal prior, which decides where there are hardly any rows.
-        """
-        unit = float(np.sqrt(np.mean(F**2))) or 1.0
-        sides = [side(F, 0.0) / unit for side in (np.minimum, np.maximum)]
-        below, above = likeliest(sides, codes, weights, LEAST_SLOPE, alike=1.0) / unit
-        return cls(float(below), float(above))
 
-
-@dataclass(frozen=True, eq=False)
-class Isotonic(Link):
-    """A nondecreasing function of the value that says which of two classes it is; 1/2 where that is 0.
-
-    Attributes
-    ----------
-    below, above : pair of ndarray
-        Values and the probabilities of the second class there.
-    """
-
-    below: tuple[Array, Array]
-    above: tuple[Array, Array]
-
-    def __call__(self, F: Array) -> Array:
-        f = F[:, 0]
-        p = np.where(f > 0.0, np.interp(f, *self.above), np.interp(f, *self.below))
-        return np.column_stack([1.0 - p, p])
-
-    @classmethod
-    def of(cls, F: Array, codes: Index, weights: Array) -> Isotonic:
-        """Least squares on either side of 0, as far from 0 and 1 as one row more would take it."""
-        least = float(weights.mean() / (weights.sum() + weights.mean()))
-        sides = []
-        for inside, low, high in ((F[:, 0] <= 0.0, least, 0.5), (F[:, 0] > 0.0, 0.5 + least, 1.0 - least)):
-            f, hit = np.append(F[inside, 0], 0.0), np.append(codes[inside], 0.5)
-            found = IsotonicRegression(y_min=low, y_max=high).fit(f, hit, np.append(weights[inside], weights.mean()))
-            sides.append((found.X_thresholds_.astype(np.float64), found.y_thresholds_.astype(np.float64)))
-        return cls(*sides)
+def _pieces(F: Array, knots: Array) -> list[Array]:
+    """Parts of F between knots, each 0 where F is: with one slope for all, their sum is F."""
+    ends = [-np.inf, *knots.tolist(), np.inf]
+    return [np.clip(F, low, high) - (low if low >= 0.0 else high) for low, high in pairwise(ends)]
 
 
 def likeliest(parts: Sequence[Array], codes: Index, weights: Array, least: float = 0.0, *, alike: float = 0.0) -> Array:
@@ -124,8 +104,8 @@ def _of_classes(F: Array) -> Array:
     return np.hstack([np.zeros_like(F), F]) if F.shape[1] == 1 else F
 
 
-def link_of(F: Array, Y: Array, weights: Array) -> Link:
-    """The link for held-out values: of 1,000 or more rows of two classes an isotonic function, else a sigmoid.
+def link_of(F: Array, Y: Array, weights: Array) -> Sigmoid:
+    """The link for held-out values: of 1,000 or more rows of two classes with several slopes on each side of 0.
 
     Parameters
     ----------
@@ -137,5 +117,5 @@ def link_of(F: Array, Y: Array, weights: Array) -> Link:
     seen = np.isfinite(F).all(axis=0)
     F, Y, weights = F[:, seen].T, Y[:, seen], weights[seen]
     codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
-    form = Isotonic if len(F) >= ROWS_OF_ANY_FORM and F.shape[1] == 1 else Sigmoid
-    return form.of(F, codes, weights)
+    many = len(F) >= ROWS_OF_MANY_SLOPES and F.shape[1] == 1
+    return Sigmoid.of(F, codes, weights, MANY_SLOPES if many else 1)

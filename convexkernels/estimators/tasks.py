@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.intervals import margins
-from convexkernels.estimators.probabilities import Link, link_of
+from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
@@ -53,11 +53,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Probabilities of the classes, calibrated on rows by functions that have not seen them.
 
         With the learned kernel and its regularization parameter, functions are trained without the row (least squares,
-        in closed form) or without a fifth of the rows; a link takes their values to probabilities: for 1,000 rows or
-        more of two classes an isotonic function, else a sigmoid (the softmax, for several classes) with a slope for
-        positive and one for negative values. The likeliest class is the one that `predict` returns; class weights
-        count as if the class had as many more rows. The kernel has seen all rows, so that probabilities are a little
-        too sure of themselves where rows are few.
+        in closed form) or without a fifth of the rows; a sigmoid (the softmax, for several classes) takes their values
+        to probabilities, with a slope for positive and one for negative values, or eight each for 1,000 rows or more of
+        two classes. The likeliest class is the one that `predict` returns; class weights count as if the class had as
+        many more rows. The kernel has seen all rows, so that probabilities are a little too sure of themselves where
+        rows are few, unless functions of folds are combined.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             In the order of ``classes_``. The first call costs about as much as the training of five functions with the
             learned kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
         """
-        link: Link = self._derived("link", self._link)
+        link: Sigmoid = self._derived("link", self._link)
         return self._answer(X, lambda values: link(np.asarray(values).reshape(len(values), -1)))
 
     def predict_log_proba(self, X: Any) -> Array:
@@ -78,7 +78,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             logarithms: Array = np.log(self.predict_proba(X))
             return logarithms
 
-    def _link(self) -> Link:
+    def _link(self) -> Sigmoid:
         left = self._left_out()
         return link_of(left.F, left.Y, left.weights)
 
