@@ -48,7 +48,8 @@ def test_regressor_finds_the_features_that_matter():
 
 def test_kernel_reproduces_the_function_in_scikit_learn():
     X, y = make_friedman1(150, random_state=0)
-    model = HierarchicalGaussianRegressor(2, search=TreeSearch(max_iter=20), clip=False, random_state=0).fit(X, y)
+    options = {"search": TreeSearch(max_iter=20), "selection": TreeSelection(combine="one"), "random_state": 0}
+    model = HierarchicalGaussianRegressor(2, clip=False, **options).fit(X, y)
     lam = np.exp(model.solution_.theta[-1])
     peer = KernelRidge(kernel="precomputed", alpha=lam).fit(model.kernel_(X), y - y.mean())
     np.testing.assert_allclose(model.predict(X), y.mean() + peer.predict(model.kernel_(X)), rtol=1e-6)
@@ -136,7 +137,7 @@ def test_architectures_are_cross_validated():
 
 def test_averages_of_folds_and_of_searches_are_means_of_functions():
     X, y = make_friedman1(120, random_state=0)
-    for selection, n_restarts in ((TreeSelection(3, "mean"), 1), (None, 3)):
+    for selection, n_restarts in ((TreeSelection(3, "mean"), 1), (TreeSelection(combine="one"), 3)):
         search = TreeSearch(max_iter=5, n_restarts=n_restarts)
         model = HierarchicalGaussianRegressor(2, search=search, selection=selection, random_state=0).fit(X, y)
         assert len(model.solutions_) == len(model.function_.functions) == 3

@@ -9,11 +9,16 @@ from sklearn.metrics import log_loss
 import convexkernels as ck
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.datasets import make_friedman1
 from convexkernels.estimators.hierarchical import stacking
 from convexkernels.estimators.hierarchical.functions import MeanFunction
 from convexkernels.estimators.hierarchical.settings import TreeTask
-from convexkernels.estimators.hierarchical.stacking import best_shares, ridge, simple_kernels, stacked
+from convexkernels.estimators.hierarchical.stacking import (
+    likeliest_shares,
+    nearest_shares,
+    ridge,
+    simple_kernels,
+    stacked,
+)
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.losses.fit import fit
 
@@ -36,7 +41,7 @@ def test_values_at_rows_held_out_are_those_of_functions_trained_without_them(n_o
     codes = rng.integers(0, max(n_outputs, 2), 60)
     Y = np.where(codes == np.arange(max(n_outputs, 2))[:, None], 1.0, -1.0)[-n_outputs:]
     parts, seen = parts_of(60), LeftOut(np.zeros(Y.shape), Y, weights)
-    for kernel in simple_kernels(X):
+    for kernel in simple_kernels(X, labels=True):
         function, F = ridge(kernel, seen, task_of(X, Y, weights), parts)
         gram, found = kernel(X), {}
         for lam in weights.sum() * np.geomspace(1e-6, 1e2, 25):  # the same by training anew
@@ -61,7 +66,7 @@ def test_shares_are_those_of_the_likeliest_combination(n_classes):
     Y = np.where(codes == np.arange(n_classes)[:, None], 1.0, -1.0)
     Y = Y[1:] if n_classes == 2 else Y
     F = [0.4 * Y + rng.normal(size=Y.shape), 0.6 * Y + 2.0 * rng.normal(size=Y.shape), rng.normal(size=Y.shape)]
-    shares = best_shares(F, Y, weights)
+    shares = likeliest_shares(F, Y, weights)
     assert shares.min() >= 0.0
     assert shares.sum() == pytest.approx(1.0)
 
@@ -79,11 +84,58 @@ def test_shares_are_those_of_the_likeliest_combination(n_classes):
         assert least <= unlikelihood(other) + 1e-3
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_shares_of_numbers_are_those_of_the_nearest_combination(n_outputs):
+    rng = np.random.default_rng(n_outputs)
+    Y, weights = rng.normal(size=(n_outputs, 200)) * np.array([[1.0], [100.0]])[:n_outputs], rng.uniform(0.5, 2.0, 200)
+    spread = np.sqrt(np.average((Y - np.average(Y, axis=1, weights=weights)[:, None]) ** 2, axis=1, weights=weights))
+    F = [Y + size * spread[:, None] * rng.normal(size=Y.shape) for size in (0.5, 0.7, 2.0)]
+    shares = nearest_shares(F, Y, weights)
+    assert shares.min() >= 0.0
+    assert shares.sum() == pytest.approx(1.0)
+
+    def error(shares):
+        mixed = sum(share * part for share, part in zip(shares, F, strict=True))
+        return (((mixed - Y) / spread[:, None]) ** 2 @ weights).sum()
+
+    for other in [*np.eye(3), *rng.dirichlet(np.ones(3), 300)]:
+        assert error(shares) <= error(other) * (1.0 + 1e-7)
+    assert nearest_shares([Y, F[2]], Y, weights).tolist() == [1.0, 0.0]  # nothing is nearer than no error
+    noise = Y + 1e-3 * spread[:, None] * rng.normal(size=Y.shape)
+    assert nearest_shares([noise, F[0]], Y, weights).tolist() == [1.0, 0.0]  # and hardly anything is not worth it
+
+
+def test_numbers_are_learned_on_all_rows_and_corrected_by_steps_where_there_are_some():
+    """Steps of two columns, which sums of few Gaussians are far from; a smooth function needs nothing else."""
+    rng = np.random.default_rng(0)
+    X, T = rng.random((150, 4)), rng.random((1000, 4))
+
+    def steps(X):
+        return np.floor(4 * X[:, 0]) + (X[:, 1] > 0.5)
+
+    y = steps(X) + 0.3 * rng.normal(size=150)
+    found = {}
+    for combine in ("one", "auto"):
+        selection = ck.TreeSelection(combine=combine)
+        model = ck.HierarchicalGaussianRegressor(selection=selection, random_state=0).fit(X, y)
+        assert len(model.solutions_) == 1
+        assert len(model.solution_.problem.X) == 150
+        found[combine] = np.sqrt(np.mean((model.predict(T) - steps(T)) ** 2))
+    assert model.function_.shares[1:].sum() > 0.3
+    assert found["auto"] < 0.95 * found["one"]
+    low, high = model.predict_interval(T, coverage=0.8).T
+    t = steps(T) + 0.3 * rng.normal(size=1000)
+    assert ((low <= t) & (t <= high)).mean() > 0.65
+    smooth = ck.HierarchicalGaussianRegressor(4, random_state=0).fit(X, np.sin(6.0 * X[:, 0]) + X[:, 1] ** 2)
+    shares = getattr(smooth.function_, "shares", np.ones(1))
+    assert shares[0] > 0.95
+
+
 def test_functions_that_say_nothing_get_no_share():
     rng = np.random.default_rng(0)
     Y = np.where(rng.random((1, 200)) < 0.5, 1.0, -1.0)
-    np.testing.assert_array_equal(best_shares([-Y, -0.5 * Y], Y, np.ones(200)), [1.0, 0.0])
-    assert best_shares([Y, -Y], Y, np.ones(200)).tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(likeliest_shares([-Y, -0.5 * Y], Y, np.ones(200)), [1.0, 0.0])
+    assert likeliest_shares([Y, -Y], Y, np.ones(200)).tolist() == [1.0, 0.0]
 
 
 def test_a_stack_is_the_combination_of_its_parts():
@@ -92,7 +144,7 @@ def test_a_stack_is_the_combination_of_its_parts():
     Y[0, X[:, 0] > 0.6] = 1.0
     task, seen = task_of(X, Y, np.ones(80)), LeftOut(0.1 * rng.normal(size=Y.shape), Y, np.ones(80))
     first = ck.DecisionFunction.of_kernel(ck.Gaussian(1.0), X, 0.01 * Y, np.zeros(1))
-    function, left = stacked(first, seen, task, parts_of(80), Clock(None))
+    function, left = stacked(first, seen, task, parts_of(80), True, Clock(None))
     assert isinstance(function, MeanFunction)
     values = sum(share * part.values(X) for share, part in zip(function.shares, function.functions, strict=True))
     np.testing.assert_allclose(function.values(X), values)
@@ -121,8 +173,8 @@ def test_a_stack_has_what_there_is_time_for(monkeypatch):
     )
     over = Clock(None)
     over.interrupt()
-    function, left = stacked(model.function_, seen, task, parts_of(120), over)
-    assert function.shares.tolist() == [1.0]
+    function, left = stacked(model.function_, seen, task, parts_of(120), True, over)
+    assert function is model.function_
     np.testing.assert_array_equal(left.F, seen.F)
 
 
@@ -141,9 +193,6 @@ def test_small_tables_of_classes_are_stacked_others_are_not():
     assert shares(X[:40], y[:40]) is None
     assert shares(np.round(X), y) is None  # equal points with both labels: without a point nothing is known of it
     assert shares(np.vstack([X, X]), np.append(y, y)) is not None  # rows twice are rows with twice the weight
-    X, t = make_friedman1(80, random_state=0)
-    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0).fit(X, t)
-    assert isinstance(model.function_, ck.DecisionFunction)
 
 
 @pytest.mark.parametrize("settings", [{"loss": "hinge"}, {"multi_class": "all-vs-all"}])
@@ -151,7 +200,7 @@ def test_stacks_of_other_functions_are_refused_before_work_starts(settings, monk
     X, y = make_classification(60, 4, n_informative=3, n_redundant=1, n_classes=3, random_state=0)
     model = ck.HierarchicalGaussianClassifier(2, selection=ck.TreeSelection(combine="stack"), **settings)
     monkeypatch.setattr(ck.OuterLearning, "solve", None)
-    with pytest.raises(ck.InvalidInputError, match="combine='stack' is for classes by least squares"):
+    with pytest.raises(ck.InvalidInputError, match="combine='stack' is for least squares"):
         model.fit(X, y)
     with pytest.raises(ck.InvalidInputError, match="combine must be one of"):
         ck.TreeSelection(combine="both")

@@ -146,17 +146,22 @@ class HierarchicalEstimator(KernelEstimator):
     def _combination(self, task: TreeTask, n_rows: int) -> str:
         """Which functions predict: "one", "mean" or "stack" of `TreeSelection`."""
         selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
-        fits = len(task.X) <= DENSE_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
-        suited = self._labels and self._learns_from_points and fits
+        fits = len(task.X) <= EXACT_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
+        suited = self._learns_from_points and fits
         if selection.combine == "stack" and not suited:
             raise InvalidInputError(
-                f"combine='stack' is for classes by least squares, each against the rest, with matrices of at most "
-                f"{DENSE_ROWS} rows that fit memory_limit; pass combine='one' or combine='mean'."
+                f"combine='stack' is for least squares, classes each against the rest, with matrices of at most "
+                f"{EXACT_ROWS} rows that fit memory_limit; pass combine='one' or combine='mean'."
             )
         if selection.combine != "auto":
             return selection.combine
         is_small = MIN_STACKED <= len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
         return "stack" if suited and is_small and len(task.X) >= DIFFERENT * n_rows else "one"
+
+    @property
+    def _in_folds(self) -> bool:
+        """Whether functions of folds predict."""
+        return self._combines == "mean" or (self._combines == "stack" and self._labels)
 
     # -- searching ---------------------------------------------------------------------------------
 
@@ -171,17 +176,18 @@ class HierarchicalEstimator(KernelEstimator):
         self.choice_ = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
-        if len(candidates) > 1 or self._combines != "one":
+        if len(candidates) > 1 or self._in_folds:
             found = self._choose(task, candidates, starts, seed, clock, plan)
             self.choice_, candidates = found.choice, (candidates[found.choice.best],)
-        if found is not None and (self._combines != "one" or found.interrupted):
+        if found is not None and (self._in_folds or found.interrupted):
             solutions, interrupted = found.solutions, found.interrupted
         else:
             jobs: list[Job] = []
             for k in range(search.n_restarts):
                 problem = task.problem(candidates[0], seed + k)
                 jobs.append(partial(search.run, problem, seed + k, starts[k]))
-            solutions, interrupted = one_after_the_other(jobs, clock.sparing(len(jobs) * plan.seconds), repr(plan))
+            spared = clock.sparing((len(jobs) + self._n_beside) * plan.seconds)
+            solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
         if interrupted:
             clock.interrupt()
         if found is not None and found.trained:
@@ -193,12 +199,19 @@ class HierarchicalEstimator(KernelEstimator):
             solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
         self.solutions_, self.architecture_ = solutions, candidates[0]
         self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
+        self._functions = functions
         self.function_: Any = MeanFunction.of(functions)
-        if found is not None and not interrupted and self._combines != "one":
+        if found is not None and self._in_folds and not interrupted:
             self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
-            if self._combines == "stack":
-                self.function_, self._seen = stacked(self.function_, self._seen, task, found.parts, clock)
+        if self._combines == "stack" and not interrupted:
+            seen, parts = self._seen or self._left_out_of_searches(), found.parts if found and self._in_folds else None
+            self.function_, self._seen = stacked(self.function_, seen, task, parts, self._labels, clock)
         return solutions[0]
+
+    @property
+    def _n_beside(self) -> int:
+        """What functions of simple kernels cost, in trainings of one function."""
+        return SIMPLE_FITS if self._combines == "stack" else 0
 
     @property
     def _all_rows(self) -> AllRows:
@@ -243,7 +256,7 @@ class HierarchicalEstimator(KernelEstimator):
 
         Of more rows than one matrix bears, a random sample says which is best.
         """
-        combines, search = self._combines != "one", self.search or TreeSearch()
+        combines, search = self._in_folds, self.search or TreeSearch()
         if plan.method != "dense" and not combines:
             task = task.part(np.sort(np.random.default_rng(seed).permutation(len(task.X))[:CHOICE_ROWS]))
         Y, n_folds = task.loss.targets(task.y, len(task.y)), (self.selection or TreeSelection()).folds
@@ -255,8 +268,7 @@ class HierarchicalEstimator(KernelEstimator):
                 problem = task.problem(candidate, seed, folds[k // each][0])
                 start = starts[k] if combines and len(candidates) == 1 else None
                 jobs.append(partial(search.run, problem, seed + k, start))
-        beside = SIMPLE_FITS if self._combines == "stack" else 0
-        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing((len(jobs) + beside) * plan.seconds)
+        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing((len(jobs) + self._n_beside) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         if interrupted:
             clock.interrupt()
@@ -297,21 +309,21 @@ class HierarchicalEstimator(KernelEstimator):
         return np.asarray(self.function_.values(points))
 
     def _left_out(self) -> LeftOut:
-        if self._seen is not None:
-            parts, F = [self._seen], self._seen.F
-        else:
-            functions = getattr(self.function_, "functions", [self.function_])
-            parts = [
-                function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
-                for function, solution in zip(functions, self.solutions_, strict=True)
-            ]
-            if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
-                return LeftOut.joined(parts)  # functions of folds, each with rows of its own
-            F = np.mean([part.F for part in parts], axis=0)
-        if self._rows is None:
-            return LeftOut(F, parts[0].Y, parts[0].weights)
+        left = self._seen or self._left_out_of_searches()
+        if self._rows is None or left.F.shape[1] <= self._rows[0].max():
+            return left
         points, Y, weights = self._rows
-        return LeftOut(F[:, points], Y, weights)
+        return LeftOut(left.F[:, points], Y, weights)
+
+    def _left_out_of_searches(self) -> LeftOut:
+        """Of the mean of the functions of all searches; where their rows differ, one after the other."""
+        parts = [
+            function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
+            for function, solution in zip(self._functions, self.solutions_, strict=True)
+        ]
+        if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
+            return LeftOut.joined(parts)  # functions of folds, each with rows of its own
+        return replace(parts[0], F=np.mean([part.F for part in parts], axis=0))
 
     def _left_out_of(self, solution: Solution) -> LeftOut:
         """Left-out values of the functions of one search."""

@@ -107,10 +107,10 @@ class TreeSelection:
         Folds of the cross-validation of several architectures, and of combinations.
     combine : {"auto", "one", "mean", "stack"}
         What predicts: one function, trained on all rows with the kernel that was found on them; the mean of the
-        functions of the folds [ST16 Section 5]; or this mean beside functions of simple kernels (`Linear`, `Stumps` and
-        pairs of these), each with the share that is best on the rows held out, for classes by least squares. "auto"
-        stacks where a table is small, up to 3,000 rows and 300,000 numbers, and nearly all of its points are different:
-        a search fits noise there, too, and rows that it has not seen tell. Otherwise one function.
+        functions of the folds [ST16 Section 5]; or a stack, for least squares: functions of simple kernels (`Linear`,
+        `Stumps` and pairs of these) beside this mean, for classes, or beside the one function, for numbers, each with
+        the share that is best on rows held out, or left out one by one. "auto" stacks where a table is small, up to
+        3,000 rows and 300,000 numbers, and nearly all of its points are different. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """

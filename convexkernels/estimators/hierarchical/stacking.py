@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
@@ -31,6 +32,10 @@ from convexkernels.problems.decision_function import DecisionFunction
 
 # Candidates for lam, over the weight of all rows, and the rank of the matrices that they are compared with.
 LAMS, RANK = np.geomspace(1e-6, 1e2, 25), 400
+# Root of the squared error, beside that of the first function alone, from which on others are not worth their work.
+WORTHWHILE = 0.998
+# How much the sum of shares counts beside errors of at most 1.
+SUM_TO_ONE = 1e4
 # What they cost, in trainings of one function on all rows: matrices, factorizations and inverses.
 SIMPLE_FITS = 12
 # What pairs of stumps are added to: ``(k + c)^2 = k^2 + 2 c k + c^2``.
@@ -39,16 +44,20 @@ SINGLE = 0.25
 LEFT_OUT = 1e-3
 
 
-def simple_kernels(X: Array) -> list[Kernel]:
-    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are about 1 on average."""
+def simple_kernels(X: Array, labels: bool) -> list[Kernel]:
+    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are about 1 on average.
+
+    Numbers have no linear function: it goes astray at outliers.
+    """
     stumps = Stumps(X)
-    pairs = (stumps + SINGLE) * (stumps + SINGLE)
-    return [Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1])), stumps, pairs]
+    kernels: list[Kernel] = [stumps, (stumps + SINGLE) * (stumps + SINGLE)]
+    linear = Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1]))
+    return [linear, *kernels] if labels else kernels
 
 
 def stacked(
-    function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index], clock: Clock
-) -> tuple[MeanFunction, LeftOut]:
+    function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index] | None, labels: bool, clock: Clock
+) -> tuple[Any, LeftOut]:
     """The best combination of a function with those of simple kernels, and its values at rows it has not seen.
 
     As many of them as there is time for; one interrupt ends the work, and keeps what there is.
@@ -59,13 +68,15 @@ def stacked(
     seen : LeftOut
         Its values at the rows of the task, by functions of its kind that have not seen the row.
     task : TreeTask
-    parts : sequence of ndarray of int
-        Rows that were held out together.
+    parts : sequence of ndarray of int, or None
+        Rows that were held out together; None for every row by itself.
+    labels : bool
+        Whether targets are labels; they are numbers otherwise.
     clock : Clock
     """
     functions, values = [function], [seen.F]
     try:
-        for kernel in simple_kernels(task.X):
+        for kernel in simple_kernels(task.X, labels):
             if clock.is_over:
                 break
             own, F = ridge(kernel, seen, task, parts)
@@ -73,12 +84,16 @@ def stacked(
             values.append(F)
     except KeyboardInterrupt:
         clock.interrupt()
-    shares = best_shares(values, seen.Y, seen.weights)
+    shares = (likeliest_shares if labels else nearest_shares)(values, seen.Y, seen.weights)
+    if shares[0] == 1.0:
+        return function, seen
     F = np.asarray(sum(share * part for share, part in zip(shares, values, strict=True)))
     return MeanFunction(functions, shares), replace(seen, F=F)
 
 
-def ridge(kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index]) -> tuple[DecisionFunction, Array]:
+def ridge(
+    kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index] | None
+) -> tuple[DecisionFunction, Array]:
     """Ridge regression with an intercept, and its values at rows held out; lam is the one of their least error."""
     X, Y, weights = task.X, seen.Y, seen.weights
     bounds = (np.full((len(Y), 1), -1.0), np.full((len(Y), 1), 1.0)) if task.clip else None
@@ -94,7 +109,7 @@ def ridge(kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index])
     return function, clipped(np.zeros(Y.shape) if residual is None else Y - residual, bounds)[0]
 
 
-def best_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
+def likeliest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
     """Shares, >= 0 with sum 1, of functions in the combination that makes labels likeliest by a sigmoid or a softmax.
 
     Parameters
@@ -115,3 +130,29 @@ def best_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
     found = likeliest([values.T / unit for values, unit in zip(F, units, strict=True)], codes, weights) / units
     total = float(found.sum())
     return found / total if total > 0.0 else np.eye(len(F))[0]
+
+
+def nearest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
+    """Shares, >= 0 with sum 1, of functions in the combination with the least squared error; outputs count alike.
+
+    Parameters
+    ----------
+    F, Y, weights
+        As in `likeliest_shares`, with targets of any size.
+
+    Returns
+    -------
+    ndarray of shape (n_functions,)
+        All to the first where the others hardly make it better.
+    """
+    spread = np.sqrt(np.average((Y - np.average(Y, axis=1, weights=weights)[:, None]) ** 2, axis=1, weights=weights))
+    root = np.sqrt(weights) / np.where(spread > 0.0, spread, 1.0)[:, None]
+    errors = np.array([(root * (values - Y)).ravel() for values in F])
+    # With sum 1 the error is a combination of errors: the smallest point of their convex hull.
+    size = float(np.abs(errors).max()) or 1.0
+    hull, target = np.vstack([errors.T / size, np.full((1, len(F)), SUM_TO_ONE)]), np.zeros(Y.size + 1)
+    target[-1] = SUM_TO_ONE
+    found = nnls(hull, target)[0]
+    shares: Array = found / found.sum()
+    is_better = np.linalg.norm(shares @ errors) <= WORTHWHILE * np.linalg.norm(errors[0])
+    return shares if is_better else np.eye(len(F))[0]
