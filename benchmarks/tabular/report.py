@@ -95,13 +95,13 @@ def kinds(table: str, listed: dict[str, dict[str, str]]) -> list[str]:
 
 
 def summary(part: Matrix, title: str) -> list[str]:
-    """A line per method: rank, Elo, share, seconds, and the comparison of ours with it."""
+    """A line per method: rank, Elo, share, seconds, and the comparison of our best default column with it."""
     if len(part.tables) == 0:
         return []
     ranks, share = statistics.mean_ranks(part.losses), statistics.shares(part.losses)
     anchor = part.methods.index(ANCHOR) if ANCHOR in part.methods else 0
     rating, seconds = statistics.elo(part.losses, anchor), np.median(part.seconds, axis=0)
-    ours = [k for k, name in enumerate(part.methods) if METHODS[name].ours]
+    ours = [k for k, name in enumerate(part.methods) if METHODS[name].ours and not METHODS[name].tuned]
     best = min(ours or range(len(part.methods)), key=lambda k: ranks[k])
     lines = [f"\n### {title}: {len(part.tables)} tables\n", f"Paired with {part.methods[best]}. {NOT_RUN}\n"]
     lines += ["| method | mean rank | Elo | share of the best | seconds | wins/ties/losses | p | better/equal/worse |"]
