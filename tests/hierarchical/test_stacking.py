@@ -9,7 +9,8 @@ from sklearn.metrics import log_loss
 import convexkernels as ck
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.estimators.hierarchical import stacking
+from convexkernels.estimators import left_out
+from convexkernels.estimators.hierarchical import all_rows, stacking
 from convexkernels.estimators.hierarchical.functions import MeanFunction
 from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.estimators.hierarchical.stacking import (
@@ -144,7 +145,7 @@ def test_a_stack_is_the_combination_of_its_parts():
     Y[0, X[:, 0] > 0.6] = 1.0
     task, seen = task_of(X, Y, np.ones(80)), LeftOut(0.1 * rng.normal(size=Y.shape), Y, np.ones(80))
     first = ck.DecisionFunction.of_kernel(ck.Gaussian(1.0), X, 0.01 * Y, np.zeros(1))
-    function, left = stacked(first, seen, task, parts_of(80), True, Clock(None))
+    function, left = stacked(first, seen, task, parts_of(80), None, True, Clock(None))
     assert isinstance(function, MeanFunction)
     values = sum(share * part.values(X) for share, part in zip(function.shares, function.functions, strict=True))
     np.testing.assert_allclose(function.values(X), values)
@@ -163,7 +164,9 @@ def test_a_stack_has_what_there_is_time_for(monkeypatch):
         return ridge(kernel, *arguments)
 
     monkeypatch.setattr(stacking, "ridge", interrupted)
-    model = ck.HierarchicalGaussianClassifier(2, search=QUICK, random_state=0).fit(X, y)
+    with pytest.warns(ck.ConvexKernelsWarning, match="INTERRUPTED by the user while functions were combined"):
+        model = ck.HierarchicalGaussianClassifier(2, search=QUICK, random_state=0).fit(X, y)
+    assert model.solution_.status is model.solutions_[0].status is ck.Status.INTERRUPTED
     assert len(rounds) == 2  # one interrupt ends it
     assert len(model.function_.shares) == 2
     assert np.isfinite(model.predict_proba(X)).all()
@@ -173,7 +176,7 @@ def test_a_stack_has_what_there_is_time_for(monkeypatch):
     )
     over = Clock(None)
     over.interrupt()
-    function, left = stacked(model.function_, seen, task, parts_of(120), True, over)
+    function, left = stacked(model.function_, seen, task, parts_of(120), None, True, over)
     assert function is model.function_
     np.testing.assert_array_equal(left.F, seen.F)
 
@@ -240,3 +243,94 @@ def test_a_stack_is_better_than_one_function_on_a_small_table():
         model = ck.HierarchicalGaussianClassifier(selection=ck.TreeSelection(combine=combine), random_state=0)
         loss[combine] = log_loss(y[test], model.fit(X[train], y[train]).predict_proba(X[test]))
     assert loss["stack"] < 0.9 * loss["one"]
+
+
+def table_with_equal_points():
+    """150 points, 20 of them twice, with another target."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(150, 3))
+    t = X[:, 0] + 0.05 * rng.normal(size=150)
+    return np.vstack([X, X[:20]]), np.append(t, t[:20] + 0.02)
+
+
+def counted(solve, last):
+    """`OuterLearning.solve`, with an interrupt in call number `last`."""
+    calls = []
+
+    def run(self, *arguments, **settings):
+        calls.append(self)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return solve(self, *arguments, **settings)
+
+    return run
+
+
+@pytest.mark.parametrize("combine", ["one", "mean", "stack"])
+@pytest.mark.parametrize("last", [None, 3])
+@pytest.mark.filterwarnings("ignore::convexkernels.ConvexKernelsWarning")
+def test_values_of_rows_left_out_belong_to_their_rows(combine, last, monkeypatch):
+    X, t = table_with_equal_points()
+    if last is not None:
+        monkeypatch.setattr(ck.OuterLearning, "solve", counted(ck.OuterLearning.solve, last))
+    selection = ck.TreeSelection(combine=combine)
+    model = ck.HierarchicalGaussianRegressor((2, 3), search=QUICK, selection=selection, random_state=0).fit(X, t)
+    left = model._left_out()
+    assert np.sqrt(np.mean((left.F - left.Y) ** 2)) < 0.15
+    assert np.diff(model.predict_interval(X[:5])).max() < 1.0
+    if last is None:
+        assert left.F.shape == (1, 170)
+    labels = ck.HierarchicalGaussianClassifier(2, search=QUICK, selection=selection, random_state=0).fit(X, t > 0.0)
+    left = labels._left_out()
+    assert ((left.F > 0.0) == (left.Y > 0.0)).mean() > 0.85
+
+
+def test_functions_in_cells_are_not_stacked(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 2))
+    monkeypatch.setattr(all_rows, "available_memory", lambda: 1e5)
+    selection = ck.TreeSelection(training=ck.AllRows(max_cell_size=40))
+    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, selection=selection, random_state=0)
+    model.fit(X, np.floor(2.0 * X[:, 0]))
+    assert model.plan_.method == "cells"
+    assert not isinstance(model.function_, MeanFunction)
+
+
+def test_values_that_are_no_numbers_leave_the_function_alone(monkeypatch):
+    X, t = table_with_equal_points()
+    monkeypatch.setattr(left_out, "residuals_at", lambda *arguments, **options: None)
+    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0).fit(X, t)
+    assert isinstance(model.function_, ck.DecisionFunction)
+
+
+@pytest.mark.parametrize("weight", [1e200, 1e-30])
+def test_weights_of_any_size_are_relative(weight):
+    X, y = make_classification(80, 4, random_state=0)
+    weights = np.where(np.arange(80) < 3, weight, 1.0)
+    model = ck.HierarchicalGaussianClassifier(2, search=QUICK, random_state=0).fit(X, y, sample_weight=weights)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_search_goes_on_in_a_fold_only_where_it_has_seen_no_other_rows():
+    X, y = make_classification(100, 4, random_state=0)
+    model = ck.HierarchicalGaussianClassifier(2, search=QUICK, warm_start=True, random_state=0).fit(X, y)
+    first = model.solutions_[0].theta
+    assert not np.array_equal(model.fit(X, y).solutions_[0].theta, first)  # went on
+    model.set_params(random_state=1).fit(X, y)
+    cold = ck.HierarchicalGaussianClassifier(2, search=QUICK, random_state=1).fit(X, y)
+    np.testing.assert_allclose(model.solutions_[0].theta, cold.solutions_[0].theta)
+
+
+def test_tables_of_few_rows_are_not_divided_in_many_folds():
+    X, y = make_classification(60, 4, random_state=0)
+    model = ck.HierarchicalGaussianClassifier(2, search=QUICK, selection=ck.TreeSelection(40), random_state=0)
+    assert isinstance(model.fit(X, y).function_, ck.DecisionFunction)
+    with pytest.raises(ck.InvalidInputError, match="take fewer folds, or combine='one'"):
+        model.set_params(selection=ck.TreeSelection(40, "mean")).fit(X, y)
+
+
+def test_few_points_many_times_are_no_small_table():
+    rng = np.random.default_rng(0)
+    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0)
+    model.fit(np.repeat(rng.normal(size=(3, 1)), 20, axis=0), rng.normal(size=60))
+    assert isinstance(model.function_, ck.DecisionFunction)

@@ -43,7 +43,7 @@ from convexkernels.estimators.left_out import (
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
@@ -135,7 +135,8 @@ class HierarchicalEstimator(KernelEstimator):
         self._rows: tuple[Index, Array, Array] | None = None
         if self._learns_from_points and FEWEST_ROWS <= len(merged.X) < min(len(points), EXACT_ROWS):
             task, self._rows = merged, (points, task.loss.targets(task.y, len(points)), task.weights)
-        self._combines = self._combination(task, len(points))
+        self._m = len(task.X)
+        self._combines = self._combination(task, len(merged.X), len(points))
         return task
 
     @property
@@ -143,20 +144,27 @@ class HierarchicalEstimator(KernelEstimator):
         """Whether equal points may be one: one matrix of least squares for all of them."""
         return isinstance(self._loss(), LeastSquares) and self._all_rows.method in ("auto", "dense")
 
-    def _combination(self, task: TreeTask, n_rows: int) -> str:
+    def _combination(self, task: TreeTask, n_points: int, n_rows: int) -> str:
         """Which functions predict: "one", "mean" or "stack" of `TreeSelection`."""
         selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
         fits = len(task.X) <= EXACT_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
-        suited = self._learns_from_points and fits
+        suited, divides = self._learns_from_points and fits, len(task.X) >= 2 * selection.folds
+        if not divides and (selection.combine == "mean" or (selection.combine == "stack" and self._labels)):
+            raise InvalidInputError(
+                f"combine={selection.combine!r} divides the table in {selection.folds} folds of two different rows or "
+                f"more, but it has {len(task.X)} of them; take fewer folds, or combine='one'."
+            )
         if selection.combine == "stack" and not suited:
             raise InvalidInputError(
                 f"combine='stack' is for least squares, classes each against the rest, with matrices of at most "
-                f"{EXACT_ROWS} rows that fit memory_limit; pass combine='one' or combine='mean'."
+                f"{EXACT_ROWS} rows that fit memory_limit, and the method 'auto' or 'dense' of AllRows; pass "
+                "combine='one' or combine='mean'."
             )
         if selection.combine != "auto":
             return selection.combine
         is_small = MIN_STACKED <= len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
-        return "stack" if suited and is_small and len(task.X) >= DIFFERENT * n_rows else "one"
+        suited &= divides or not self._labels
+        return "stack" if suited and is_small and n_points >= DIFFERENT * n_rows else "one"
 
     @property
     def _in_folds(self) -> bool:
@@ -168,24 +176,23 @@ class HierarchicalEstimator(KernelEstimator):
     def _solve(self, task: TreeTask) -> Solution:
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
         clock, seed = self._clock(len(task.X)), self._kept_seed(seed_from(self.random_state))
-        search, selection = self.search or TreeSearch(), self.selection or TreeSelection()
+        search = self.search or TreeSearch()
         candidates = as_candidates(self.architecture)
-        starts = [solution.theta for solution in getattr(self, "solutions_", [])] if self.warm_start else []
-        starts += [None] * (selection.folds * search.n_restarts - len(starts))
+        earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
         plan = self._plan(task.problem(candidates[0], seed), clock)
         self.choice_ = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
         if len(candidates) > 1 or self._in_folds:
-            found = self._choose(task, candidates, starts, seed, clock, plan)
+            found = self._choose(task, candidates, earlier, seed, clock, plan)
             self.choice_, candidates = found.choice, (candidates[found.choice.best],)
         if found is not None and (self._in_folds or found.interrupted):
             solutions, interrupted = found.solutions, found.interrupted
         else:
             jobs: list[Job] = []
             for k in range(search.n_restarts):
-                problem = task.problem(candidates[0], seed + k)
-                jobs.append(partial(search.run, problem, seed + k, starts[k]))
+                start = earlier[k].theta if k < len(earlier) else None
+                jobs.append(partial(search.run, task.problem(candidates[0], seed + k), seed + k, start))
             spared = clock.sparing((len(jobs) + self._n_beside) * plan.seconds)
             solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
         if interrupted:
@@ -203,10 +210,21 @@ class HierarchicalEstimator(KernelEstimator):
         self.function_: Any = MeanFunction.of(functions)
         if found is not None and self._in_folds and not interrupted:
             self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
-        if self._combines == "stack" and not interrupted:
-            seen, parts = self._seen or self._left_out_of_searches(), found.parts if found and self._in_folds else None
-            self.function_, self._seen = stacked(self.function_, seen, task, parts, self._labels, clock)
-        return solutions[0]
+        if self._combines == "stack" and not clock.interrupted:
+            self._stack(task, found.parts if found is not None and self._in_folds else None, clock)
+        return self.solutions_[0]
+
+    def _stack(self, task: TreeTask, parts: Sequence[Index] | None, clock: Clock) -> None:
+        """Put functions of simple kernels beside the one there is, which an interrupt leaves alone."""
+        try:
+            seen, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches()
+            if is_of_rows and np.isfinite(seen.F).all():
+                self.function_, self._seen = stacked(self.function_, seen, task, parts, self._rows, self._labels, clock)
+        except KeyboardInterrupt:
+            clock.interrupt()
+        if clock.interrupted:
+            tell("INTERRUPTED by the user while functions were combined; what was learned by then is kept.")
+            self.solutions_[0] = replace(self.solutions_[0], status=Status.INTERRUPTED)
 
     @property
     def _n_beside(self) -> int:
@@ -250,11 +268,12 @@ class HierarchicalEstimator(KernelEstimator):
         return train_at_once(solution, clock, seed)
 
     def _choose(
-        self, task: TreeTask, candidates: Sequence[Any], starts: Sequence[Any], seed: int, clock: Clock, plan: Plan
+        self, task: TreeTask, candidates: Sequence[Any], earlier: list[Solution], seed: int, clock: Clock, plan: Plan
     ) -> FoldSearches:
         """Cross-validate the architectures, and search for the weights that combinations take.
 
-        Of more rows than one matrix bears, a random sample says which is best.
+        Of more rows than one matrix bears, a random sample says which is best. Searches go on from earlier ones on the
+        same rows only: others may have seen what is held out.
         """
         combines, search = self._in_folds, self.search or TreeSearch()
         if plan.method != "dense" and not combines:
@@ -266,7 +285,9 @@ class HierarchicalEstimator(KernelEstimator):
         for candidate in candidates:
             for k in range(n_folds * each):
                 problem = task.problem(candidate, seed, folds[k // each][0])
-                start = starts[k] if combines and len(candidates) == 1 else None
+                start = None
+                if combines and k < len(earlier) and problem.has_rows_of(earlier[k].problem):
+                    start = earlier[k].theta
                 jobs.append(partial(search.run, problem, seed + k, start))
         part = clock.part(1.0 if combines else CHOICE_SHARE).sparing((len(jobs) + self._n_beside) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
@@ -309,21 +330,26 @@ class HierarchicalEstimator(KernelEstimator):
         return np.asarray(self.function_.values(points))
 
     def _left_out(self) -> LeftOut:
-        left = self._seen or self._left_out_of_searches()
-        if self._rows is None or left.F.shape[1] <= self._rows[0].max():
+        left, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches()
+        if self._rows is None or not is_of_rows:
             return left
         points, Y, weights = self._rows
         return LeftOut(left.F[:, points], Y, weights)
 
-    def _left_out_of_searches(self) -> LeftOut:
-        """Of the mean of the functions of all searches; where their rows differ, one after the other."""
+    def _left_out_of_searches(self) -> tuple[LeftOut, bool]:
+        """Of the mean of the functions of all searches, and whether its columns are the rows of the task.
+
+        They are not where functions have rows of their own, those of cells or folds: then these follow one another.
+        """
         parts = [
             function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
             for function, solution in zip(self._functions, self.solutions_, strict=True)
         ]
         if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
-            return LeftOut.joined(parts)  # functions of folds, each with rows of its own
-        return replace(parts[0], F=np.mean([part.F for part in parts], axis=0))
+            return LeftOut.joined(parts), False
+        in_cells = any(isinstance(function, OffsetFunction) for function in self._functions)
+        is_of_rows = not (in_cells or self._in_folds) and parts[0].F.shape[1] == self._m
+        return replace(parts[0], F=np.mean([part.F for part in parts], axis=0)), is_of_rows
 
     def _left_out_of(self, solution: Solution) -> LeftOut:
         """Left-out values of the functions of one search."""

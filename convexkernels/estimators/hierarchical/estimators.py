@@ -40,7 +40,7 @@ class HierarchicalGaussianClassifier(KernelClassifier, HierarchicalEstimator):
         pairs are added up).
     selection : TreeSelection, optional
         Folds of the choice between architectures, and how their functions are combined. Small tables are searched on
-        five folds, whose mean predicts beside two simple kernels.
+        five folds, whose mean predicts beside functions of simple kernels.
     {parameters}
 
     {Attributes: classes, tree_learned}

@@ -109,8 +109,8 @@ class TreeSelection:
         What predicts: one function, trained on all rows with the kernel that was found on them; the mean of the
         functions of the folds [ST16 Section 5]; or a stack, for least squares: functions of simple kernels (`Linear`,
         `Stumps` and pairs of these) beside this mean, for classes, or beside the one function, for numbers, each with
-        the share that is best on rows held out, or left out one by one. "auto" stacks where a table is small, up to
-        3,000 rows and 300,000 numbers, and nearly all of its points are different. Otherwise one function.
+        the share that is best on rows held out, or left out one by one. "auto" stacks where a table is small, 50
+        to 3,000 rows and 300,000 numbers, and nearly all of its points are different. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """

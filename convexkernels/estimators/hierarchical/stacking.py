@@ -45,7 +45,7 @@ LEFT_OUT = 1e-3
 
 
 def simple_kernels(X: Array, labels: bool) -> list[Kernel]:
-    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are about 1 on average.
+    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are 1/2 to 1 on average.
 
     Numbers have no linear function: it goes astray at outliers.
     """
@@ -56,7 +56,13 @@ def simple_kernels(X: Array, labels: bool) -> list[Kernel]:
 
 
 def stacked(
-    function: Any, seen: LeftOut, task: TreeTask, parts: Sequence[Index] | None, labels: bool, clock: Clock
+    function: Any,
+    seen: LeftOut,
+    task: TreeTask,
+    parts: Sequence[Index] | None,
+    rows: tuple[Index, Array, Array] | None,
+    labels: bool,
+    clock: Clock,
 ) -> tuple[Any, LeftOut]:
     """The best combination of a function with those of simple kernels, and its values at rows it has not seen.
 
@@ -70,6 +76,8 @@ def stacked(
     task : TreeTask
     parts : sequence of ndarray of int, or None
         Rows that were held out together; None for every row by itself.
+    rows : (points, Y, weights), optional
+        Where rows of the task are points of a table: of its rows.
     labels : bool
         Whether targets are labels; they are numbers otherwise.
     clock : Clock
@@ -79,12 +87,14 @@ def stacked(
         for kernel in simple_kernels(task.X, labels):
             if clock.is_over:
                 break
-            own, F = ridge(kernel, seen, task, parts)
-            functions.append(own)
-            values.append(F)
+            found = ridge(kernel, seen, task, parts)
+            if found is not None:
+                functions.append(found[0])
+                values.append(found[1])
     except KeyboardInterrupt:
         clock.interrupt()
-    shares = (likeliest_shares if labels else nearest_shares)(values, seen.Y, seen.weights)
+    points, Y, weights = (slice(None), seen.Y, seen.weights) if rows is None else rows
+    shares = (likeliest_shares if labels else nearest_shares)([F[:, points] for F in values], Y, weights)
     if shares[0] == 1.0:
         return function, seen
     F = np.asarray(sum(share * part for share, part in zip(shares, values, strict=True)))
@@ -93,20 +103,25 @@ def stacked(
 
 def ridge(
     kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index] | None
-) -> tuple[DecisionFunction, Array]:
-    """Ridge regression with an intercept, and its values at rows held out; lam is the one of their least error."""
-    X, Y, weights = task.X, seen.Y, seen.weights
+) -> tuple[DecisionFunction, Array] | None:
+    """Ridge regression with an intercept, and its values at rows held out; lam is the one of their least error.
+
+    None where arithmetic breaks down.
+    """
+    X, Y, weights = task.X, seen.Y, seen.weights / seen.weights.mean()
     bounds = (np.full((len(Y), 1), -1.0), np.full((len(Y), 1), 1.0)) if task.clip else None
     K = kernel(X)
     Z, _ = pivoted_cholesky(lambda rows: K[rows], K.diagonal(), RANK, LEFT_OUT)
-    lams = float(weights.sum()) * LAMS
+    lams = len(X) * LAMS
     path = path_residuals(Z, Y, weights, lams, parts, intercept=True)
     risks = [float(((clipped(Y - residual, bounds)[0] - Y) ** 2 @ weights).sum()) for residual in path]
     lam = float(lams[int(np.argmin(risks))])
     residual = residuals_at(K.copy(), Y, weights, lam, parts, intercept=True)
+    if residual is None:
+        return None
     found = fit(LeastSquares(lam), K, Y, weights)
     function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=bounds)
-    return function, clipped(np.zeros(Y.shape) if residual is None else Y - residual, bounds)[0]
+    return function, clipped(Y - residual, bounds)[0]
 
 
 def likeliest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
@@ -128,6 +143,7 @@ def likeliest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
     units = np.array([float(np.sqrt(np.mean(values**2))) or 1.0 for values in F])
     codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
     found = likeliest([values.T / unit for values, unit in zip(F, units, strict=True)], codes, weights) / units
+    found[[not values.any() for values in F]] = 0.0
     total = float(found.sum())
     return found / total if total > 0.0 else np.eye(len(F))[0]
 
