@@ -299,7 +299,7 @@ def test_c_so_large_that_no_coefficient_is_at_its_bound():
 
 
 def test_time_limit_returns_the_best_certified_kernel():
-    table = np.random.default_rng(0).random((300, 6))
+    table = np.random.default_rng(0).random((1000, 6))
     labels = (np.sin(20 * table[:, 0]) + table[:, 1] > 0.5).astype(int)
     with pytest.warns(ck.ConvexKernelsWarning, match="TIME_LIMIT"):
         model = ck.TessellatedSVC(C=1e3, tol=1e-12, max_time=0.02).fit(table, labels)
