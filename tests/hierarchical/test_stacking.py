@@ -42,7 +42,7 @@ def test_values_at_rows_held_out_are_those_of_functions_trained_without_them(n_o
     codes = rng.integers(0, max(n_outputs, 2), 60)
     Y = np.where(codes == np.arange(max(n_outputs, 2))[:, None], 1.0, -1.0)[-n_outputs:]
     parts, seen = parts_of(60), LeftOut(np.zeros(Y.shape), Y, weights)
-    for kernel in simple_kernels(X, labels=True):
+    for kernel in simple_kernels(X, labels=True).values():
         function, F = ridge(kernel, seen, task_of(X, Y, weights), parts)
         gram, found = kernel(X), {}
         for lam in weights.sum() * np.geomspace(1e-6, 1e2, 25):  # the same by training anew
@@ -181,7 +181,7 @@ def test_a_stack_has_what_there_is_time_for(monkeypatch):
     np.testing.assert_array_equal(left.F, seen.F)
 
 
-def test_small_tables_of_classes_are_stacked_others_are_not():
+def test_small_tables_of_classes_are_stacked_others_are_not(capsys):
     X, y = make_classification(120, 4, random_state=0)
 
     def shares(X, y, **settings):
@@ -189,6 +189,9 @@ def test_small_tables_of_classes_are_stacked_others_are_not():
         return getattr(model.function_, "shares", None)
 
     assert shares(X, y) is not None
+    model = ck.HierarchicalGaussianClassifier(2, search=QUICK, verbose=True, random_state=0).fit(X, y)
+    assert model.function_.names == ("learned", "linear", "stumps", "pairs of stumps")
+    assert f"rows held out: learned {model.function_.shares[0]:.2f}, linear" in capsys.readouterr().err
     for few in ({"loss": "hinge"}, {"selection": ck.TreeSelection(combine="one")}):
         assert shares(X, y, **few) is None
     tight = ck.TreeSelection(training=ck.AllRows(memory_limit=1e5))

@@ -18,10 +18,19 @@ from convexkernels.solution import Solution
 
 @dataclass(frozen=True, eq=False)
 class MeanFunction:
-    """The mean of several functions [ST16 Section 5], or with shares, >= 0 and of sum 1, a weighted one."""
+    """The mean of several functions [ST16 Section 5], or with shares, >= 0 and of sum 1, a weighted one.
+
+    Attributes
+    ----------
+    functions : sequence of TrainedFunction
+    shares : ndarray of shape (n_functions,), optional
+    names : tuple of str
+        Of the functions, where they differ in kind.
+    """
 
     functions: Sequence[Any]
     shares: Array | None = None
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, functions: Sequence[Any]) -> Any:

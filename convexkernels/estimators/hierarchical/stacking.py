@@ -44,15 +44,15 @@ SINGLE = 0.25
 LEFT_OUT = 1e-3
 
 
-def simple_kernels(X: Array, labels: bool) -> list[Kernel]:
+def simple_kernels(X: Array, labels: bool) -> dict[str, Kernel]:
     """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are 1/2 to 1 on average.
 
     Numbers have no linear function: it goes astray at outliers.
     """
     stumps = Stumps(X)
-    kernels: list[Kernel] = [stumps, (stumps + SINGLE) * (stumps + SINGLE)]
+    kernels: dict[str, Kernel] = {"stumps": stumps, "pairs of stumps": (stumps + SINGLE) * (stumps + SINGLE)}
     linear = Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1]))
-    return [linear, *kernels] if labels else kernels
+    return {"linear": linear, **kernels} if labels else kernels
 
 
 def stacked(
@@ -82,13 +82,14 @@ def stacked(
         Whether targets are labels; they are numbers otherwise.
     clock : Clock
     """
-    functions, values = [function], [seen.F]
+    names, functions, values = ["learned"], [function], [seen.F]
     try:
-        for kernel in simple_kernels(task.X, labels):
+        for name, kernel in simple_kernels(task.X, labels).items():
             if clock.is_over:
                 break
             found = ridge(kernel, seen, task, parts)
             if found is not None:
+                names.append(name)
                 functions.append(found[0])
                 values.append(found[1])
     except KeyboardInterrupt:
@@ -97,8 +98,10 @@ def stacked(
     shares = (likeliest_shares if labels else nearest_shares)([F[:, points] for F in values], Y, weights)
     if shares[0] == 1.0:
         return function, seen
+    told = (f"{name} {share:.2f}" for name, share in zip(names, shares, strict=True))
+    clock.show.note(f"what predicts, with shares that are best on rows held out: {', '.join(told)}")
     F = np.asarray(sum(share * part for share, part in zip(shares, values, strict=True)))
-    return MeanFunction(functions, shares), replace(seen, F=F)
+    return MeanFunction(functions, shares, tuple(names)), replace(seen, F=F)
 
 
 def ridge(
