@@ -283,7 +283,7 @@ class Product(_Pair):
 
     def _gram(self, X: Array, Y: Array) -> Array:
         K = self.left._gram(X, Y)
-        K *= self.right._gram(X, Y)
+        K *= K if self.right is self.left else self.right._gram(X, Y)
         return K
 
     def _diag(self, X: Array) -> Array:

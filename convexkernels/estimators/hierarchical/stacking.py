@@ -36,7 +36,7 @@ LAMS, RANK = np.geomspace(1e-6, 1e2, 25), 400
 WORTHWHILE = 0.998
 # How much the sum of shares counts beside errors of at most 1.
 SUM_TO_ONE = 1e4
-# What they cost, in trainings of one function on all rows: matrices, factorizations and inverses.
+# What simple kernels cost, in trainings of one function on all rows: matrices, factorizations and inverses.
 SIMPLE_FITS = 12
 # What pairs of stumps are added to: ``(k + c)^2 = k^2 + 2 c k + c^2``.
 SINGLE = 0.25
@@ -50,7 +50,8 @@ def simple_kernels(X: Array, labels: bool) -> dict[str, Kernel]:
     Numbers have no linear function: it goes astray at outliers.
     """
     stumps = Stumps(X)
-    kernels: dict[str, Kernel] = {"stumps": stumps, "pairs of stumps": (stumps + SINGLE) * (stumps + SINGLE)}
+    single = stumps + SINGLE
+    kernels: dict[str, Kernel] = {"stumps": stumps, "pairs of stumps": single * single}
     linear = Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1]))
     return {"linear": linear, **kernels} if labels else kernels
 
