@@ -88,6 +88,20 @@ def test_cells_without_a_gaussian_function_have_no_bound():
         bounds.CellNumbers.of(model.fit(TABLE, constant))
 
 
+@pytest.mark.parametrize("kind", ["overlapping", "tree", "random"])
+def test_cells_that_are_not_those_of_nearest_centers_have_no_bound(kind):
+    selection = CellSelection(n_lams=2, n_widths=2, widths="isotropic")
+    model = VoronoiRidge(cells=Cells(kind), max_cell_size=30, selection=selection, random_state=0)
+    with pytest.raises(InvalidInputError, match="nearest centers that do not overlap"):
+        bounds.CellNumbers.of(model.fit(TABLE, TABLE[:, 0]))
+
+
+@pytest.mark.parametrize("bound", [bounds.rademacher_bound, bounds.rademacher_rate])
+def test_only_spectral_features_have_a_complexity(bound):
+    with pytest.raises(InvalidInputError, match="spectral features, got VoronoiRidge"):
+        bound(VoronoiRidge().fit(TABLE, TABLE[:, 0]), TABLE if bound is bounds.rademacher_bound else 60)
+
+
 @pytest.mark.parametrize("loss", [Hinge(), Logistic(), LeastSquares()])
 def test_the_least_risk_of_noise_is_that_of_the_best_constants(loss):
     """One point, five labels: A is 0 where the best constant costs no norm that counts."""

@@ -164,6 +164,7 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, split: int, method: str, op
     values = np.concatenate([model.predict(X[part]) for part in np.array_split(test, -(-len(test) // 5000))])
     error = float(np.mean((np.clip(values, -1.0, 1.0) - y[test]) ** 2))
     record = {"set": name, "split": split, "method": method, "error": error, "wall": wall, "processor": processor}
+    record["settings"] = settings(method, options)
     if method in ("folds", "published"):
         record["architecture"], record["status"] = str(model.architecture_), model.solution_.status.name
     if method == "ours":
@@ -172,10 +173,19 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, split: int, method: str, op
     return record
 
 
-def finished(file: Path) -> dict[tuple[str, int, str], dict]:
+def settings(method: str, options: argparse.Namespace) -> list:
+    """What a record depends on beside set, split and method; rivals only on the number of rows."""
+    learned = [options.architecture, options.time_per_fit, options.steps, options.search_size, options.searches]
+    own = learned if method in ("ours", "folds", "published") else []
+    return [options.quick, *own, *([options.rounds] if method == "published" else [])]
+
+
+def finished(file: Path, options: argparse.Namespace) -> dict[tuple[str, int, str], dict]:
+    """The records of these settings."""
     if not file.is_file():
         return {}
     records = [json.loads(line) for line in file.read_text().splitlines()]
+    records = [r for r in records if r["settings"] == settings(r["method"], options)]
     return {(r["set"], r["split"], r["method"]): r for r in records}
 
 
@@ -250,7 +260,7 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
     warnings.simplefilter("ignore", ConvexKernelsWarning)
     options.out.mkdir(parents=True, exist_ok=True)
     file = options.out / "hierarchical_accuracy.jsonl"
-    results = finished(file)
+    results = finished(file, options)
     tables: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for method in options.methods:
         for split in range(options.splits):

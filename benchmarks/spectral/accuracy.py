@@ -59,7 +59,7 @@ def measure(name, setting, parts, seed, options):
         "loss": model.loss,
         "score": score(name, t, model.predict(T)),
     }
-    record |= {"batch_size": options.batch_size}
+    record |= {"batch_size": options.batch_size, "most_epochs": options.epochs, "time_per_fit": options.time_per_fit}
     record |= {"wall_s": round(time.perf_counter() - began, 2), "processor_s": round(time.process_time() - cpu, 2)}
     record |= {"sigma": model.sigma_, "lam1": model.lam1_, "lam2_m": model.lam2_ * len(X)}
     record |= {"epochs": len(model.history_), "cv_score": float(model.selection_.scores.max())}
@@ -76,8 +76,10 @@ def with_defaults(name, folder, seed):
 
 
 def learned_with(options, records):
-    """Records of a loss of classification and all of regression, of a batch size; the oldest ones: logistic, None."""
+    """Records of these settings; the oldest ones are of the logistic loss and 30 epochs, without a batch size."""
     records = [r for r in records if r.get("batch_size") == options.batch_size]
+    records = [r for r in records if (r["features"], r.get("most_epochs", 30)) == (options.features, options.epochs)]
+    records = [r for r in records if r.get("time_per_fit") == options.time_per_fit]
     return [r for r in records if r["set"] in REGRESSION or r.get("loss", "logistic") == options.loss]
 
 

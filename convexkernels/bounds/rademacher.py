@@ -28,7 +28,8 @@ def rademacher_bound(model: Any, X: Any) -> float:
     exceeds. For the frequencies and the W that were learned from the same rows it is an indication, no proof; the
     intercept, which costs nothing, is not in it.
     """
-    W, trace = _weights(model), float(np.sum(model.kernel_.diag(X)))
+    W = _weights(model)
+    trace = float(np.sum(model.kernel_.diag(X)))
     return float(np.linalg.norm(W, "nuc")) / len(X) * float(np.sqrt(W.shape[1] * trace))
 
 
@@ -44,16 +45,21 @@ def rademacher_rate(model: Any, n: int) -> float:
     n : int, >= 1
         Number of rows.
     """
+    W = _weights(model)
     if model.kernel_.phase is not None:
         raise InvalidInputError(
             "features with phases can have k(x, x) > 1; use rademacher_bound, or feature_map='psi'."
         )
-    W = _weights(model)
     return float(np.linalg.norm(W, "nuc") * np.sqrt(W.shape[1] / check_whole_number("n", n, low=1)))
 
 
 def _weights(model: Any) -> Any:
     """W of a fitted model, shape (n_components_out, K)."""
+    if not hasattr(getattr(getattr(model, "solution_", None), "theta", None), "W"):
+        raise InvalidInputError(
+            f"the complexity is that of spectral features, got {model!r}; pass a fitted SpectralKernelClassifier or "
+            "SpectralKernelRegressor."
+        )
     return np.asarray(to_numpy(model.solution_.theta.W), dtype=np.float64)
 
 

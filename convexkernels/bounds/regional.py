@@ -7,6 +7,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.bounds.rates import learning_rate, net_constants, net_gap
 from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
+from convexkernels.cells.cover import VoronoiCover
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.validation import check_number, check_whole_number
@@ -43,8 +44,19 @@ class CellNumbers(NamedTuple):
         Lengths are divided by the largest norm of a row, so that rows are in the unit ball; masses are shares of
         rows. Shares instead of the distribution, and a lam and a width that were chosen on the same rows: an
         indication, no proof.
+
+        Raises
+        ------
+        InvalidInputError
+            For other models, and for cells that overlap or are not those of their nearest centers.
         """
-        functions, cover = model.function_.functions, model.cover_
+        cover = getattr(model, "cover_", None)
+        if type(cover) is not VoronoiCover:
+            raise InvalidInputError(
+                f"the theorem is about cells of nearest centers that do not overlap, got {model!r}; fit "
+                'VoronoiRidge(cells=Cells("voronoi")).'
+            )
+        functions = model.function_.functions
         if not all(isinstance(getattr(f, "loss", None), LeastSquares) and np.isfinite(f.width) for f in functions):
             raise InvalidInputError(
                 "every cell must have a least squares function with a Gaussian kernel; use VoronoiRidge."
