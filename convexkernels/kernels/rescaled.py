@@ -8,7 +8,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import LARGEST_MAGNITUDE, check_vector
+from convexkernels.validation import LARGEST_MAGNITUDE, check_points, check_vector
 
 
 def rescale(X: Array, offset: Array, scale: Array) -> Array:
@@ -51,6 +51,9 @@ class Rescaled(Kernel):
     def _gram(self, X: Array, Y: Array) -> Array:
         mapped = self._map(X)
         return self.kernel._gram(mapped, mapped if Y is X else self._map(Y))
+
+    def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
+        return self.kernel.blocks(self._map(check_points(X)), dtype)
 
     def _diag(self, X: Array) -> Array:
         return self.kernel._diag(self._map(X))

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import sizes_by_diagonal
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.operator import GramOperator
+from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.problems.decision_function import DecisionFunction
@@ -119,6 +120,20 @@ class FixedKernel(OnRows):
     def __repr__(self) -> str:
         outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""
         return f"FixedKernel({type(self.kernel_).__name__}, {self.loss!r}, {self.m} points{outputs})"
+
+    def on_rows(self, rows: Index) -> FixedKernel:
+        """The problem on some of the rows."""
+        other = self.with_loss(self.loss)
+        other.X, other.weights = self.X[rows], self.weights[rows]
+        other.Y = np.ascontiguousarray(self.Y[:, rows])
+        return other
+
+    def rescaled(self, factor: float) -> FixedKernel:
+        """The problem with the kernel ``k(factor x, factor x')``."""
+        other, n = self.with_loss(self.loss), self.X.shape[1]
+        if factor != 1.0:
+            other.kernel_ = Rescaled(self.kernel_, np.zeros(n), np.full(n, 1.0 / factor))
+        return other
 
     # -- measuring ---------------------------------------------------------------------------------
 

@@ -44,9 +44,11 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import InvalidInputError, tell
+from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 
@@ -318,6 +320,16 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The learned kernel on features as they were passed; where all rows were met by products, scaled for them."""
+        check_is_fitted(self)
+        kernel, first = self.solution_.kernel, self._functions[0]
+        if self.plan_.method == "iterative" and isinstance(first, DecisionFunction):
+            points: Any = first.gram_set
+            kernel = points.kernel
+        return self.scaling_.pull_back(kernel)
 
     @property
     def tree_(self) -> HierarchicalGaussian:

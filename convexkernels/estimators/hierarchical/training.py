@@ -22,11 +22,13 @@ from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, TIMED_ROWS, AllRows, Plan
 from convexkernels.estimators.hierarchical.functions import OffsetFunction
 from convexkernels.exceptions import ConvexKernelsWarning, tell
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
-from convexkernels.solvers.nonconvex.stochastic import Stochastic
+from convexkernels.solvers.convex.feature_scale import suited_scale
+from convexkernels.solvers.nonconvex.stochastic import LARGEST_SAMPLE, Stochastic
 
 # Rows that centers are sought among: each center costs one look at all of them.
 SUBSET = 20_000
@@ -36,6 +38,8 @@ OVERLAP, LARGEST_CELL = 0.02, 2
 SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
 # Steps of the search on rows of one cell at a time, and the share of the time that they may take.
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
+# Share of the time that the choice of a scale for all rows may take.
+SCALE_TIME = 0.25
 # Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
 ROWS_OF_A_MOMENT = 1500
 # Of a cell with fewer rows there is nothing to draw from.
@@ -86,10 +90,15 @@ def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, 
 def train_by_products(
     solution: Solution, settings: AllRows, clock: Clock, seed: int
 ) -> tuple[DecisionFunction, DualityGap]:
-    """The function of a learned kernel on all rows, by conjugate gradients, and its certificate."""
+    """The function of a learned kernel on all rows, by conjugate gradients, and its certificate.
+
+    Features are multiplied by what suits all rows: the kernel was learned on some of them at a time.
+    """
     problem = solution.problem
     y = (problem.Y + problem.offset[:, None]).T
     fixed = FixedKernel.of(solution, problem.X, y, sample_weight=problem.weights, memory_limit=settings.memory_limit)
+    if isinstance(problem.loss, LeastSquares) and problem.m > LARGEST_SAMPLE:
+        fixed = fixed.rescaled(suited_scale(fixed, clock.part(SCALE_TIME), seed))
     found = fixed.solve(tol=TOL, max_time=clock.left, progress=clock.show, random_state=seed)
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
