@@ -11,14 +11,13 @@ exponential and one addition for each leaf. The formulas are written once, for n
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.backend import Backend, to_numpy
-from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.distances import center_of, has_lost_digits
+from convexkernels.kernels.hierarchical.leaves import Leaves
 from convexkernels.kernels.hierarchical.tree import KernelTree
 
 Array = NDArray[Any]
@@ -30,16 +29,6 @@ TILE = 64, 512
 DEVICE_TILE = 2048, 2048
 # Exponentials of less are no normal numbers, and take ten times as long.
 LOWEST = {np.dtype(np.float32): -87.0}
-# Squared length of a scaled row from which on products round distances to rows as long by more than 1e-12.
-LONGEST = 500.0
-
-
-class _Leaf(NamedTuple):
-    """A leaf on points: a product of `left` and `right` is ``log(2 q) - S``; of `long` rows it loses small S."""
-
-    left: Any
-    right: Any
-    long: Array | None
 
 
 @dataclass(eq=False)
@@ -66,26 +55,18 @@ class TreeEvaluation:
     Z: Array | None = None
     dtype: Any = np.float64
     device: Any = None
-    _leaves: dict[int, _Leaf] = field(init=False, repr=False)
-    _sides: dict[int, Any] = field(init=False, repr=False)
+    _leaves: Leaves = field(init=False, repr=False)
     _live: list[int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         other = self.X if self.Z is None else self.Z
-        # Differences do not change, and squared lengths cancel less, around the mean.
-        center = center_of(other)
         self._backend = Backend(np.dtype(self.dtype).name, self.device)
         self._xp, self._double = self._backend.xp, self._backend.double
-        self._left, self._right = self._backend.there(self.X - center), self._backend.there(other - center)
-        self._squares = self._backend.there(self.squares)
+        self._leaves = Leaves(self.tree, self.squares, self.X, other, self._backend)
         self._live = self._reachable()
-        self._leaves, self._sides = {}, {}
 
     def _empty(self, shape: tuple[int, ...]) -> Any:
         return self._xp.empty(shape, dtype=self._backend.dtype, device=self._backend.device)
-
-    def _ones(self, length: int, dtype: Any) -> Any:
-        return self._xp.ones(length, dtype=dtype, device=self._backend.device)
 
     def _reachable(self) -> list[int]:
         """Places that the root depends on: a child of weight 0 is cut off with all below it."""
@@ -96,36 +77,10 @@ class TreeEvaluation:
                 live.add(i)
         return sorted(live)
 
-    def _shift(self, i: int) -> float:
-        """log(2 q) of the weight of a node in its parent; 0 for the root."""
-        weight = self.tree.parents[i][1]
-        return 0.0 if weight < 0 else float(np.log(2.0 * self.squares[weight]))
-
-    def _leaf(self, i: int) -> _Leaf:
-        """A leaf, prepared when it is first needed: a move of one node needs one."""
-        if i in self._leaves:
-            return self._leaves[i]
-        xp, place = self._xp, self.tree.places[i]
-        columns, root = list(place.features), xp.sqrt(self._squares[place.weights])
-        A, B = self._left[:, columns] * root, self._right[:, columns] * root
-        with np.errstate(over="ignore"):
-            squares = xp.einsum("ij,ij->i", A, A), xp.einsum("ij,ij->i", B, B)
-        a, b = map(to_numpy, squares)
-        if not max(a.max(), b.max()) < np.finfo(self.dtype).max / 8.0:
-            raise InvalidInputError(
-                f"X has features that overflow {np.dtype(self.dtype).name} when they are multiplied by their weights "
-                "and squared; rescale the features, or pass smaller weights."
-            )
-        left = xp.column_stack([2.0 * A, self._shift(i) - squares[0], -self._ones(len(A), self._double)])
-        right = xp.column_stack([B, self._ones(len(B), self._double), squares[1]])
-        long = a > LONGEST if has_lost_digits(a, b) else None
-        self._leaves[i] = _Leaf(xp.astype(left, self._backend.dtype), self._backend.array(right.T), long)
-        return self._leaves[i]
-
     @property
     def shape(self) -> tuple[int, int]:
         """Shape of the matrix."""
-        return len(self._left), len(self._right)
+        return len(self.X), len(self.X if self.Z is None else self.Z)
 
     def gram(self, *, lower: bool = False, exponent: bool = False) -> Array:
         """The kernel matrix, or its logarithm, the `exponent` of the root.
@@ -174,30 +129,9 @@ class TreeEvaluation:
 
     def leaf_values(self, i: int, rows: Rows, out: Any) -> None:
         """What leaf `i` passes on, ``2 q k`` (k itself where it is the root), for a block of rows of two tables."""
-        self._exponents(i, rows, slice(0, self.shape[1]), out)
-        self._xp.clip(out, None, self._shift(i), out=out)
+        self._leaves.exponents(i, rows, slice(0, self.shape[1]), out)
+        self._xp.clip(out, None, self._leaves.shift(i), out=out)
         self._xp.exp(out, out=out)
-
-    def _exponents(self, i: int, rows: Rows, columns: slice, out: Any) -> Any:
-        """``log(2 q) - S`` of a leaf on one tile."""
-        leaf = self._leaf(i)
-        value = self._xp.matmul(leaf.left[rows], leaf.right[:, columns], out=out)
-        for r, difference in self._differences(i, rows, columns):
-            value[r] = self._shift(i) - difference**2 @ self._squares[self.tree.places[i].weights]
-        return value
-
-    def _long_rows(self, i: int, rows: Rows) -> list[int]:
-        """Rows of a tile of which products lose small distances."""
-        marks = self._leaf(i).long
-        return [] if marks is None else np.flatnonzero(marks[rows]).tolist()
-
-    def _differences(self, i: int, rows: Rows, columns: slice) -> Iterator[tuple[int, Any]]:
-        """The long rows of a tile, and their differences from the columns."""
-        long = self._long_rows(i, rows)
-        if long:
-            features, other = list(self.tree.places[i].features), self.X if self.Z is None else self.Z
-            x, z = self._backend.there(self.X[rows][:, features]), self._backend.there(other[columns][:, features])
-            yield from ((r, x[r] - z) for r in long)
 
     def exponents_of(self, i: int) -> Array:
         """The logarithms of one row of the matrix, by one thread."""
@@ -213,7 +147,7 @@ class TreeEvaluation:
         def value(i: int, out: Any) -> None:
             place = self.tree.places[i]
             if place.is_leaf:
-                self._exponents(i, rows, columns, out)
+                self._leaves.exponents(i, rows, columns, out)
             else:
                 out[:] = self._constant(i)
                 own = spare.pop() if spare else self._empty(out.shape)
@@ -235,7 +169,7 @@ class TreeEvaluation:
         for i in self._live:
             place = self.tree.places[i]
             if place.is_leaf:
-                kept[i] = self._exponents(i, rows, columns, None)
+                kept[i] = self._leaves.exponents(i, rows, columns, None)
             else:
                 shape = (rows.stop - rows.start, columns.stop - columns.start)
                 kept[i] = self._empty(shape)
@@ -248,12 +182,12 @@ class TreeEvaluation:
 
     def _constant(self, i: int) -> float:
         """The exponent of an inner node whose children are all 0."""
-        return self._shift(i) - 2.0 * float(self.squares[self.tree.places[i].weights].sum())
+        return self._leaves.shift(i) - 2.0 * float(self.squares[self.tree.places[i].weights].sum())
 
     def _finish(self, i: int, exponents: Any) -> None:
         """From exponents to what a node passes on, in place."""
         # Distances are not negative; where rounding says so, the exponential must not amplify it.
-        self._xp.clip(exponents, LOWEST.get(np.dtype(self.dtype)), self._shift(i), out=exponents)
+        self._xp.clip(exponents, LOWEST.get(np.dtype(self.dtype)), self._leaves.shift(i), out=exponents)
         self._xp.exp(exponents, out=exponents)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
@@ -277,7 +211,7 @@ class TreeEvaluation:
 
     def _block_gradient(self, M: Any, rows: Rows) -> Any:
         """The part of the gradient that a block of rows contributes."""
-        total, xp = self._backend.there(np.zeros(self.tree.n_weights)), self._xp
+        total, xp, leaves = self._backend.there(np.zeros(self.tree.n_weights)), self._xp, self._leaves
         for columns in self._columns(rows):
             kept = self._values(rows, columns)
             sensitivity = xp.astype(M[rows, columns], self._backend.dtype, copy=True)
@@ -286,8 +220,8 @@ class TreeEvaluation:
                     sensitivity = xp.tril(sensitivity, k=rows.start - columns.start - 1)
                 sensitivity *= 2.0
             for i, E in self._descend(kept, sensitivity, total):
-                place = self.tree.places[i]
-                total[place.weights] -= 2.0 * self._squares[place.weights] * self._moments(i, rows, columns, E)
+                own = self.tree.places[i].weights
+                total[own] -= 2.0 * leaves.squares_there[own] * leaves.moments(i, rows, columns, E)
         return total
 
     def _descend(self, kept: dict[int, Any], M: Any, total: Any) -> Iterator[tuple[int, Any]]:
@@ -319,41 +253,13 @@ class TreeEvaluation:
                 kept = self._values(rows, columns)
                 sensitivity = self._xp.astype(M[rows, columns], self._backend.dtype, copy=True)
                 for i, E in self._descend(kept, sensitivity, unused):
-                    features, x, z = self._seen(i, rows, columns)
+                    features, x, z = self._leaves.seen(i, rows, columns)
                     E = self._xp.astype(E, self._double, copy=False)
                     slope = E.sum(axis=1)[:, None] * x - E @ z
-                    for r, difference in self._differences(i, rows, columns):
+                    for r, difference in self._leaves.differences(i, rows, columns):
                         slope[r] = E[r] @ difference
-                    result[rows, features] -= 2.0 * self._squares[self.tree.places[i].weights] * slope
+                    result[rows, features] -= 2.0 * self._leaves.squares_there[self.tree.places[i].weights] * slope
         return np.asarray(to_numpy(result))
-
-    def _seen(self, i: int, rows: Rows, columns: slice) -> tuple[list[int], Any, Any]:
-        """The features of a leaf, and the points of a tile in them."""
-        features = list(self.tree.places[i].features)
-        return features, self._left[rows][:, features], self._right[columns][:, features]
-
-    def _moments(self, i: int, rows: Rows, columns: slice, E: Any) -> Any:
-        """``sum_ab E_ab (x_aj - z_bj)^2`` for the features j of a leaf."""
-        xp, (_, x, z) = self._xp, self._seen(i, rows, columns)
-        far, long = 0.0, self._long_rows(i, rows)
-        if long:  # squares of these rows have no digits left for small differences
-            for r, difference in self._differences(i, rows, columns):
-                far = far + xp.astype(E[r], self._double) @ difference**2
-            kept = self._backend.there(np.delete(np.arange(len(x)), long))
-            x, E = x[kept], E[kept]
-        joined = E @ self._side(i)[columns]
-        below = self._ones(len(x), self._backend.dtype) @ E
-        cross = self._backend.column_products(x, joined[:, :-1])
-        squares = xp.astype(joined[:, -1], self._double) @ x**2 + xp.astype(below, self._double) @ z**2
-        return squares - 2.0 * cross + far
-
-    def _side(self, i: int) -> Any:
-        """The points of all columns in the features of a leaf, beside ones; made when gradients first need them."""
-        if i not in self._sides:
-            z = self._right[:, list(self.tree.places[i].features)]
-            joined = self._xp.column_stack([z, self._ones(len(z), self._double)])
-            self._sides[i] = self._xp.astype(joined, self._backend.dtype)
-        return self._sides[i]
 
 
 def _moved(part: slice, start: int) -> slice:
