@@ -72,9 +72,9 @@ class Backend:
         """Bytes that arrays here may still take."""
         if self.is_numpy or self.device.type != "cuda":
             return available_memory()
-        memory = import_module("torch").cuda
-        kept_for_later = memory.memory_reserved(self.device) - memory.memory_allocated(self.device)
-        return float(memory.mem_get_info(self.device)[0] + kept_for_later)
+        memory, here = import_module("torch").cuda, self.xp.zeros(1, device=self.device).device  # "cuda" has no number
+        kept_for_later = memory.memory_reserved(here) - memory.memory_allocated(here)
+        return float(memory.mem_get_info(here)[0] + kept_for_later)
 
     def copy(self, x: Any) -> Any:
         """A copy that shares no memory with `x`."""

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -188,6 +189,17 @@ def test_tiles_take_the_memory_of_the_device(rng, monkeypatch):
     assert tile_bytes(problem, 10**12) == FREE_SHARE * 1000.0
     problem.memory_limit = 500.0
     assert tile_bytes(problem, 100.0) == 400.0
+
+
+def test_what_pytorch_keeps_for_later_is_free(monkeypatch):
+    """By a device and its memory that only say what they are asked for."""
+    backend, here = Backend("float32", "cpu"), SimpleNamespace(type="cuda", index=0)
+    backend.device = SimpleNamespace(type="cuda")
+    backend.xp = SimpleNamespace(zeros=lambda n, device: SimpleNamespace(device=here))
+    told = {"mem_get_info": {0: (100, 900)}, "memory_reserved": {0: 50}, "memory_allocated": {0: 20}}
+    memory = SimpleNamespace(**{name: lambda at, told=told[name]: told[at.index] for name in told})
+    monkeypatch.setattr("convexkernels.backend.import_module", lambda name: SimpleNamespace(cuda=memory))
+    assert backend.free_memory() == 130.0
 
 
 def test_searches_are_the_same(rng):
