@@ -6,12 +6,15 @@ PyTorch. Neither this nor PyTorch is a dependency; they are imported when tensor
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
+from convexkernels.threads import in_threads
+from convexkernels.validation import available_memory
 
 DTYPES = ("float32", "float64")
 
@@ -51,9 +54,27 @@ class Backend:
             return np.ascontiguousarray(to_numpy(x), dtype=self.dtype)
         return self.xp.asarray(x, dtype=self.dtype, device=self.device)
 
-    def index(self, rows: Any) -> Any:
-        """Row numbers as this backend indexes with them."""
-        return rows if self.is_numpy else self.xp.asarray(rows, device=self.device)
+    def there(self, x: Any) -> Any:
+        """`x` on the device, in the type that it has; numpy's as they are."""
+        return x if self.is_numpy else self.xp.asarray(x, device=self.device)
+
+    def each(self, work: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+        """`work` on every part: in threads by numpy, one after the other on a device, which has threads of its own."""
+        return in_threads(work, parts) if self.is_numpy else [work(part) for part in parts]
+
+    def column_products(self, A: Any, B: Any) -> Any:
+        """``sum_i A_ij B_ij`` in float64, of a matrix in float64 and another one."""
+        if self.is_numpy:
+            return np.einsum("ij,ij->j", A, B, dtype=np.float64)
+        return (A * B).sum(dim=0)
+
+    def free_memory(self) -> float:
+        """Bytes that arrays here may still take."""
+        if self.is_numpy or self.device.type != "cuda":
+            return available_memory()
+        memory, here = import_module("torch").cuda, self.xp.zeros(1, device=self.device).device  # "cuda" has no number
+        kept_for_later = memory.memory_reserved(here) - memory.memory_allocated(here)
+        return float(memory.mem_get_info(here)[0] + kept_for_later)
 
     def copy(self, x: Any) -> Any:
         """A copy that shares no memory with `x`."""
@@ -98,6 +119,11 @@ def backend_for(arrays: dict[str, Any], *, dtype: str, device: Any = None) -> Ba
     return Backend(dtype, device)
 
 
+def device_name(device: Any) -> str | None:
+    """The name of a device that can be used, which can be stored where PyTorch is not installed; None for numpy."""
+    return None if device is None else str(_place(device)[0])
+
+
 def is_tensor(x: Any) -> bool:
     """Whether `x` is a PyTorch tensor (PyTorch is not imported to find out)."""
     return any(kind.__module__.split(".")[0] == "torch" and kind.__name__ == "Tensor" for kind in type(x).__mro__)
@@ -105,6 +131,8 @@ def is_tensor(x: Any) -> bool:
 
 def to_numpy(x: Any) -> Any:
     """`x` in numpy's memory."""
+    if type(x) is np.ndarray:
+        return x
     return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)
 
 

@@ -8,11 +8,15 @@ import pytest
 
 import convexkernels as ck
 from convexkernels import FixedKernel, Gaussian, InvalidInputError, LeastSquares
+from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.kernels import KERNELS
 from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
+from convexkernels.solvers.convex.feature_scale import suited_scale
+from convexkernels.solvers.convex.held_out_path import HeldOutPath
+from convexkernels.solvers.convex.preparation import Preparation, Stage
 from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems
 
 M = TILE + 90  # two rows of tiles
@@ -284,3 +288,58 @@ def test_an_output_that_is_solved_at_once_stops_no_other(intercept):
         np.testing.assert_allclose(both.certificate.upper, alone.certificate.upper, rtol=1e-5)
         np.testing.assert_allclose(both.decision_function(X)[:, 0], 3.0 * intercept, atol=1e-12)
         np.testing.assert_allclose(both.decision_function(X)[:, 1], alone.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_blocks_of_a_kernel_on_rescaled_features_are_its_matrix(dtype, rng):
+    X = rng.uniform(size=(40, 3))
+    kernel = ck.Rescaled(Gaussian(2.0), np.zeros(3), np.array([0.5, 1.0, 0.0]))
+    block = kernel.blocks(X, dtype)(slice(10, 30), slice(0, 12))
+    assert block.dtype == dtype
+    np.testing.assert_allclose(block, kernel(X)[10:30, :12], rtol=0.0, atol=ROUNDING[dtype])
+
+
+@pytest.mark.parametrize(("gamma", "low", "high"), [(40.0, 1.2, 6.0), (4000.0, 1.0, 1.0)])
+def test_a_kernel_that_is_too_wide_is_scaled_for_all_rows(gamma, low, high, rng):
+    """In one column the best width is known by trying: a narrower kernel is never made wider."""
+    X = rng.uniform(size=(2500, 1))
+    y = np.sin(40.0 * X[:, 0]) + 0.1 * rng.standard_normal(2500)
+    problem = FixedKernel(Gaussian(gamma), LeastSquares(0.01), X, y)
+    scale = suited_scale(problem, Clock(), 0)
+    assert low <= scale <= high
+    assert suited_scale(problem, Clock(), 0) == scale
+    found = problem.rescaled(scale).solve(random_state=0)
+    assert found.status is Status.OPTIMAL
+    K = Gaussian(gamma)(scale * X)
+    W, b = dense(K, y[:, None], np.ones(2500), found.problem.loss.lam, True)
+    np.testing.assert_allclose(found.decision_function(X), K @ W[:, 0] + b[0], rtol=0.0, atol=0.05)
+    np.testing.assert_allclose(found.kernel(X[:9]), Gaussian(gamma)(scale * X[:9]))
+
+
+def test_a_lam_far_below_the_rounding_of_tiles_goes_astray_and_is_not_chosen(rng):
+    X = rng.uniform(size=(2500, 1))
+    problem = FixedKernel(
+        Gaussian(9.0), LeastSquares(1e-8), X, np.sin(40.0 * X[:, 0]) + 0.1 * rng.standard_normal(2500)
+    )
+    path = HeldOutPath.of(problem, Preparation(problem), rng)
+    path.run([1e-4, 1e-8], None, Stage(None, "", 0.0, 0.0))
+    assert path.chosen()[0] == 1e-4
+    assert path.risks()[0] < 0.05
+
+
+def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(monkeypatch, rng):
+    X = rng.uniform(size=(300, 1))
+    problem = FixedKernel(Gaussian(0.5), LeastSquares(0.01), X, np.sin(40.0 * X[:, 0]))
+    assert suited_scale(problem, Clock(1e-9), 0) == 1.0
+    calls, run = [], HeldOutPath.run
+
+    def interrupted(self, *arguments):
+        calls.append(0)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return run(self, *arguments)
+
+    monkeypatch.setattr(HeldOutPath, "run", interrupted)
+    clock = Clock()
+    assert suited_scale(problem, clock, 0) == 1.25
+    assert clock.interrupted

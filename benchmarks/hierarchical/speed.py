@@ -4,8 +4,9 @@
     move       one annealing move, over one evaluation with all nodes, times the number of nodes
     run        7,000 rows of bank, depth 2, 8 nodes: search, selection of lam, and the final machine; peak memory
     searches   test error against search time for both searches, on updrs and magic
+    device     a matrix, its gradient, products and kernel ridge on all rows: numpy and ``--device cuda``, wall times
 
-Processor times; ratios are medians of interleaved repetitions, because machines are shared.
+Processor times otherwise; ratios are medians of interleaved repetitions, because machines are shared.
 """
 
 from __future__ import annotations
@@ -20,9 +21,18 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.hierarchical.accuracy import PAPER, load
-from convexkernels import ConvexKernelsWarning, HierarchicalGaussianRegressor, TreeSearch, warm_up
+from convexkernels import (
+    ConvexKernelsWarning,
+    FixedKernel,
+    HierarchicalGaussian,
+    HierarchicalGaussianRegressor,
+    LeastSquares,
+    TreeSearch,
+    warm_up,
+)
 from convexkernels.families.curved.trees import make_tree
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.operator import GramOperator
 from convexkernels.solvers.nonconvex.annealing import FixedFunction
 
 NODES = (4, 8, 16)
@@ -124,13 +134,48 @@ def searches(options):
                 print(f"  {name:<6} {search:<14} " + ", ".join(cells), flush=True)
 
 
-PARTS = {"gradient": gradient, "move": move, "run": run, "searches": searches}
+def device(options):
+    """Each piece of work once before it is timed: a device begins with seconds of its own."""
+    rng = np.random.default_rng(0)
+    sizes = (1500, 3000) if options.quick else (1500, 10_000, 40_000)
+    print(f"\n8 nodes, 16 features, float32: numpy, then {options.device}")
+    for m in sizes:
+        tree, w, X = problem(8, m, 16, rng)
+        kernel, y = HierarchicalGaussian.from_tree(tree, w), np.sin(3.0 * X[:, 0]) + X[:, 1]
+        M, V = (rng.standard_normal((m, m)).astype(np.float32) if m <= 10_000 else None), rng.standard_normal((4, m))
+        for name in (None, options.device):
+            told = []
+            if M is not None:
+                evaluation = TreeEvaluation(tree, w**2, X, dtype=np.float32, device=name)
+                told += [f"matrix {waited(evaluation.gram, lower=True):.4f} s"]
+                told += [f"gradient {waited(evaluation.gradient, M, lower=True):.4f} s"]
+            products = GramOperator(kernel, X, np.float32, 4.0 * m**2, name)
+            told += [f"product with 4 vectors, tiles kept {waited(products.product, V):.4f} s"]
+            ridge = FixedKernel(kernel, LeastSquares(0.01), X, y, device=name)
+            began = time.perf_counter()
+            found = ridge.solve(random_state=0)
+            told += [f"ridge {time.perf_counter() - began:.2f} s, gap {found.certificate.relative_gap:.0e}"]
+            print(f"  m = {m}, {name or 'numpy'}: {', '.join(told)}", flush=True)
+
+
+def waited(work, *arguments, **options):
+    """Least wall time of three, after one that is not counted."""
+    times = []
+    for _ in range(4):
+        began = time.perf_counter()
+        work(*arguments, **options)
+        times.append(time.perf_counter() - began)
+    return min(times[1:])
+
+
+PARTS = {"gradient": gradient, "move": move, "run": run, "searches": searches, "device": device}
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=None, metavar="DIR", help="needed by run and searches")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--device", default=None, metavar="NAME", help="a device of PyTorch, needed by device")
     parser.add_argument("--quick", action="store_true", help="small sizes")
     options = parser.parse_args(argv)
     warm_up()
@@ -138,6 +183,9 @@ def main(argv=None):
     for part in options.only:
         if part in ("run", "searches") and options.data is None:
             print(f"\n{part}: left out, it needs --data")
+            continue
+        if part == "device" and options.device is None:
+            print("\ndevice: left out, it needs --device")
             continue
         if part in ("gradient", "move"):
             with threadpool_limits(1):

@@ -45,7 +45,7 @@ def ours(X, Y, setting, batch, backend):
     drawn = SpectralMap.draw(X.shape[1], D, stationary=False, feature_map="phi", rng=rng, backend=backend).scaled(SIGMA)
     point = SpectralPoint(drawn, backend.array(np.zeros((D, 10))), backend.array(np.zeros(10)))
     training = TrainingRun(problem, point, Training(batch, 0.03, 10), rng)
-    order = backend.index(rng.permutation(len(X)))
+    order = backend.there(rng.permutation(len(X)))
 
     def step(i):
         rows = order[(i * batch) % (len(X) - batch) :][:batch]

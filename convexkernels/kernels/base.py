@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from convexkernels.arrays import Array
-from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.exceptions import InvalidInputError, NotDifferentiableError
 from convexkernels.kernels.gaussian_process import Covariance, CovarianceFunction
 from convexkernels.notebook import html_table
 from convexkernels.validation import check_number, check_points
@@ -135,7 +135,7 @@ class Kernel(ABC, Described):
         """As `linearized`; where values and derivatives have parts in common, subclasses share them."""
         return self._gram(X, X), lambda M: 2.0 * self._pullback(X, X, M)
 
-    def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
+    def blocks(self, X: Any, dtype: Any = np.float64, device: Any = None) -> Callable[[slice, slice], Any]:
         """Blocks of the Gram matrix of one table, for those who never hold all of it.
 
         Parameters
@@ -143,12 +143,26 @@ class Kernel(ABC, Described):
         X : array-like of shape (n_samples, n_features)
         dtype : float64 or float32
             Of the blocks; kernels may compute in it.
+        device : str or torch.device, optional
+            A device of PyTorch where blocks are evaluated, and stay; numpy when not given.
 
         Returns
         -------
         callable
             Rows, columns -> a new array ``k(x_i, x_j)``; from several threads at a time.
+
+        Raises
+        ------
+        InvalidInputError
+            For a device, by kernels that are evaluated by numpy only.
+        MissingTorchError
+            For a device where PyTorch is not installed.
         """
+        if device is not None:
+            raise InvalidInputError(
+                f"device={str(device)!r} evaluates HierarchicalGaussian and Gaussian kernels, not {self!r}; pass one "
+                "of them, or device=None for numpy."
+            )
         X = check_points(X)
 
         def block(rows: slice, columns: slice) -> Array:

@@ -1,13 +1,16 @@
 """The Gaussian kernel."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import radial_pullback, radial_sizes, squared_distances
-from convexkernels.validation import check_number
+from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
+from convexkernels.kernels.hierarchical.tree import KernelTree
+from convexkernels.validation import check_number, check_points
 
 # exp(-40) is below the rounding of 1, the largest value.
 NEGLIGIBLE = 40.0
@@ -41,6 +44,13 @@ class Gaussian(Kernel):
 
     def _sizes(self, X: Array) -> Array:
         return radial_sizes(X, self._rate())
+
+    def blocks(self, X: Any, dtype: Any = np.float64, device: Any = None) -> Callable[[slice, slice], Any]:
+        if device is None:
+            return super().blocks(X, dtype)
+        X = check_points(X)
+        tree = KernelTree.build(range(X.shape[1]))  # of a single leaf
+        return TreeEvaluation(tree, np.full(X.shape[1], self._rate()), X, dtype=dtype, device=device).block
 
     def squared_distances(self, X: Array, Y: Array) -> Array:
         return self._rate() * squared_distances(X, Y)

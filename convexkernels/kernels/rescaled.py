@@ -52,8 +52,8 @@ class Rescaled(Kernel):
         mapped = self._map(X)
         return self.kernel._gram(mapped, mapped if Y is X else self._map(Y))
 
-    def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
-        return self.kernel.blocks(self._map(check_points(X)), dtype)
+    def blocks(self, X: Any, dtype: Any = np.float64, device: Any = None) -> Callable[[slice, slice], Array]:
+        return self.kernel.blocks(self._map(check_points(X)), dtype, device)
 
     def _diag(self, X: Array) -> Array:
         return self.kernel._diag(self._map(X))

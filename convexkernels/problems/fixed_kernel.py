@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.backend import device_name
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import sizes_by_diagonal
@@ -50,6 +51,10 @@ class FixedKernel(OnRows):
     memory_limit : float, optional
         Bytes that solving may take; the free memory when not given. What does not fit of the matrix is evaluated
         again. Support vector losses are solved fastest where the matrix of all support vectors fits in float32.
+    device : str or torch.device, optional
+        A device of PyTorch, for example "cuda", that evaluates the matrix and multiplies with it; numpy when not given.
+        For kernels `HierarchicalGaussian` and `Gaussian`. There `memory_limit` is that of the tiles on the device, and
+        its free memory when not given. The certificate is in float64 there as well.
 
     Attributes
     ----------
@@ -77,6 +82,7 @@ class FixedKernel(OnRows):
         offset: Any = None,
         bounds: tuple[float, float] | None = None,
         memory_limit: float | None = None,
+        device: Any = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(1.0), got {kernel!r}.")
@@ -84,7 +90,9 @@ class FixedKernel(OnRows):
         if memory_limit is not None:
             check_number("memory_limit", memory_limit, low=0.0, remedy="Pass None for the free memory.")
         self.kernel_, self.loss, self.memory_limit = kernel, loss, memory_limit
-        self.X = check_points(X)
+        self.X, self.device = check_points(X), device_name(device)
+        if device is not None:
+            kernel.blocks(self.X[:1], device=device)  # refuses kernels that are not evaluated there
         Y = loss.targets(y, len(self.X))
         self.single = np.ndim(y) == 1
         self.weights = check_weights(sample_weight, len(self.X), open_low=True)
@@ -99,7 +107,7 @@ class FixedKernel(OnRows):
     def of(
         cls, solution: Solution, X: Any, y: Any, *, sample_weight: Any = None, memory_limit: float | None = None
     ) -> FixedKernel:
-        """The kernel, the regularization parameter, the offset and the bounds of a search, on other rows."""
+        """What a search has, on other rows: kernel, regularization parameter, offset, bounds and device."""
         searched = solution.problem
         lam = float(np.exp(searched.split(solution.theta)[1]))
         bounds = None
@@ -115,6 +123,7 @@ class FixedKernel(OnRows):
             offset=searched.offset,
             bounds=bounds,
             memory_limit=memory_limit,
+            device=searched.family.device,
         )
 
     def __repr__(self) -> str:
@@ -135,6 +144,10 @@ class FixedKernel(OnRows):
             other.kernel_ = Rescaled(self.kernel_, np.zeros(n), np.full(n, 1.0 / factor))
         return other
 
+    def operator(self, dtype: Any, memory: float = 0.0) -> GramOperator:
+        """Products with the matrix, by tiles of a type that may take some memory."""
+        return GramOperator(self.kernel_, self.X, dtype, memory, self.device)
+
     # -- measuring ---------------------------------------------------------------------------------
 
     def measure(self, alpha: Array, F: Array) -> Fit:
@@ -150,7 +163,7 @@ class FixedKernel(OnRows):
         if witness is not None and not np.array_equal(witness, alpha):
             points.append(self.feasible(witness))
         F = (
-            GramOperator(self.kernel_, self.X, np.float64)
+            self.operator(np.float64)
             .product(np.vstack([self.coefficients(alpha) for alpha in points]))
             .reshape(len(points), *self.Y.shape)
         )

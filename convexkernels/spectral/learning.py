@@ -143,7 +143,7 @@ class SpectralLearning:
 
     def on_rows(self, rows: Any) -> SpectralLearning:
         """The problem of some of the points; lam2 weighs the mean norm of a point's features as before."""
-        rows = self.backend.index(rows)
+        rows = self.backend.there(rows)
         weights = None if self.weights is None else self.weights[rows]
         part = replace(self, X=self.X[rows], Y=self.Y[rows], weights=weights)
         return replace(part, lam2=self.lam2 * self.total / max(part.total, 1e-300))

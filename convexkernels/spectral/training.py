@@ -187,7 +187,7 @@ class TrainingRun:
     def one_epoch(self) -> float:
         """One pass over the data in a new order; returns the mean objective on the way."""
         backend, m, size = self.problem.backend, self.problem.m, self.training.batch_size or self.problem.m
-        order = backend.index(self.rng.permutation(m))
+        order = backend.there(self.rng.permutation(m))
         total: Any = 0.0
         starts = range(0, m - m % size if m >= size else m, size)
         n_steps = max(1, self.training.max_epochs * len(starts))

@@ -10,6 +10,8 @@ from sklearn.kernel_ridge import KernelRidge
 
 from convexkernels import (
     ConvexKernelsWarning,
+    FixedKernel,
+    Gaussian,
     HierarchicalGaussianClassifier,
     HierarchicalGaussianRegressor,
     InvalidInputError,
@@ -22,6 +24,7 @@ from convexkernels import (
     TreeSearch,
     TreeSelection,
 )
+from convexkernels.backend import MissingTorchError
 from convexkernels.datasets import make_friedman1
 from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.losses.least_squares import LeastSquares
@@ -83,6 +86,20 @@ def test_probabilities_and_intervals_know_all_rows_of_a_point():
     low, high = model.predict_interval(X, coverage=0.8).T
     # Residuals of the means of points would be a quarter as long.
     assert np.mean((low < t) & (t < high)) == pytest.approx(0.8, abs=0.05)
+
+
+def test_a_device_needs_torch_and_gradients(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("convexkernels.backend.import_module", missing)
+    X, y, _ = noisy_classes_on_a_grid(60)
+    with pytest.raises(MissingTorchError, match=r"pip install 'convexkernels\[torch\]'"):
+        HierarchicalGaussianClassifier(4, search=TreeSearch(device="cuda")).fit(X, y)
+    with pytest.raises(MissingTorchError, match=r"pip install 'convexkernels\[torch\]'"):
+        FixedKernel(Gaussian(), LeastSquares(), X, X[:, 0], device="cuda")
+    with pytest.raises(InvalidInputError, match="device='cuda' is for searches along gradients, not for method='ann"):
+        TreeSearch("annealing", device="cuda")
 
 
 def test_equal_points_as_one_are_the_same_problem_of_least_squares():

@@ -120,9 +120,8 @@ class AllRows:
     def _iterative(self, problem: OuterLearning) -> Plan:
         """Products with the matrix of any kernel of the family; half of its lower triangle at least is held."""
         loss, points = problem.loss, (problem.X, problem.Y.T)
-        forecast = FixedKernel(
-            problem.kernel(problem.start(0)), loss, *points, memory_limit=self.memory_limit
-        ).forecast()
+        kernel, device = problem.kernel(problem.start(0)), problem.family.device
+        forecast = FixedKernel(kernel, loss, *points, memory_limit=self.memory_limit, device=device).forecast()
         needed = max(forecast.bytes, float(problem.m) ** 2)
         return Plan("iterative", problem.m, needed, forecast.seconds, "as asked for")
 

@@ -129,7 +129,8 @@ class HierarchicalEstimator(KernelEstimator):
     def _problem(self, table: TrainingTable, targets: Targets) -> TreeTask:
         loss = self._loss()
         criterion = as_criterion(self.criterion, loss)
-        task = TreeTask(table.X, targets.expanded(table.y), table.weights, loss, criterion, self.clip)
+        device = None if self.search is None else self.search.device
+        task = TreeTask(table.X, targets.expanded(table.y), table.weights, loss, criterion, self.clip, device)
         for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
             task.problem(candidate, 0)
         merged, points = task.of_points()

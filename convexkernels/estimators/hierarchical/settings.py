@@ -50,6 +50,9 @@ class TreeSearch:
         Independent searches; their functions are averaged.
     schedule : Schedule, optional
         The constants of the published annealing; those of the paper when not given.
+    device : str or torch.device, optional
+        A device of PyTorch, for example "cuda", that evaluates trees and their gradients, and products with the matrix
+        of all rows; numpy when not given. Risks, factorizations, cells and predictions are met by numpy.
     """
 
     method: str = "auto"
@@ -59,6 +62,7 @@ class TreeSearch:
     tol: float = 1e-4
     n_restarts: int = 1
     schedule: Schedule | None = None
+    device: Any = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -72,6 +76,13 @@ class TreeSearch:
         check_whole_number("n_restarts", self.n_restarts, low=1)
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise InvalidInputError(f"schedule must be a Schedule or None, got {self.schedule!r}.")
+        if self.device is not None:
+            object.__setattr__(self, "device", str(self.device))  # a name needs no PyTorch to be loaded
+            if self.method == "annealing":
+                raise InvalidInputError(
+                    f"device={self.device!r} is for searches along gradients, not for method='annealing'; pass "
+                    "method='auto', or device=None for numpy."
+                )
 
     def solver(self, problem: OuterLearning) -> OuterSolver:
         """The method with its settings."""
@@ -160,6 +171,8 @@ class TreeTask:
     criterion : Criterion
     clip : bool
         Whether functions are clipped to [-1, 1].
+    device : str or None
+        A device of PyTorch that evaluates trees.
     """
 
     X: Array
@@ -168,6 +181,7 @@ class TreeTask:
     loss: Loss
     criterion: Criterion
     clip: bool
+    device: str | None = None
 
     def part(self, rows: Index) -> Self:
         """The same for some of the rows."""
@@ -190,8 +204,8 @@ class TreeTask:
         rows = np.arange(len(self.X)) if rows is None else rows
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
         family = architecture if isinstance(architecture, Trees) else Trees(architecture)
-        if family.random_state is None:
-            family = Trees(family.architecture, family.subsets, seed)
+        state = seed if family.random_state is None else family.random_state
+        family = Trees(family.architecture, family.subsets, state, family.device or self.device)
         return OuterLearning(
             family,
             self.loss,

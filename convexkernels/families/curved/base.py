@@ -13,7 +13,15 @@ from convexkernels.kernels.base import Kernel
 
 
 class CurvedFamily(ABC):
-    """A set of kernels ``{k_z}``; learning in it is not convex."""
+    """A set of kernels ``{k_z}``; learning in it is not convex.
+
+    Attributes
+    ----------
+    device : str or None
+        The device of PyTorch that evaluates matrices and derivatives; None for numpy.
+    """
+
+    device: str | None = None
 
     @abstractmethod
     def on(self, X: Array) -> CurvedGramSet:

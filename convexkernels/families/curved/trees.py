@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
+from convexkernels.backend import device_name
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -36,10 +37,16 @@ class Trees(CurvedFamily):
         groups of features, of which the nodes take turns.
     random_state : int, numpy.random.Generator or None
         For random subsets.
+    device : str or torch.device, optional
+        A device of PyTorch, for example "cuda", that evaluates matrices and their derivatives; numpy when not given.
+        Criteria and losses are met by numpy.
     """
 
-    def __init__(self, architecture: Any = 8, subsets: Any = "all", random_state: Any = None) -> None:
+    def __init__(
+        self, architecture: Any = 8, subsets: Any = "all", random_state: Any = None, device: Any = None
+    ) -> None:
         self.architecture, self.subsets, self.random_state = architecture, subsets, random_state
+        self.device = device_name(device)
 
     def __repr__(self) -> str:
         return f"Trees({self.architecture!r}, subsets={self.subsets!r})"
@@ -48,15 +55,18 @@ class Trees(CurvedFamily):
         tree = self.architecture
         if not isinstance(tree, KernelTree):
             tree = make_tree(tree, X.shape[1], self.subsets, np.random.default_rng(self.random_state))
-        return TreesGramSet(tree, X)
+        return TreesGramSet(tree, X, self.device)
 
 
 class TreesGramSet(CurvedGramSet):
     """Gram matrices of the kernels of one tree."""
 
-    def __init__(self, tree: KernelTree, X: Array) -> None:
+    def __init__(self, tree: KernelTree, X: Array, device: str | None = None) -> None:
         super().__init__(tree, X)
-        self.tree, self.n_unknowns = tree, tree.n_weights
+        self.tree, self.n_unknowns, self.device = tree, tree.n_weights, device
+
+    def restrict(self, rows: Index) -> TreesGramSet:
+        return TreesGramSet(self.tree, self.X[rows], self.device)
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         return start_weights(self.tree, self.X, rng)
@@ -64,7 +74,7 @@ class TreesGramSet(CurvedGramSet):
     def at(self, z: Array, dtype: Any = np.float64) -> TreeAt | None:
         if not np.isfinite(z).all() or z.max() > LARGEST_LOG:
             return None
-        return TreeAt(TreeEvaluation(self.tree, np.exp(2.0 * z), self.X, dtype=dtype))
+        return TreeAt(TreeEvaluation(self.tree, np.exp(2.0 * z), self.X, dtype=dtype, device=self.device))
 
     def kernel(self, z: Array) -> HierarchicalGaussian:
         return HierarchicalGaussian.from_tree(self.tree, np.exp(z))

@@ -124,9 +124,9 @@ class HierarchicalGaussian(Kernel):
         evaluation = TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X)
         return lambda i: np.maximum(-evaluation.exponents_of(i), 0.0)
 
-    def blocks(self, X: Any, dtype: Any = np.float64) -> Callable[[slice, slice], Array]:
+    def blocks(self, X: Any, dtype: Any = np.float64, device: Any = None) -> Callable[[slice, slice], Any]:
         X = check_points(X)
-        return TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, dtype=dtype).block
+        return TreeEvaluation(self.tree(X.shape[1]), self.flat_weights**2, X, dtype=dtype, device=device).block
 
     def _diag(self, X: Array) -> Array:
         self._described(X.shape[1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.kernels.operator import TILE, GramOperator
+from convexkernels.kernels.operator import TILE
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
 from convexkernels.losses.support_vector import LARGEST_NEWTON, ascend_by_newton, best_intercept
@@ -61,7 +61,7 @@ class BlockAscent:
         self.duals = [dual for dual in duals if dual is not None]
         self.intercept, self.W, self.F = loss.intercept, W.copy(), F.copy()
         self.m, (self.size, self.largest_newton) = problem.m, block_sizes(problem)
-        self.operator = GramOperator(problem.kernel_, problem.X, np.float32)
+        self.operator = problem.operator(np.float32)
         self._order = np.random.default_rng(0).permutation(self.m)  # among equals
         self._gaps = np.full(len(W), np.inf)
         self._whole: Array | None = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.kernels.operator import GramOperator, OutOfTimeError
+from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
@@ -134,7 +134,7 @@ class ConjugateGradients(OuterSolver):
         gap = m / len(rows) * float((np.square(systems.R[:, rows] - error) @ systems.weights[rows]).sum())
         if gap <= EXACT_SHARE * tol * abs(found.upper):
             return found
-        exact = GramOperator(problem.kernel_, problem.X, np.float64)
+        exact = problem.operator(np.float64)
         systems.begin_again(exact.product(systems.W, deadline, self.stage))
         found = self._iterate(problem, systems.W, systems.F, systems)
         gap = float(systems.gaps().sum())

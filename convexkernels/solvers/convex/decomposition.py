@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.kernels.operator import GramOperator, OutOfTimeError
+from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.losses.fit import Fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.outer_solver import Iterate, OuterSolver
@@ -113,8 +113,7 @@ class Decomposition(OuterSolver):
         """Compare values on some rows with exact ones; where these do not meet the tolerance, form all of them anew."""
         if found.upper - found.lower + _inexact(problem, ascent, fit) <= EXACT_SHARE * tol * abs(found.upper):
             return found
-        exact = GramOperator(problem.kernel_, problem.X, np.float64)
-        ascent.F = exact.product(ascent.W, deadline, self.stage)
+        ascent.F = problem.operator(np.float64).product(ascent.W, deadline, self.stage)
         found = _iterate(problem, ascent.W, ascent.F, ascent)[0]
         gap = found.upper - found.lower
         found.status = Status.STALLED if gap > 0.5 * self._formed_anew else None

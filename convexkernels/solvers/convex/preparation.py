@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.backend import Backend
 from convexkernels.clock import Clock
-from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
+from convexkernels.kernels.operator import TILE, n_tiles, tile_side
 from convexkernels.outer_solver import Iterate
 from convexkernels.solvers.convex.shifted_systems import LowRank
 from convexkernels.validation import available_memory
@@ -90,7 +91,7 @@ class Preparation:
         self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m))))
         # The factor is alive twice while it is made, and rows of the matrix beside it.
         self.other_bytes = 8.0 * m * (2.0 * self.rank + 4.0 * VECTORS * n_outputs + 2 * TILE)
-        self.operator = GramOperator(problem.kernel_, problem.X, np.float32, max(limit - self.other_bytes, 0.0))
+        self.operator = problem.operator(np.float32, tile_bytes(problem, self.other_bytes))
 
     @cached_property
     def low_rank(self) -> LowRank:
@@ -126,12 +127,22 @@ def allowed_bytes(problem: Any) -> float:
     return FREE_SHARE * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
 
 
+def tile_bytes(problem: Any, others: float) -> float:
+    """Bytes that tiles may take, of the memory of a device where there is one; `others` are taken beside them."""
+    if problem.memory_limit is None and problem.device is not None:
+        return FREE_SHARE * Backend(device=problem.device).free_memory()
+    return max(allowed_bytes(problem) - others, 0.0)
+
+
 def seconds_of_tiles(problem: Any, dtype: Any) -> float:
     """Seconds of one evaluation of the lower triangle of the matrix, by the time that one tile takes."""
-    part = problem.X[: 2 * TILE]
+    side = tile_side(problem.m, problem.device)
+    part = problem.X[: 2 * side]
     rows, columns = slice(len(part) // 2, len(part)), slice(0, max(1, len(part) // 2))
-    blocks = problem.kernel_.blocks(part, dtype)
-    blocks(rows, columns)
-    began = time.thread_time()
-    blocks(rows, columns)
-    return (time.thread_time() - began) * n_tiles(problem.m)
+    blocks = problem.kernel_.blocks(part, dtype, problem.device)
+    # A device has a clock of its own, and reading a number waits for it.
+    now = time.thread_time if problem.device is None else time.monotonic
+    float(blocks(rows, columns)[0, 0])
+    began = now()
+    float(blocks(rows, columns)[0, 0])
+    return (now() - began) * n_tiles(problem.m, side)

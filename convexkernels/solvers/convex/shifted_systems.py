@@ -9,9 +9,13 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from convexkernels.arrays import Array, Index, Mask
+from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.linalg import pivoted_cholesky, shifted_cholesky
+
+# Residuals of so many times the squares of the targets, or more, are those of steps that have gone astray.
+LOST = 1e6
 
 
 class LowRank:
@@ -22,36 +26,43 @@ class LowRank:
     Z : ndarray of shape (m, r)
         A factor of about the Gram matrix.
     weights : ndarray of shape (m,)
+    backend : Backend, optional
+        Of float64: where products with Z are formed.
     """
 
-    def __init__(self, Z: Array, weights: Array) -> None:
-        self.Z, self.weights = Z, weights
-        scaled = Z if (weights == 1.0).all() else Z * np.sqrt(weights)[:, None]
-        self._inner = scaled.T @ scaled
+    def __init__(self, Z: Array, weights: Array, backend: Backend | None = None) -> None:
+        self.backend = Backend("float64") if backend is None else backend
+        there = self.backend.there
+        self.Z, self.weights = there(Z), weights
+        scaled = self.Z if (weights == 1.0).all() else self.Z * there(np.sqrt(weights))[:, None]
+        self._inner = to_numpy(scaled.T @ scaled)
         self._factors: dict[float, Any] = {}
 
     @classmethod
     def of(cls, operator: GramOperator, weights: Array, rank: int, tol: float) -> LowRank:
         """From a pivoted Cholesky factor that leaves a diagonal of at most `tol`, or has this rank."""
-        return cls(pivoted_cholesky(operator.rows, operator.diagonal(), rank, tol)[0], weights)
+        Z = pivoted_cholesky(operator.rows, operator.diagonal(), rank, tol)[0]
+        return cls(Z, weights, operator.backend.doubled())
 
     def without(self, rows: Index) -> LowRank:
         """The same where some rows count no more."""
         other = object.__new__(LowRank)
-        other.Z, other.weights, other._factors = self.Z, self.weights.copy(), {}
+        other.Z, other.weights, other._factors, other.backend = self.Z, self.weights.copy(), {}, self.backend
         other.weights[rows] = 0.0
-        part = self.Z[rows]
-        other._inner = self._inner - (part.T * self.weights[rows]) @ part
+        there = self.backend.there
+        part = self.Z[there(rows)]
+        other._inner = self._inner - to_numpy((part.T * there(self.weights[rows])) @ part)
         return other
 
     def solve(self, R: Array, lams: Array) -> Array:
         """Solutions for right-hand sides in the rows of `R`, each with its lam."""
         scaled = R * self.weights
-        inner = scaled @ self.Z
+        inner = to_numpy(self.backend.there(scaled) @ self.Z)
         for lam in np.unique(lams):
             at = lams == lam
             inner[at] = cho_solve(self._factor(float(lam)), inner[at].T, check_finite=False).T
-        return np.asarray((scaled - (inner @ self.Z.T) * self.weights) / lams[:, None])
+        spread = to_numpy(self.backend.there(inner) @ self.Z.T)
+        return np.asarray((scaled - spread * self.weights) / lams[:, None])
 
     def _factor(self, lam: float) -> Any:
         if lam not in self._factors:
@@ -128,7 +139,11 @@ class ShiftedSystems:
     def step(
         self, which: Index, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None
     ) -> bool:
-        """One step of those of some systems that can go on; False where none can any more."""
+        """One step of those of some systems that can go on; False where none can any more.
+
+        Where lam is far below the rounding of the tiles, their matrix is not definite, and residuals grow without end.
+        """
+        self._descent[self.gaps() > LOST * (np.square(self.Y) @ self.weights)] = 0.0
         which = which[self.moving[which]]
         if not which.size:
             return False
