@@ -59,7 +59,7 @@ def draw(name, curves, folder):
     axes = new_axes(None, size=(7.4, 6.5), rows=2)
     for k, (setting, rows) in enumerate(curves.items()):
         steps, accuracy, objective = np.array(rows, dtype=float).T
-        axes[0].plot(steps, accuracy, color=color(k), label=setting)
+        axes[0].plot(steps[1:], accuracy[1:], color=color(k), label=setting)
         axes[1].plot(steps[1:], objective[1:], color=color(k), label=setting)
     axes[0].set(title=name, ylabel="test accuracy, %")
     axes[1].set(xlabel="steps", ylabel="objective", yscale="log")
