@@ -9,6 +9,7 @@ import pytest
 import convexkernels as ck
 from convexkernels import FixedKernel, Gaussian, InvalidInputError, LeastSquares
 from convexkernels.criteria.folds import held_out_share
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.kernels import KERNELS
 from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
 from convexkernels.progress import Silent
@@ -172,6 +173,33 @@ def test_a_search_goes_on_to_all_rows(rng):
     assert solution.intercept == pytest.approx(0.2)
     copied = pickle.loads(pickle.dumps(solution))
     np.testing.assert_array_equal(copied.decision_function(X), solution.decision_function(X))
+
+
+@pytest.mark.parametrize("loss", [LeastSquares(0.1), ck.Hinge(2.0)], ids=["least_squares", "hinge"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_a_convex_family_has_learned_goes_on_to_all_rows(name, loss, rng):
+    """On the same rows and at the same lam the function is the one that was learned with the kernel."""
+    family, X, y = FAMILIES[name](), rng.uniform(size=(40, 3)), np.sign(rng.standard_normal(40))
+    learned = ck.KernelLearning(family, loss, example_points(family, X), 3.0 + y if loss.has_level else y).solve()
+    if name == "all_kernel_matrices":
+        with pytest.raises(InvalidInputError):
+            FixedKernel.of(learned, X, y).solve()
+        return
+    problem = FixedKernel.of(learned, learned.problem.X, 3.0 + y if loss.has_level else y)
+    assert problem.loss.lam == loss.lam
+    found = problem.solve(lams=[loss.lam], tol=1e-8)
+    assert found.certificate.relative_gap <= 1e-6
+    np.testing.assert_allclose(
+        found.decision_function(learned.problem.X), learned.decision_function(learned.problem.X), atol=0.02
+    )
+    assert FixedKernel.of(found, learned.problem.X, y).loss.lam == loss.lam
+
+
+def test_solutions_that_have_no_single_kernel_are_refused_by_name(rng):
+    X, Y, _ = table(rng, outputs=1)
+    cells = ck.VoronoiRidge(max_cell_size=200).fit(X, Y[:, 0])
+    with pytest.raises(InvalidInputError, match="solution must be of a problem with one kernel and one lam"):
+        FixedKernel.of(cells.solution_, X, Y[:, 0])
 
 
 class Interrupting(Silent):

@@ -98,27 +98,27 @@ class FixedKernel(OnRows):
     def of(
         cls, solution: Solution, X: Any, y: Any, *, sample_weight: Any = None, memory_limit: float | None = None
     ) -> FixedKernel:
-        """The kernel, the regularization parameter, the offset and the bounds of a search, on other rows."""
-        searched = solution.problem
-        lam = float(np.exp(searched.split(solution.theta)[1]))
-        bounds = None
-        if searched.bounds is not None:
-            low, high = (float((end + searched.offset[:, None])[0, 0]) for end in searched.bounds)
-            bounds = (low, high)
-        return cls(
-            solution.kernel,
-            searched.loss.at(lam),
-            X,
-            y,
-            sample_weight=sample_weight,
-            offset=searched.offset,
-            bounds=bounds,
-            memory_limit=memory_limit,
-        )
+        """The kernel, the regularization parameter, the offset and the bounds of a solution, on other rows.
+
+        Of any problem with one kernel and a loss of :class:`FixedKernel`: :class:`KernelLearning`,
+        :class:`OuterLearning`, this one, and spectral kernels; in the place of a trace norm stands the ridge that pulls
+        as hard.
+        """
+        problem, options = solution.problem, {"sample_weight": sample_weight, "memory_limit": memory_limit}
+        if not hasattr(problem, "stated_at"):
+            raise InvalidInputError(
+                f"solution must be of a problem with one kernel and one lam, such as KernelLearning or OuterLearning, "
+                f"got one of {type(problem).__name__}; pass a kernel and a loss to FixedKernel."
+            )
+        return cls(solution.kernel, X=X, y=y, **options, **problem.stated_at(solution.theta))
 
     def __repr__(self) -> str:
         outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""
         return f"FixedKernel({type(self.kernel_).__name__}, {self.loss!r}, {self.m} points{outputs})"
+
+    def stated_at(self, theta: Any) -> dict[str, Any]:
+        """Loss, offset and bounds, as :meth:`of` takes them."""
+        return {"loss": self.loss, "offset": self.offset, "bounds": self.bounds}
 
     # -- measuring ---------------------------------------------------------------------------------
 
