@@ -14,10 +14,17 @@ from convexkernels.kernels import KERNELS
 from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
+from convexkernels.solvers.convex import dense as dense_solver
 from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems
 
 M = TILE + 90  # two rows of tiles
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}
+
+
+@pytest.fixture(autouse=True)
+def many_rows(monkeypatch):
+    """What is tested here are the methods for more rows than one matrix in float64 bears."""
+    monkeypatch.setattr(dense_solver, "MOST_ROWS", 0)
 
 
 def table(rng, m=M, n=3, outputs=2):

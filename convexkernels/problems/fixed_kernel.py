@@ -196,10 +196,12 @@ class FixedKernel(OnRows):
     ) -> Solution:
         """Solve on all rows: least squares by conjugate gradients, support vector losses block by block.
 
+        Up to 2,000 rows, where the memory holds their matrix, both are solved with it in float64.
+
         Parameters
         ----------
         solver : str or solver object
-            "conjugate-gradients" or "decomposition"; "auto" takes the one for the loss.
+            "dense", "conjugate-gradients" or "decomposition"; "auto" takes the first for the rows and the loss.
         lams : sequence of float > 0, optional
             Candidates for the regularization parameter of least squares, chosen on held-out rows. When not given they
             are placed around that of the loss until the best one is none of the ends; with one candidate nothing is

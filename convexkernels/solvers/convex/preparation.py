@@ -1,6 +1,7 @@
 """What solving on all rows begins with: tiles that fit the memory, a preconditioner, and what it will cost."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.clock import Clock
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
 from convexkernels.outer_solver import Iterate
 from convexkernels.solvers.convex.shifted_systems import LowRank
@@ -113,6 +115,16 @@ class Preparation:
             evaluation + self.seconds_of_certificate() * (1.0 + 2.0 * self.rank / m) + steps + 1e-10 * m * self.rank**2
         )
         return Forecast(seconds, operator.kept_bytes + self.other_bytes, operator.share_kept)
+
+
+def one_candidate(problem: Any, lams: Sequence[float] | None, name: str) -> Any:
+    """The problem at the regularization parameter that is asked for, or at its own, where nothing chooses."""
+    if lams is not None and len(lams) > 1:
+        raise InvalidInputError(
+            f"lams has {len(lams)} candidates, among which {name} cannot choose for {problem.loss!r}; pass one, "
+            "1 / (2 C), or None for that of the loss."
+        )
+    return problem if lams is None else problem.with_loss(problem.loss.at(lams[0]))
 
 
 def unproven(iterate: Iterate, tol: float) -> Iterate:
