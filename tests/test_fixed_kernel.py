@@ -104,6 +104,19 @@ def test_what_does_not_fit_is_evaluated_again_with_the_same_result(rng):
     np.testing.assert_allclose(*found, rtol=0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", [LeastSquares(0.1), ck.Hinge(2.0)], ids=["least_squares", "hinge"])
+def test_a_limit_that_nothing_fits_is_refused_with_what_is_needed(loss, rng, monkeypatch):
+    X, Y, _ = table(rng, m=700, outputs=1)
+    y = Y[:, 0] if loss.has_level else np.where(Y[:, 0] > 0.5, 1.0, -1.0)
+    limited = [FixedKernel(Gaussian(6.0), loss, X, y, memory_limit=limit) for limit in (1e5, 8e6)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Gaussian, "_gram", None)
+        with pytest.raises(ck.MemoryLimitError, match=r"700 rows needs 0\.0\d+ GiB, .* is 9\.31e-05 GiB"):
+            limited[0].solve()
+    assert limited[1].solve().status.is_success
+    assert limited[1].forecast().bytes <= 8e6
+
+
 @pytest.mark.parametrize("name", ["gaussian", "hierarchical_gaussian", "inhomogeneous_gaussian", "matern"])
 def test_far_rows_and_clusters_keep_their_digits(name, rng):
     X, Y, weights = table(rng)

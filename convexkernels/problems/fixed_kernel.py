@@ -227,6 +227,8 @@ class FixedKernel(OnRows):
         ------
         InvalidInputError
             Where no solver takes the loss, such as Logistic.
+        MemoryLimitError
+            Where `memory_limit` is less than vectors and some rows of the matrix take.
         """
         # Solvers see problems, so this layer cannot import them at the top.
         from convexkernels.solvers import solve_on_all_rows

@@ -22,6 +22,8 @@ from convexkernels.solvers.convex.preparation import (
     Forecast,
     Preparation,
     Stage,
+    check_needed,
+    other_bytes,
     unproven,
 )
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
@@ -68,6 +70,7 @@ class ConjugateGradients(OuterSolver):
 
     def prepare(self, problem: FixedKernel, lams: Sequence[float] | None, clock: Clock, rng: Any) -> FixedKernel:
         """Tiles, a preconditioner, and lam chosen along a path of which all points share every product."""
+        check_needed(problem, other_bytes(problem) + 2.0 * 8.0 * problem.m)
         clock.show.note(f"{problem!r}: tiles and a preconditioner")
         self.clock, self.stage.clock, self.prepared = clock, clock, Preparation(problem)
         if lams is not None and len(lams) == 1:

@@ -15,7 +15,7 @@ from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.problems.rounding import charge_above
 from convexkernels.solution import Status
-from convexkernels.solvers.convex.block_ascent import BlockAscent, block_sizes, other_bytes
+from convexkernels.solvers.convex.block_ascent import BlockAscent, block_sizes, least_bytes
 from convexkernels.solvers.convex.preparation import (
     AUDITED,
     BEFORE_CERTIFICATE,
@@ -23,7 +23,9 @@ from convexkernels.solvers.convex.preparation import (
     OWN_SHARE,
     Forecast,
     Stage,
+    check_needed,
     one_candidate,
+    other_bytes,
     seconds_of_tiles,
     unproven,
 )
@@ -60,6 +62,7 @@ class Decomposition(OuterSolver):
 
     def prepare(self, problem: FixedKernel, lams: Sequence[float] | None, clock: Clock, rng: Any) -> FixedKernel:
         """The problem at the regularization parameter that is asked for, or at its own."""
+        check_needed(problem, least_bytes(problem))
         problem = one_candidate(problem, lams, self.name)
         clock.show.note(f"{problem!r}: blocks of {block_sizes(problem)[0]} rows")
         self.stage.clock = clock

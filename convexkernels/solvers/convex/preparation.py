@@ -13,7 +13,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import TILE, GramOperator, n_tiles
 from convexkernels.outer_solver import Iterate
 from convexkernels.solvers.convex.shifted_systems import LowRank
-from convexkernels.validation import available_memory
+from convexkernels.validation import available_memory, check_memory
 
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
 # products of m^2; as far as a quarter of the memory holds it.
@@ -87,11 +87,11 @@ class Preparation:
 
     def __init__(self, problem: Any) -> None:
         self.problem = problem
-        m, (n_outputs, _) = problem.m, problem.Y.shape
-        limit = allowed_bytes(problem)
-        self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m))))
-        # The factor is alive twice while it is made, and rows of the matrix beside it.
-        self.other_bytes = 8.0 * m * (2.0 * self.rank + 4.0 * VECTORS * n_outputs + 2 * TILE)
+        m, limit = problem.m, allowed_bytes(problem)
+        # The factor is alive twice while it is made.
+        fits = (limit - other_bytes(problem)) / (2.0 * 8.0 * m)
+        self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m), fits)))
+        self.other_bytes = other_bytes(problem) + 2.0 * 8.0 * m * self.rank
         self.operator = GramOperator(problem.kernel_, problem.X, np.float32, max(limit - self.other_bytes, 0.0))
 
     @cached_property
@@ -136,6 +136,21 @@ def unproven(iterate: Iterate, tol: float) -> Iterate:
 def allowed_bytes(problem: Any) -> float:
     """Bytes that solving may take."""
     return FREE_SHARE * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
+
+
+def other_bytes(problem: Any) -> float:
+    """What is alive beside the matrix: vectors, and some of its rows."""
+    return 8.0 * problem.m * (4.0 * VECTORS * len(problem.Y) + 2 * min(TILE, problem.m))
+
+
+def check_needed(problem: Any, needed: float) -> None:
+    """Refuse what does not fit, however little of the matrix is kept."""
+    check_memory(
+        needed,
+        allowed_bytes(problem),
+        what=f"one kernel on {problem.m} rows",
+        remedy="Pass a larger memory_limit or fewer rows, or take VoronoiRidge(kernel=...) or VoronoiSVC(kernel=...).",
+    )
 
 
 def seconds_of_tiles(problem: Any, dtype: Any) -> float:
