@@ -1,6 +1,7 @@
 """A learned kernel on all rows: cells in its geometry, with one pair of lam and width for all, as the plan says."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -18,9 +19,12 @@ from convexkernels import (
     HierarchicalGaussianRegressor,
     InvalidInputError,
     LeastSquares,
+    LeaveOneOut,
     MemoryLimitError,
+    OuterLearning,
     Polynomial,
     Status,
+    Trees,
     TreeSearch,
     TreeSelection,
     VoronoiQuantile,
@@ -35,6 +39,8 @@ from convexkernels.cells.learner import CellRows
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices
 from convexkernels.cells.traversal import split_largest, traverse_in
 from convexkernels.datasets import make_friedman1
+from convexkernels.estimators.hierarchical.all_rows import PREPARATION, TrainingTime
+from convexkernels.estimators.hierarchical.training import training_time
 from convexkernels.kernels.rescaled import Rescaled
 
 TREE = HierarchicalGaussian(
@@ -281,6 +287,32 @@ def test_products_with_the_matrix_give_the_dense_function(monkeypatch):
     whole = clone(pinball).set_params(selection=TreeSelection(training=AllRows("dense"))).fit(X, y)
     assert products.plan_.certificate.holds(1e-3)
     assert np.abs(products.predict(X) - whole.predict(X)).max() < 0.05 * np.ptp(y)  # the same problem
+
+
+def test_the_forecast_of_cells_is_what_their_matrices_take():
+    """Trainings on a few hundred rows were extended by the cube to the largest cells there could be."""
+    X, y = table(6000)
+    problem = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y)
+    takes = TrainingTime(entry=1e-8, cube=2e-11)
+    cover = voronoi_cover(X, max_cell_size=400, overlap=0.02, random_state=0)
+    sizes = cover.assigned(X)[1].sizes
+    preparation = PREPARATION * takes(400)
+    trained = sum(takes(m) for m in sizes) + 1e-8 * cover.n_cells * 6000
+    alone, shared = (
+        AllRows("cells", max_cell_size=400, n_jobs=jobs).plan(problem, None, takes, False) for jobs in (1, 2)
+    )
+    assert 0.5 * trained < alone.seconds - preparation < 2.0 * trained
+    assert shared.seconds < alone.seconds
+    assert takes(2000) == pytest.approx(4e6 * 1e-8 + 8e9 * 2e-11)
+
+
+def test_the_time_of_a_training_is_that_of_its_matrix_and_of_its_solution():
+    X, y = table(1500)
+    problem = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y)
+    takes, (z, log_lam) = training_time(problem), problem.split(problem.start(0))
+    began = time.perf_counter()
+    problem.bind().train(problem.gram_set.at(z).gram(), log_lam, 1e-3)
+    assert 0.05 < takes(1500) / (time.perf_counter() - began) < 20.0
 
 
 def test_memory_decides_and_is_kept():

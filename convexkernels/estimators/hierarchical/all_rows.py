@@ -24,8 +24,13 @@ MATRICES = 3
 CELL_SHARE, CELL_MATRICES = 0.25, 4
 # Most rows that a cell predicts for.
 CELL_SIZE = 4000
-# Rows that the time of a training is measured on.
-TIMED_ROWS = 500
+# Rows that the time of a training is measured on: of fewer, what grows with the entries hides what grows faster.
+TIMED_ROWS = 1000
+# Rows that a cell predicts for and learns from, as shares of the most that it may predict for: so they come out.
+OWN_ROWS, CELL_ROWS = 0.55, 0.7
+# What precedes cells, in trainings on as many rows as a cell has, but not more than these: lam and width for all of
+# them, selected twice, and the refinement of the kernel.
+PREPARATION, PREPARED_ROWS = 200, 1500
 REMEDY = "Pass multi_class='one-vs-all' and AllRows(), which learns in cells, or a sample of the rows."
 
 
@@ -76,7 +81,7 @@ class AllRows:
                 "VoronoiRidge and VoronoiSVC with the kernel_ that was learned."
             )
 
-    def plan(self, problem: OuterLearning, time_left: float | None, one_takes: float, votes: bool) -> Plan:
+    def plan(self, problem: OuterLearning, time_left: float | None, takes: TrainingTime, votes: bool) -> Plan:
         """What suits a problem, within memory and time.
 
         Parameters
@@ -84,8 +89,7 @@ class AllRows:
         problem : OuterLearning
         time_left : float or None
             Seconds; None for no limit.
-        one_takes : float
-            Seconds for a matrix of `TIMED_ROWS` rows, about.
+        takes : TrainingTime
         votes : bool
             Whether every pair of classes has a function, which needs one matrix.
 
@@ -95,13 +99,13 @@ class AllRows:
             Where one matrix is asked for and does not fit.
         """
         m, allowed = problem.m, available_memory() if self.memory_limit is None else float(self.memory_limit)
-        dense = Plan("dense", m, 8.0 * MATRICES * m * m, one_takes * (m / TIMED_ROWS) ** 3, "as asked for")
+        dense = Plan("dense", m, 8.0 * MATRICES * m * m, takes(m), "as asked for")
         if votes or self.method == "dense":
             check_memory(dense.bytes, allowed, what=f"a kernel matrix of {m} rows", remedy=REMEDY)
             return replace(dense, why="every pair of classes has a function") if votes else dense
         size = self._size(m, allowed)
-        in_cells = one_takes * (1.5 * size / TIMED_ROWS) ** 3 * m / size
-        cells = Plan("cells", m, CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size, in_cells, "as asked for", size)
+        bytes_of_cells = CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size
+        cells = Plan("cells", m, bytes_of_cells, self._seconds_of_cells(m, size, takes), "as asked for", size)
         if self.method != "auto":
             return cells if self.method == "cells" else self._iterative(problem)
         if cells.seconds > 0.5 * dense.seconds:  # of few cells nothing is gained
@@ -126,6 +130,12 @@ class AllRows:
         needed = max(forecast.bytes, float(problem.m) ** 2)
         return Plan("iterative", problem.m, needed, forecast.seconds, "as asked for")
 
+    def _seconds_of_cells(self, m: int, size: int, takes: TrainingTime) -> float:
+        """What cells take, about: their trainings, a look from every row to every center, and what precedes them."""
+        n_cells = max(1.0, m / (OWN_ROWS * size))
+        trained = n_cells * takes(min(m, CELL_ROWS * size)) / effective_n_jobs(self.n_jobs)
+        return trained + takes.entry * n_cells * m + PREPARATION * takes(min(m, size, PREPARED_ROWS))
+
     def _size(self, m: int, allowed: float) -> int:
         """Rows that a cell predicts for, at most."""
         if self.max_cell_size is not None:
@@ -133,6 +143,18 @@ class AllRows:
         jobs = effective_n_jobs(self.n_jobs)
         fits = np.sqrt(CELL_SHARE * allowed / (jobs * CELL_MATRICES * 8.0))
         return int(max(2, min(m, CELL_SIZE, fits / 1.5)))
+
+
+@dataclass(frozen=True)
+class TrainingTime:
+    """What the functions of a kernel take to be trained on m rows: ``entry m^2 + cube m^3`` seconds."""
+
+    entry: float = 0.0
+    cube: float = 0.0
+
+    def __call__(self, m: float) -> float:
+        """Seconds for m rows."""
+        return self.entry * m**2 + self.cube * m**3
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelEstimator, seed_from
-from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan
+from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
 from convexkernels.estimators.hierarchical.functions import MeanFunction, OffsetFunction
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
@@ -32,7 +32,7 @@ from convexkernels.estimators.hierarchical.training import (
     train_at_once,
     train_by_products,
     train_in_cells,
-    training_seconds,
+    training_time,
 )
 from convexkernels.estimators.left_out import (
     EXACT_ROWS,
@@ -237,7 +237,7 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _plan(self, problem: OuterLearning, clock: Clock) -> Plan:
         """How the functions of all rows are going to be trained."""
-        takes = training_seconds(problem) if clock.left is not None or problem.m > DENSE_ROWS else 0.0
+        takes = training_time(problem) if clock.left is not None or problem.m > DENSE_ROWS else TrainingTime()
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         limit = None if self.max_time == "auto" else clock.left
         return self._all_rows.plan(problem, limit, takes, self._votes(problem))

@@ -19,7 +19,7 @@ from convexkernels.cells.training import learn_cells, shared_learner, some_cells
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, TIMED_ROWS, AllRows, Plan
+from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, TIMED_ROWS, AllRows, Plan, TrainingTime
 from convexkernels.estimators.hierarchical.functions import OffsetFunction
 from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.problems.decision_function import DecisionFunction
@@ -134,10 +134,18 @@ def _learner(problem: OuterLearning, theta: Array) -> KernelLearner:
     return KernelLearner(problem.loss, SELECTION, np.inf, TOL, kernel=kernel, lam=lam)
 
 
-def training_seconds(problem: OuterLearning) -> float:
-    """About how long the functions of a point take to be trained on `TIMED_ROWS` rows."""
-    rows: Index = np.arange(0, problem.m, max(1, problem.m // TIMED_ROWS))
+def training_time(problem: OuterLearning) -> TrainingTime:
+    """How long the functions of a point take to be trained, by their time on `TIMED_ROWS` rows."""
+    rows: Index = np.arange(0, problem.m, max(1, -(-problem.m // TIMED_ROWS)))
     part = problem.on_rows(rows)
-    began = time.monotonic()
-    part.train(part.start(0))
-    return (time.monotonic() - began) * (TIMED_ROWS / part.m) ** 3
+    z, log_lam = part.split(part.start(0))
+    bound, point, seconds = part.bind(), part.gram_set.at(z), []
+    assert point is not None
+    for _ in range(2):  # the first time something may have to be compiled and loaded, or a computer be busy
+        began = time.monotonic()
+        K = point.gram()
+        made = time.monotonic()
+        bound.train(K, log_lam, TOL)
+        seconds.append((made - began, time.monotonic() - made))
+    matrix, solution = np.min(seconds, axis=0)
+    return TrainingTime(float(matrix) / part.m**2, float(solution) / part.m**3)
