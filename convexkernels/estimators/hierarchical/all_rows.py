@@ -1,4 +1,4 @@
-"""How functions with a learned kernel are to be trained on all rows: with one matrix, without it, or in cells."""
+"""How functions with a learned kernel are trained on all rows: one matrix, products with it, cells, or landmarks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.validation import available_memory, check_memory, check_number, check_whole_number
 
-METHODS = ("auto", "dense", "iterative", "cells")
+METHODS = ("auto", "dense", "iterative", "cells", "landmarks")
 # Rows up to which one matrix is factorized, or met by products with it.
 DENSE_ROWS, ITERATIVE_ROWS = 10_000, 50_000
 # Square matrices of float64 that are alive while functions are trained.
@@ -31,6 +31,11 @@ OWN_ROWS, CELL_ROWS = 0.55, 0.7
 # What precedes cells, in trainings on as many rows as a cell has, but not more than these: lam and width for all of
 # them, selected twice, and the refinement of the kernel.
 PREPARATION, PREPARED_ROWS = 200, 1500
+# Most landmarks, the share of the memory that features may take, and how often they are alive.
+LANDMARKS, FEATURE_SHARE, FEATURES = 1000, 0.5, 3
+# Trainings on landmarks: of every lam that is tried, in closed form, and of the function; a product of features with
+# themselves takes so many times as long as a factorization of their size.
+LANDMARK_LAMS, PRODUCTS = 5, 10.0
 REMEDY = "Pass multi_class='one-vs-all' and AllRows(), which learns in cells, or a sample of the rows."
 
 
@@ -40,10 +45,11 @@ class AllRows:
 
     Parameters
     ----------
-    method : {"auto", "dense", "iterative", "cells"}
+    method : {"auto", "dense", "iterative", "cells", "landmarks"}
         One kernel matrix, factorized; products with it (:class:`convexkernels.FixedKernel`; not for the logistic loss);
-        or cells in the geometry of the kernel, each with a matrix of its own. "auto" takes the first that rows, memory
-        and time allow: the matrix up to 10,000 rows, products of least squares up to 50,000.
+        cells in the geometry of the kernel, each with a matrix of its own; or what random landmarks see of the kernel
+        (:class:`convexkernels.Nystrom`). "auto" takes the first that rows, memory and time allow: the
+        matrix up to 10,000 rows, products of least squares up to 50,000.
     memory_limit : float, > 0, optional
         Bytes that the training may take; the free memory when it begins, if not given.
     max_cell_size : int, >= 2, optional
@@ -52,6 +58,8 @@ class AllRows:
         Kind and overlap of the cells; overlapping by 0.02 when not given.
     n_jobs : int, optional
         Processes that share the cells, as joblib counts them.
+    n_landmarks : int, >= 1, optional
+        1,000, or fewer where memory asks for it.
     """
 
     method: str = "auto"
@@ -59,6 +67,7 @@ class AllRows:
     max_cell_size: int | None = None
     cells: Cells | None = None
     n_jobs: int | None = None
+    n_landmarks: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -67,6 +76,8 @@ class AllRows:
             check_number("memory_limit", self.memory_limit, low=0.0, open_low=True)
         if self.max_cell_size is not None:
             check_whole_number("max_cell_size", self.max_cell_size, low=2)
+        if self.n_landmarks is not None:
+            check_whole_number("n_landmarks", self.n_landmarks, low=1)
         if not isinstance(self.cells, Cells | None):
             raise InvalidInputError(f"cells must be None or Cells(...), got {self.cells!r}.")
         if self.cells is not None:
@@ -107,28 +118,44 @@ class AllRows:
         bytes_of_cells = CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size
         cells = Plan("cells", m, bytes_of_cells, self._seconds_of_cells(m, size, takes), "as asked for", size)
         if self.method != "auto":
-            return cells if self.method == "cells" else self._iterative(problem)
-        if cells.seconds > 0.5 * dense.seconds:  # of few cells nothing is gained
-            time_left = None
-        why = dense.refusal(DENSE_ROWS, allowed, time_left)
+            return cells if self.method == "cells" else self._as_asked_for(problem, allowed, takes)
+        limit = None if cells.seconds > 0.5 * dense.seconds else time_left  # of few cells nothing is gained
+        why = dense.refusal(DENSE_ROWS, allowed, limit)
         if not why:
             return replace(dense, why=f"{m} rows, not more than {DENSE_ROWS}")
         if isinstance(problem.loss, LeastSquares) and m <= ITERATIVE_ROWS:
             iterative = self._iterative(problem)
-            refused = iterative.refusal(ITERATIVE_ROWS, allowed, time_left)
+            iterative = replace(iterative, bytes=max(iterative.bytes, float(m) ** 2))  # half of the triangle is held
+            refused = iterative.refusal(ITERATIVE_ROWS, allowed, limit)
             if not refused:
                 return replace(iterative, why=why)
             why = f"{why}; {refused}"
+        refused, landmarks = cells.refusal(m, allowed, time_left), self._landmarks(problem, allowed, takes)
+        if refused and landmarks.bytes <= allowed and landmarks.seconds < cells.seconds:
+            return replace(landmarks, why=f"{why}; {refused}")
         return replace(cells, why=why)
 
+    def _as_asked_for(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
+        """Products or landmarks, refused where they do not fit."""
+        plan = self._iterative(problem) if self.method == "iterative" else self._landmarks(problem, allowed, takes)
+        check_memory(plan.bytes, allowed, what=f"{self.method} training on {problem.m} rows", remedy=REMEDY)
+        return plan
+
+    def _landmarks(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
+        """Features that landmarks make, as many as half of the memory bears."""
+        m = problem.m
+        fits = max(1, min(m, LANDMARKS, int(FEATURE_SHARE * allowed / (8.0 * FEATURES * m))))
+        n = fits if self.n_landmarks is None else min(m, self.n_landmarks)
+        seconds = m * n * (FEATURES * takes.entry + (LANDMARK_LAMS + 1) * PRODUCTS * takes.cube * n)
+        return Plan("landmarks", m, 8.0 * FEATURES * m * n, seconds, "as asked for", n_landmarks=n)
+
     def _iterative(self, problem: OuterLearning) -> Plan:
-        """Products with the matrix of any kernel of the family; half of its lower triangle at least is held."""
+        """Products with the matrix of any kernel of the family, of which is held what the memory bears."""
         loss, points = problem.loss, (problem.X, problem.Y.T)
         forecast = FixedKernel(
             problem.kernel(problem.start(0)), loss, *points, memory_limit=self.memory_limit
         ).forecast()
-        needed = max(forecast.bytes, float(problem.m) ** 2)
-        return Plan("iterative", problem.m, needed, forecast.seconds, "as asked for")
+        return Plan("iterative", problem.m, forecast.bytes, forecast.seconds, "as asked for")
 
     def _seconds_of_cells(self, m: int, size: int, takes: TrainingTime) -> float:
         """What cells take, about: their trainings, a look from every row to every center, and what precedes them."""
@@ -163,8 +190,8 @@ class Plan:
 
     Attributes
     ----------
-    method : {"dense", "iterative", "cells"}
-        One kernel matrix, factorized; products with it; or cells in the geometry of the learned kernel.
+    method : {"dense", "iterative", "cells", "landmarks"}
+        One kernel matrix, factorized; products with it; cells in the geometry of the learned kernel; or landmarks.
     n_rows : int
         Rows that were learned from, equal ones counting once.
     bytes, seconds : float
@@ -173,7 +200,9 @@ class Plan:
     max_cell_size : int or None
         Rows that a cell predicts for, at most.
     certificate : DualityGap or None
-        The worst one of all cells, once they are trained; of one matrix the equations are solved.
+        The worst one of all cells, once they are trained; of one matrix the equations are solved. Of landmarks that
+        of the problem with the kernel that they see, which says nothing of the kernel itself.
+    n_landmarks : int or None
     """
 
     method: str
@@ -183,6 +212,7 @@ class Plan:
     why: str
     max_cell_size: int | None = None
     certificate: DualityGap | None = None
+    n_landmarks: int | None = None
 
     def refusal(self, most_rows: int, allowed: float, time_left: float | None) -> str:
         """Why it cannot be done with so many bytes and seconds; empty where it can."""
@@ -196,5 +226,7 @@ class Plan:
 
     def __repr__(self) -> str:
         size = "" if self.max_cell_size is None else f" of at most {self.max_cell_size} rows"
+        size += "" if self.n_landmarks is None else f", {self.n_landmarks} of them"
         gap = "" if self.certificate is None else f"; relative gap {self.certificate.relative_gap:.1e} at most"
+        gap += "" if self.n_landmarks is None or not gap else ", of the problem that landmarks approximate"
         return f"Plan({self.method}{size}: {self.why}; about {self.bytes / 2**30:.2g} GiB, {self.seconds:.0f} s{gap})"

@@ -29,9 +29,8 @@ from convexkernels.estimators.hierarchical.settings import (
 from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS, stacked
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
+    TRAINERS,
     train_at_once,
-    train_by_products,
-    train_in_cells,
     training_time,
 )
 from convexkernels.estimators.left_out import (
@@ -257,10 +256,8 @@ class HierarchicalEstimator(KernelEstimator):
         try:
             if plan.method == "dense" and (not early or votes or solution.problem.m <= ROWS_OF_A_MOMENT):
                 return self._function(task, solution), None
-            if plan.method == "cells" and not early:
-                return train_in_cells(solution, plan, self._all_rows, clock, seed)
-            if plan.method == "iterative" and not early:
-                return train_by_products(solution, self._all_rows, clock, seed)
+            if plan.method in TRAINERS and not early:
+                return TRAINERS[plan.method](solution, plan, self._all_rows, clock, seed)
         except KeyboardInterrupt:
             if votes:
                 raise

@@ -1,4 +1,4 @@
-"""Functions with a learned kernel on all rows: in cells of its geometry, by products with its matrix, in a moment."""
+"""Functions with a learned kernel on all rows: in cells of its geometry, by products with its matrix, on landmarks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,22 @@ from convexkernels.cells.training import learn_cells, shared_learner, some_cells
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, TIMED_ROWS, AllRows, Plan, TrainingTime
+from convexkernels.criteria.ridge import residuals_at
+from convexkernels.estimators.hierarchical.all_rows import (
+    CELL_SIZE,
+    LANDMARK_LAMS,
+    TIMED_ROWS,
+    AllRows,
+    Plan,
+    TrainingTime,
+)
 from convexkernels.estimators.hierarchical.functions import OffsetFunction
 from convexkernels.exceptions import ConvexKernelsWarning, tell
+from convexkernels.families.candidates import Candidates
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.fixed_kernel import FixedKernel
+from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
@@ -34,6 +45,8 @@ SUBSET = 20_000
 OVERLAP, LARGEST_CELL = 0.02, 2
 # Candidates of the pair that all cells share, and the relative duality gap of each.
 SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
+# Multiples of lam that are tried on landmarks, the least and the largest.
+LANDMARK_RATIOS = (1.0 / 16.0, 16.0)
 # Steps of the search on rows of one cell at a time, and the share of the time that they may take.
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
 # Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
@@ -84,7 +97,7 @@ def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, 
 
 
 def train_by_products(
-    solution: Solution, settings: AllRows, clock: Clock, seed: int
+    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
 ) -> tuple[DecisionFunction, DualityGap]:
     """The function of a learned kernel on all rows, by conjugate gradients, and its certificate."""
     problem = solution.problem
@@ -95,6 +108,43 @@ def train_by_products(
         clock.interrupt()
     certificate: Any = found.certificate
     return found.function, certificate
+
+
+def train_on_landmarks(
+    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
+) -> tuple[DecisionFunction, DualityGap]:
+    """The function of what random rows see of a learned kernel, and the certificate of that problem.
+
+    lam of least squares is that of the least leave-one-out risk with the features.
+    """
+    problem, stated = solution.problem, solution.problem.stated_at(solution.theta)
+    rows = np.random.default_rng(seed).permutation(problem.m)[: plan.n_landmarks]
+    family = Candidates([solution.kernel], "none", landmarks=np.unique(problem.X[rows], axis=0))
+    options: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
+    seen = KernelLearning(family, stated["loss"], problem.X, problem.Y.T, **options)
+    if isinstance(seen.loss, LeastSquares):
+        seen = seen.with_loss(seen.loss.at(_best_lam(seen)))
+    found = seen.solve(tol=TOL, max_time=clock.left, progress=clock.show)
+    if found.status is Status.INTERRUPTED:
+        clock.interrupt()
+    certificate: Any = found.certificate
+    function: DecisionFunction = found.function
+    bounds = stated["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in stated["bounds"])
+    return replace(function, b=function.b + problem.offset, bounds=bounds), certificate
+
+
+def _best_lam(problem: KernelLearning) -> float:
+    """The multiple of lam of the least leave-one-out risk."""
+    K, lams = problem.gram_set.matrix(np.ones(1)), problem.loss.lam * np.geomspace(*LANDMARK_RATIOS, LANDMARK_LAMS)
+    risks = []
+    for lam in lams.tolist():
+        left = residuals_at(K, problem.Y, problem.weights, lam, None, intercept=problem.loss.intercept)
+        risks.append(np.inf if left is None else float(np.square(left).sum(axis=0) @ problem.weights))
+    return float(lams[int(np.argmin(risks))])
+
+
+# How functions are trained on more rows than one matrix bears.
+TRAINERS = {"cells": train_in_cells, "iterative": train_by_products, "landmarks": train_on_landmarks}
 
 
 def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int) -> KernelLearner:
