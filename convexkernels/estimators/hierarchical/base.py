@@ -236,7 +236,8 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _plan(self, problem: OuterLearning, clock: Clock) -> Plan:
         """How the functions of all rows are going to be trained."""
-        takes = training_time(problem) if clock.left is not None or problem.m > DENSE_ROWS else TrainingTime()
+        is_short = self._learns_from_points and problem.m <= DENSE_ROWS
+        takes = TrainingTime() if is_short and clock.left is None else training_time(problem)
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         limit = None if self.max_time == "auto" else clock.left
         return self._all_rows.plan(problem, limit, takes, self._votes(problem))

@@ -38,6 +38,7 @@ from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
+from convexkernels.threads import threads_for
 
 # Rows that centers are sought among: each center costs one look at all of them.
 SUBSET = 20_000
@@ -191,11 +192,12 @@ def training_time(problem: OuterLearning) -> TrainingTime:
     z, log_lam = part.split(part.start(0))
     bound, point, seconds = part.bind(), part.gram_set.at(z), []
     assert point is not None
-    for _ in range(2):  # the first time something may have to be compiled and loaded, or a computer be busy
-        began = time.monotonic()
-        K = point.gram()
-        made = time.monotonic()
-        bound.train(K, log_lam, TOL)
-        seconds.append((made - began, time.monotonic() - made))
+    with threads_for(part.m):
+        for _ in range(2):  # the first time something may have to be compiled and loaded, or a computer be busy
+            began = time.monotonic()
+            K = point.gram()
+            made = time.monotonic()
+            bound.train(K, log_lam, TOL)
+            seconds.append((made - began, time.monotonic() - made))
     matrix, solution = np.min(seconds, axis=0)
     return TrainingTime(float(matrix) / part.m**2, float(solution) / part.m**3)
