@@ -30,7 +30,7 @@ TIMED_ROWS = 1000
 OWN_ROWS, CELL_ROWS = 0.55, 0.7
 # What precedes cells, in trainings on as many rows as a cell has, but not more than these: lam and width for all of
 # them, selected twice, and the refinement of the kernel.
-PREPARATION, PREPARED_ROWS = 200, 1500
+PREPARATION, PREPARED_ROWS = 80, 1500
 # Most landmarks, the share of the memory that features may take, and how often they are alive.
 LANDMARKS, FEATURE_SHARE, FEATURES = 1000, 0.5, 3
 # Trainings on landmarks: of every lam that is tried, in closed form, and of the function; a product of features with
