@@ -3,6 +3,7 @@
     python -m benchmarks.all_rows --data FOLDER [--tables NAME ...] [--splits 0 1 2]
         [--search-rows 6000] [--search-steps 100]
     python -m benchmarks.all_rows --report
+    python -m benchmarks.all_rows --data FOLDER --peers [NAME ...] [--peer-limit 900] [--peer-rows 36000]
     python -m benchmarks.all_rows --support-vectors 20000 [--memory-limit 1.2e9]
 
 FOLDER holds the folder ``uci`` of tables with published splits. `HierarchicalGaussianRegressor` as it comes learns a
@@ -10,6 +11,10 @@ kernel on `--search-rows` of the training rows; `FixedKernel` takes it to all tr
 parameter chosen again. A row per table and split is appended to ``benchmarks/results/all_rows.csv``, and what is there
 is never run again. Seconds are those of the processor, in one process; errors are those on all test rows of the split,
 over the standard deviation of their targets; the peak of memory is that of the whole process.
+
+``--peers`` runs methods of others, as they come and with one thread, on the same splits: all training rows, all test
+rows, processor seconds. A row per fit is appended to ``benchmarks/results/all_rows_peers.csv``; one that takes more
+than ``--peer-limit`` seconds of the processor is there with the status "time".
 
 ``--support-vectors`` compares the hinge loss on so many generated rows with scikit-learn's SVC at the same C and gamma.
 """
@@ -25,8 +30,11 @@ from pathlib import Path
 import numpy as np
 
 import convexkernels as ck
+from benchmarks.tabular import cell
+from benchmarks.tabular.catalog import Entry
+from benchmarks.tabular.methods import METHODS
 from benchmarks.tabular.rows import append, known, measure_or_report, resumable_parser
-from benchmarks.tabular.tables import manifests, published_splits
+from benchmarks.tabular.tables import Table, load, manifests, published_splits
 from convexkernels.datasets import load_table
 
 RESULTS = Path(__file__).parent / "results" / "all_rows.csv"
@@ -42,6 +50,8 @@ FIELDS = [
     "search_seconds",
 ]
 FIELDS += ["solve_seconds", "predict_seconds", "wall", "peak_gib", "lam_some", "lam_all", "steps", "gap", "status"]
+PEER_RESULTS = RESULTS.with_name("all_rows_peers.csv")
+PEERS = ["Gaussian process", "xRFM", "LightGBM", "CatBoost"]
 TABLES = ["kin40k", "protein", "elevators", "pol", "parkinsons", "keggdirected", "tamielectric"]
 
 
@@ -114,6 +124,31 @@ def _quietly(*arguments):
         return measured(*arguments)
 
 
+class WholeTable(Table):
+    """A table that is tested on all test rows of a split."""
+
+    def split(self, number, training_rows):
+        train, _ = super().split(number, training_rows)
+        return train, np.flatnonzero(self.marks[:, number] == 1)
+
+
+def measure_peers(args, out):
+    """Run what is missing, each fit in a process of its own that the system ends at the limit."""
+    done = {(row["table"], int(row["split"]), row["method"]) for row in known(out)}
+    for name in args.tables:
+        table = WholeTable(**vars(load(Entry(name, "uci", "regression", True), args.data)))
+        for split in args.splits:
+            for method in (METHODS[peer] for peer in args.peers or PEERS):
+                if (name, split, method.name) in done:
+                    continue
+                if method.missing():
+                    print(f"{method.name} is not run: {', '.join(method.missing())} is not installed", flush=True)
+                    continue
+                row = cell.run(method, table, split, args.peer_rows, args.peer_limit, 0.0)
+                append(out, row, cell.FIELDS)
+                print(*row.values(), flush=True)
+
+
 def report(path):
     """The rows as a table."""
     shown = ["table", "split", "rows", "error_some", "error_all", "search_seconds", "solve_seconds", "peak_gib", "gap"]
@@ -155,7 +190,15 @@ def main(argv=None):
     parser.add_argument("--search-steps", type=int, default=100)
     parser.add_argument("--memory-limit", type=float, default=6e9, help="bytes for the solution on all rows")
     parser.add_argument("--support-vectors", type=int, help="rows of the comparison with SVC, and nothing else")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, help="methods of others in the place of the library")
+    parser.add_argument("--peer-limit", type=float, default=900.0, help="seconds of the processor for a fit")
+    parser.add_argument("--peer-rows", type=int, default=10**9, help="training rows at most")
     args = parser.parse_args(argv)
+    if args.peers is not None:
+        if args.data is None:
+            parser.error("--data is needed for --peers")
+        measure_peers(args, PEER_RESULTS if args.out == RESULTS else args.out)
+        return
     if args.support_vectors:
         support_vectors(args.support_vectors, args.memory_limit)
         return

@@ -1,10 +1,11 @@
 """The same cells in memory and on two Dask workers of 2 GiB: predictions, time, and what the workers hold at most.
 
-    python -m benchmarks.cluster covtype.csv.gz [--rows 100000] [--limit 2]
+    python -m benchmarks.cluster covtype.csv.gz [--rows 100000] [--limit 2] [--kernel 5000]
 
 `VoronoiSVC` for the seven classes of covtype, in cells of 2,000 rows, everything else as it comes. The table is
 written to a folder of parquet files and read from there, in parts of about 10,000 rows whose lengths nobody is told.
 Predictions are compared on 20,000 other rows; what a worker held is what its operating system says, from its start.
+With `--kernel` a hierarchical kernel is learned on so many of the rows first, in memory, and cells have its geometry.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from convexkernels import VoronoiSVC, warm_up
+from convexkernels import HierarchicalGaussianClassifier, VoronoiSVC, warm_up
 
 N_TEST = 20_000
 LINES = 10_000
@@ -49,17 +50,28 @@ def learned(model, X, y, test):
     return model.decision_function(points), said
 
 
+def sampled_kernel(X, y):
+    """A hierarchical kernel that some rows have taught."""
+    began = time.perf_counter()
+    kernel = HierarchicalGaussianClassifier(random_state=0).fit(X, y).kernel_
+    print(f"kernel of {len(X):,} rows: {time.perf_counter() - began:.0f} s", flush=True)
+    return kernel
+
+
 def main():
     """Both fits and one table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=2.0, help="GiB of a worker")
+    parser.add_argument("--kernel", type=int, default=0, help="rows to learn a hierarchical kernel on; 0 for Gaussians")
     args = parser.parse_args()
     warm_up()
     train, test = load(args.path, args.rows)
     columns = train.columns[:-1].tolist()
-    model = VoronoiSVC(max_cell_size=2000, max_time=None, random_state=0)
+    some = train[: args.kernel]
+    kernel = sampled_kernel(some[columns].to_numpy(), some["class"].astype(int).to_numpy()) if args.kernel else None
+    model = VoronoiSVC(kernel=kernel, max_cell_size=2000, max_time=None, random_state=0)
     here, said = learned(model, train[columns], train["class"].astype(int), test)
     print(f"in memory: {said}, {held():.2f} GiB", flush=True)
 

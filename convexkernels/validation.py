@@ -177,8 +177,12 @@ def check_memory(needed: float, limit: float | None, *, what: str, remedy: str) 
     allowed = available_memory() if limit is None else float(limit)
     if needed > allowed:
         raise MemoryLimitError(
-            f"{what} needs {needed / 2**30:.2f} GiB, but the memory limit is {allowed / 2**30:.2f} GiB. {remedy}"
+            f"{what} needs {_gibibytes(needed)} GiB, but the memory limit is {_gibibytes(allowed)} GiB. {remedy}"
         )
+
+
+def _gibibytes(count: float) -> str:
+    return f"{count / 2**30:.2f}" if count >= 0.005 * 2**30 else f"{count / 2**30:.3g}"
 
 
 def available_memory() -> float:

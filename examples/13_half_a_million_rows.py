@@ -1,4 +1,4 @@
-"""Half a million rows on a laptop, with a kernel you learned.
+"""Half a million rows with a kernel you learned.
 
 One kernel matrix of half a million rows would take two terabytes. But a kernel is learned from some thousand rows:
 which columns matter, and how they work together. What it lacks then is rows. It gets them in cells, neighborhoods in

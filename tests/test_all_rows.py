@@ -1,6 +1,7 @@
 """A learned kernel on all rows: cells in its geometry, with one pair of lam and width for all, as the plan says."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -9,18 +10,24 @@ from sklearn.kernel_ridge import KernelRidge
 
 from convexkernels import (
     AllRows,
+    Candidates,
     Cells,
     CellSelection,
     ConvexKernelsWarning,
+    FixedKernel,
     Gaussian,
     HierarchicalGaussian,
     HierarchicalGaussianClassifier,
     HierarchicalGaussianRegressor,
     InvalidInputError,
+    KernelLearning,
     LeastSquares,
+    LeaveOneOut,
     MemoryLimitError,
+    OuterLearning,
     Polynomial,
     Status,
+    Trees,
     TreeSearch,
     TreeSelection,
     VoronoiQuantile,
@@ -35,6 +42,8 @@ from convexkernels.cells.learner import CellRows
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices
 from convexkernels.cells.traversal import split_largest, traverse_in
 from convexkernels.datasets import make_friedman1
+from convexkernels.estimators.hierarchical.all_rows import PREPARATION, TrainingTime
+from convexkernels.estimators.hierarchical.training import _best_lam, training_time
 from convexkernels.kernels.rescaled import Rescaled
 
 TREE = HierarchicalGaussian(
@@ -283,6 +292,92 @@ def test_products_with_the_matrix_give_the_dense_function(monkeypatch):
     assert np.abs(products.predict(X) - whole.predict(X)).max() < 0.05 * np.ptp(y)  # the same problem
 
 
+def test_the_forecast_of_cells_is_what_their_matrices_take():
+    """Trainings on a few hundred rows were extended by the cube to the largest cells there could be."""
+    X, y = table(6000)
+    problem = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y)
+    takes = TrainingTime(entry=1e-8, cube=2e-11)
+    cover = voronoi_cover(X, max_cell_size=400, overlap=0.02, random_state=0)
+    sizes = cover.assigned(X)[1].sizes
+    preparation = PREPARATION * takes(400)
+    trained = sum(takes(m) for m in sizes) + 1e-8 * cover.n_cells * 6000
+    alone, shared = (
+        AllRows("cells", max_cell_size=400, n_jobs=jobs).plan(problem, None, takes, False) for jobs in (1, 2)
+    )
+    assert 0.5 * trained < alone.seconds - preparation < 2.0 * trained
+    assert shared.seconds < alone.seconds
+    assert takes(2000) == pytest.approx(4e6 * 1e-8 + 8e9 * 2e-11)
+
+
+def test_the_time_of_a_training_is_that_of_its_matrix_and_of_its_solution():
+    X, y = table(1500)
+    problem = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y)
+    takes, (z, log_lam) = training_time(problem), problem.split(problem.start(0))
+    began = time.perf_counter()
+    problem.bind().train(problem.gram_set.at(z).gram(), log_lam, 1e-3)
+    assert 0.05 < takes(1500) / (time.perf_counter() - began) < 20.0
+
+
+@pytest.mark.parametrize("loss", ["least_squares", "pinball"])
+def test_landmarks_that_are_all_rows_give_the_function_of_the_matrix(loss):
+    X, y = table(200)
+    T, t = table(100, seed=1)
+    selection = TreeSelection(training=AllRows("landmarks", n_landmarks=200))
+    model = HierarchicalGaussianRegressor(
+        2, loss=loss, max_time=None, search=QUICK, selection=selection, random_state=0
+    ).fit(X, y)
+    assert model.plan_.certificate.holds(1e-3)
+    assert "landmarks, 200 of them: as asked for" in repr(model.plan_)
+    assert repr(model.plan_).endswith("at most, of the problem that landmarks approximate)")
+    assert model.score(T, t) > 0.9
+    if loss == "pinball":  # where lam is not chosen again
+        problem = model.solution_.problem
+        exact = FixedKernel.of(model.solution_, problem.X, problem.Y[0] + problem.offset[0])
+        expected = exact.solve(tol=1e-5).decision_function(model.scaling_.apply(T))
+        np.testing.assert_allclose(model.function_.values(model.scaling_.apply(T))[:, 0], expected, atol=0.02)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(T), model.predict(T))
+    assert np.isfinite(model.predict_interval(T)).all()
+
+
+def test_lam_on_landmarks_is_that_of_the_least_leave_one_out_risk():
+    X, y = table(80)
+    problem = KernelLearning(Candidates([TREE], "none", landmarks=X[:20]), LeastSquares(0.1), X, y)
+    K, risks, lams = problem.gram_set.matrix(np.ones(1)).dense(), [], 0.1 * np.geomspace(1 / 16, 16, 5)
+    for lam in lams:
+        A = np.linalg.inv(np.block([[K + lam * np.eye(80), np.ones((80, 1))], [np.ones((1, 80)), np.zeros((1, 1))]]))
+        risks.append(np.sum((A[:80, :80] @ y / np.diag(A)[:80]) ** 2))
+    assert _best_lam(problem) == pytest.approx(lams[np.argmin(risks)])
+
+
+def test_landmarks_are_taken_where_neither_matrix_nor_cells_fit_the_time():
+    X, y = table(60_000)
+    problem = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y)
+    takes, settings = TrainingTime(1e-8, 2e-11), AllRows(memory_limit=1e9)
+    assert settings.plan(problem, None, takes, False).method == "cells"
+    cells = settings.plan(problem, 1e4, takes, False)
+    assert cells.method == "cells"
+    plan = settings.plan(problem, 0.5 * cells.seconds, takes, False)
+    assert plan.method == "landmarks"
+    assert 10 < plan.n_landmarks <= 1000
+    assert plan.bytes <= 0.5e9
+    assert "dense training on 60000 rows needs" in plan.why
+    assert "; cells training on 60000 rows takes about" in plan.why
+    with pytest.raises(MemoryLimitError, match="landmarks training on 60000 rows needs"):
+        AllRows("landmarks", 1e6, n_landmarks=500).plan(problem, None, takes, False)
+
+
+def test_seven_classes_on_landmarks():
+    X, y = seven_classes()
+    T, t = seven_classes(seed=1)
+    selection = TreeSelection(training=AllRows("landmarks", n_landmarks=150))
+    model = HierarchicalGaussianClassifier(2, max_time=None, search=QUICK, selection=selection, random_state=0).fit(
+        X, y
+    )
+    assert model.score(T, t) > 0.75
+    assert model.predict_proba(T).sum(axis=1) == pytest.approx(np.ones(400))
+
+
 def test_memory_decides_and_is_kept():
     X, y = table(300)
     tight = TreeSelection(training=AllRows(memory_limit=1e6))
@@ -408,6 +503,7 @@ def test_architectures_are_compared_on_a_sample_and_averages_are_of_cells():
     [
         ({"method": "fast"}, "method must be one of"),
         ({"memory_limit": 0.0}, "memory_limit must be a finite number > 0"),
+        ({"n_landmarks": 0}, "n_landmarks must be a whole number >= 1"),
         ({"max_cell_size": 1}, "max_cell_size must be a whole number >= 2"),
         ({"cells": "voronoi"}, "cells must be None or Cells"),
     ],

@@ -24,6 +24,7 @@ from convexkernels import (
     CellSelection,
     ClusterError,
     ConvexKernelsWarning,
+    HierarchicalGaussian,
     InvalidInputError,
     Status,
     VoronoiQuantile,
@@ -45,6 +46,9 @@ pytestmark = [
 ]
 
 SMALL = {"selection": CellSelection(n_lams=3, n_widths=3), "random_state": 0}
+LEARNED = HierarchicalGaussian(
+    [1.0, 2.0], [HierarchicalGaussian([1.0, 0.5], features=[0, 1]), HierarchicalGaussian([1.5], features=[1])]
+)
 
 # Nothing here waits for less than a slow computer may take. Workers of little memory need small buffers, allocators
 # that give memory back, and no pauses: one that has nothing left to spill would never end.
@@ -67,6 +71,11 @@ def table(m=600, seed=0):
 
 def labels(y):
     return np.array(["low", "middle", "high"])[np.digitize(y, [-0.2, 0.2])]
+
+
+def pairs_of(model):
+    """lam and the width of every cell."""
+    return model.solution_.theta[np.isfinite(model.solution_.theta)].tolist()
 
 
 def parts(values, sizes):
@@ -108,8 +117,10 @@ def a_cluster(folder, **options):
         VoronoiSVR(max_cell_size=150, **(SMALL | {"selection": CellSelection(2, 3, 3)})),
         VoronoiQuantile(max_cell_size=150, **(SMALL | {"selection": CellSelection("split", 3, 3)})),
         VoronoiSVC(max_cell_size=300, loss="least_squares", class_weight="balanced", **SMALL),
+        VoronoiRidge(max_cell_size=150, kernel=LEARNED, **SMALL),
+        VoronoiSVC(max_cell_size=300, kernel=LEARNED, **SMALL),
     ],
-    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.cells}",
+    ids=lambda estimator: f"{type(estimator).__name__}-{estimator.cells}-{estimator.kernel is not None}",
 )
 def test_the_answer_is_that_of_the_table_in_memory(estimator):
     X, y = table()
@@ -117,7 +128,7 @@ def test_the_answer_is_that_of_the_table_in_memory(estimator):
     weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
     here = estimator.fit(X, y, sample_weight=weights)
     expected = here.predict(X)
-    sizes = here.function_.sizes.tolist()
+    sizes, pairs = here.function_.sizes.tolist(), pairs_of(here)
     there = estimator.fit(parts(X, [250, 0, 350]), parts(y, [250, 0, 350]), sample_weight=parts(weights, [250, 0, 350]))
     predicted = there.predict(parts(X, [10, 590]))
     assert isinstance(predicted, da.Array)
@@ -126,6 +137,8 @@ def test_the_answer_is_that_of_the_table_in_memory(estimator):
         assert np.mean(predicted.compute() == expected) > 0.99
     else:
         np.testing.assert_allclose(predicted.compute(), expected, atol=1e-3 * np.ptp(y))
+    if estimator.kernel is not None:  # the same cells, and one pair for all of them
+        assert pairs_of(there) == pytest.approx(pairs)
 
 
 @pytest.mark.parametrize("columns", [1, 3])

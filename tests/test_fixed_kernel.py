@@ -10,17 +10,25 @@ import convexkernels as ck
 from convexkernels import FixedKernel, Gaussian, InvalidInputError, LeastSquares
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
+from convexkernels.families import FAMILIES, example_points
 from convexkernels.kernels import KERNELS
 from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
+from convexkernels.solvers.convex import dense as dense_solver
 from convexkernels.solvers.convex.feature_scale import suited_scale
-from convexkernels.solvers.convex.held_out_path import HeldOutPath
-from convexkernels.solvers.convex.preparation import Preparation, Stage
+from convexkernels.solvers.convex.held_out_path import HeldOutPath, SharedPath
+from convexkernels.solvers.convex.preparation import Preparation
 from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems
 
 M = TILE + 90  # two rows of tiles
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}
+
+
+@pytest.fixture(autouse=True)
+def many_rows(monkeypatch):
+    """What is tested here are the methods for more rows than one matrix in float64 bears."""
+    monkeypatch.setattr(dense_solver, "MOST_ROWS", 0)
 
 
 def table(rng, m=M, n=3, outputs=2):
@@ -100,6 +108,19 @@ def test_what_does_not_fit_is_evaluated_again_with_the_same_result(rng):
     np.testing.assert_allclose(*found, rtol=0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", [LeastSquares(0.1), ck.Hinge(2.0)], ids=["least_squares", "hinge"])
+def test_a_limit_that_nothing_fits_is_refused_with_what_is_needed(loss, rng, monkeypatch):
+    X, Y, _ = table(rng, m=700, outputs=1)
+    y = Y[:, 0] if loss.has_level else np.where(Y[:, 0] > 0.5, 1.0, -1.0)
+    limited = [FixedKernel(Gaussian(6.0), loss, X, y, memory_limit=limit) for limit in (1e5, 8e6)]
+    with monkeypatch.context() as patched:
+        patched.setattr(Gaussian, "_gram", None)
+        with pytest.raises(ck.MemoryLimitError, match=r"700 rows needs 0\.0\d+ GiB, .* is 9\.31e-05 GiB"):
+            limited[0].solve()
+    assert limited[1].solve().status.is_success
+    assert limited[1].forecast().bytes <= 8e6
+
+
 @pytest.mark.parametrize("name", ["gaussian", "hierarchical_gaussian", "inhomogeneous_gaussian", "matern"])
 def test_far_rows_and_clusters_keep_their_digits(name, rng):
     X, Y, weights = table(rng)
@@ -176,6 +197,33 @@ def test_a_search_goes_on_to_all_rows(rng):
     assert solution.intercept == pytest.approx(0.2)
     copied = pickle.loads(pickle.dumps(solution))
     np.testing.assert_array_equal(copied.decision_function(X), solution.decision_function(X))
+
+
+@pytest.mark.parametrize("loss", [LeastSquares(0.1), ck.Hinge(2.0)], ids=["least_squares", "hinge"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_what_a_convex_family_has_learned_goes_on_to_all_rows(name, loss, rng):
+    """On the same rows and at the same lam the function is the one that was learned with the kernel."""
+    family, X, y = FAMILIES[name](), rng.uniform(size=(40, 3)), np.sign(rng.standard_normal(40))
+    learned = ck.KernelLearning(family, loss, example_points(family, X), 3.0 + y if loss.has_level else y).solve()
+    if name == "all_kernel_matrices":
+        with pytest.raises(InvalidInputError):
+            FixedKernel.of(learned, X, y).solve()
+        return
+    problem = FixedKernel.of(learned, learned.problem.X, 3.0 + y if loss.has_level else y)
+    assert problem.loss.lam == loss.lam
+    found = problem.solve(lams=[loss.lam], tol=1e-8)
+    assert found.certificate.relative_gap <= 1e-6
+    np.testing.assert_allclose(
+        found.decision_function(learned.problem.X), learned.decision_function(learned.problem.X), atol=0.02
+    )
+    assert FixedKernel.of(found, learned.problem.X, y).loss.lam == loss.lam
+
+
+def test_solutions_that_have_no_single_kernel_are_refused_by_name(rng):
+    X, Y, _ = table(rng, outputs=1)
+    cells = ck.VoronoiRidge(max_cell_size=200).fit(X, Y[:, 0])
+    with pytest.raises(InvalidInputError, match="solution must be of a problem with one kernel and one lam"):
+        FixedKernel.of(cells.solution_, X, Y[:, 0])
 
 
 class Interrupting(Silent):
@@ -320,9 +368,8 @@ def test_a_lam_far_below_the_rounding_of_tiles_goes_astray_and_is_not_chosen(rng
     X = rng.uniform(size=(2500, 1))
     y = np.sin(40.0 * X[:, 0]) + 0.1 * rng.standard_normal(2500)
     problem = FixedKernel(Gaussian(68.0), LeastSquares(1e-6), X, y)
-    path = HeldOutPath.of(problem, Preparation(problem), rng)
-    path.run([1e-3, 1e-6], None, Stage(None, "", 0.0, 0.0))
-    assert path.chosen()[0] == 1e-3
+    path = SharedPath.of(problem, rng, prepared=Preparation(problem))
+    assert path.follow([1e-3, 1e-6], Clock()) == 1e-3
     assert path.risks()[0] < 0.01
 
 
@@ -330,7 +377,7 @@ def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(mon
     X = rng.uniform(size=(300, 1))
     problem = FixedKernel(Gaussian(40.0), LeastSquares(0.01), X, np.sin(40.0 * X[:, 0]))
     assert suited_scale(problem, Clock(1e-9), 0) == 1.0
-    calls, run = [], HeldOutPath.run
+    calls, run = [], HeldOutPath._run
 
     def interrupted(self, *arguments):
         calls.append(0)
@@ -338,7 +385,7 @@ def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(mon
             raise KeyboardInterrupt
         return run(self, *arguments)
 
-    monkeypatch.setattr(HeldOutPath, "run", interrupted)
+    monkeypatch.setattr(HeldOutPath, "_run", interrupted)
     clock = Clock()
     assert suited_scale(problem, clock, 0) == 1.25
     assert clock.interrupted

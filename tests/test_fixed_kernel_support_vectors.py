@@ -15,11 +15,18 @@ from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.solution import Status
 from convexkernels.solvers import SOLVERS, WITH_ONE_KERNEL
 from convexkernels.solvers.convex import block_ascent
+from convexkernels.solvers.convex import dense as dense_solver
 from convexkernels.solvers.convex.block_ascent import BlockAscent
 from tests.test_fixed_kernel import Interrupting
 
 M = TILE + 90  # two rows of tiles
 BOXED = [name for name, (_, make) in LOSSES.items() if isinstance(make(), SupportVectorLoss)]
+
+
+@pytest.fixture(autouse=True)
+def many_rows(monkeypatch):
+    """What is tested here are the methods for more rows than one matrix in float64 bears."""
+    monkeypatch.setattr(dense_solver, "MOST_ROWS", 0)
 
 
 def table(rng, kind="labels", m=M, outputs=1):

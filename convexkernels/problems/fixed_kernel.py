@@ -107,24 +107,19 @@ class FixedKernel(OnRows):
     def of(
         cls, solution: Solution, X: Any, y: Any, *, sample_weight: Any = None, memory_limit: float | None = None
     ) -> FixedKernel:
-        """What a search has, on other rows: kernel, regularization parameter, offset, bounds and device."""
-        searched = solution.problem
-        lam = float(np.exp(searched.split(solution.theta)[1]))
-        bounds = None
-        if searched.bounds is not None:
-            low, high = (float((end + searched.offset[:, None])[0, 0]) for end in searched.bounds)
-            bounds = (low, high)
-        return cls(
-            solution.kernel,
-            searched.loss.at(lam),
-            X,
-            y,
-            sample_weight=sample_weight,
-            offset=searched.offset,
-            bounds=bounds,
-            memory_limit=memory_limit,
-            device=searched.family.device,
-        )
+        """What a solution has, on other rows: kernel, regularization parameter, offset, bounds and device.
+
+        Of any problem with one kernel and a loss of :class:`FixedKernel`: :class:`KernelLearning`,
+        :class:`OuterLearning`, this one, and spectral kernels; in the place of a trace norm stands the ridge that pulls
+        as hard.
+        """
+        problem, options = solution.problem, {"sample_weight": sample_weight, "memory_limit": memory_limit}
+        if not hasattr(problem, "stated_at"):
+            raise InvalidInputError(
+                f"solution must be of a problem with one kernel and one lam, such as KernelLearning or OuterLearning, "
+                f"got one of {type(problem).__name__}; pass a kernel and a loss to FixedKernel."
+            )
+        return cls(solution.kernel, X=X, y=y, **options, **problem.stated_at(solution.theta))
 
     def __repr__(self) -> str:
         outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""
@@ -147,6 +142,10 @@ class FixedKernel(OnRows):
     def operator(self, dtype: Any, memory: float = 0.0) -> GramOperator:
         """Products with the matrix, by tiles of a type that may take some memory."""
         return GramOperator(self.kernel_, self.X, dtype, memory, self.device)
+
+    def stated_at(self, theta: Any) -> dict[str, Any]:
+        """Loss, offset, bounds and device, as :meth:`of` takes them."""
+        return {"loss": self.loss, "offset": self.offset, "bounds": self.bounds, "device": self.device}
 
     # -- measuring ---------------------------------------------------------------------------------
 
@@ -224,10 +223,12 @@ class FixedKernel(OnRows):
     ) -> Solution:
         """Solve on all rows: least squares by conjugate gradients, support vector losses block by block.
 
+        Up to 2,000 rows, where the memory holds their matrix, both are solved with it in float64.
+
         Parameters
         ----------
         solver : str or solver object
-            "conjugate-gradients" or "decomposition"; "auto" takes the one for the loss.
+            "dense", "conjugate-gradients" or "decomposition"; "auto" takes the first for the rows and the loss.
         lams : sequence of float > 0, optional
             Candidates for the regularization parameter of least squares, chosen on held-out rows. When not given they
             are placed around that of the loss until the best one is none of the ends; with one candidate nothing is
@@ -253,6 +254,8 @@ class FixedKernel(OnRows):
         ------
         InvalidInputError
             Where no solver takes the loss, such as Logistic.
+        MemoryLimitError
+            Where `memory_limit` is less than vectors and some rows of the matrix take.
         """
         # Solvers see problems, so this layer cannot import them at the top.
         from convexkernels.solvers import solve_on_all_rows

@@ -47,6 +47,10 @@ class OnRows:
         other.__dict__.pop("_known", None)
         return other
 
+    def stated_at(self, theta: Any) -> dict[str, Any]:
+        """Loss, offset and bounds of a point, as `FixedKernel` takes them."""
+        return {"loss": self.loss}
+
     def coefficients(self, alpha: Array) -> Array:
         """Coefficients w of every output, shape (n_outputs, m)."""
         return np.array([self.loss.coefficients(a, y) for a, y in zip(alpha, self.Y, strict=True)])

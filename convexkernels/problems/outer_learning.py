@@ -192,6 +192,15 @@ class OuterLearning:
         """The kernel of a point."""
         return self.gram_set.kernel(self.split(theta)[0])
 
+    def stated_at(self, theta: Any) -> dict[str, Any]:
+        """Loss, offset, bounds and device of a point, as `FixedKernel` takes them: outputs have the same bounds."""
+        bounds = None
+        if self.bounds is not None:
+            low, high = (float((end + self.offset[:, None])[0, 0]) for end in self.bounds)
+            bounds = (low, high)
+        loss = self.loss.at(self.bind().lam(self.split(theta)[1]))
+        return {"loss": loss, "offset": self.offset, "bounds": bounds, "device": self.family.device}
+
     def train(self, theta: Any, tol: float = 1e-5) -> Fit:
         """The convex problem at a point, on all rows."""
         z, log_lam = self.split(theta)

@@ -57,6 +57,7 @@ FIRST_ROWS, MORE_ROWS, WORTH_IT, LESS_EXACT, FIRST_SHARE = 1000, 10, 3.0, 3.0, 0
 
 # The same for problems with one kernel.
 WITH_ONE_KERNEL: dict[str, tuple[str, str]] = {
+    "dense": ("convex.dense", "Dense"),
     "conjugate-gradients": ("convex.conjugate_gradients", "ConjugateGradients"),
     "decomposition": ("convex.decomposition", "Decomposition"),
 }

@@ -252,6 +252,11 @@ class SpectralLearning:
         """The learned kernel."""
         return Spectral.of(theta.map)
 
+    def stated_at(self, theta: SpectralPoint) -> dict[str, Any]:
+        """The loss, as `FixedKernel` takes it: for the trace norm with the ridge that pulls as hard at the point."""
+        W = np.asarray(to_numpy(theta.W), dtype=np.float64)
+        return {"loss": self.loss.of_kernel(W.shape[1]).at(self.penalty.as_ridge(W) * self.total)}
+
     def function(self, theta: SpectralPoint, alpha: Any = None) -> SpectralPoint:
         """The learned functions: the point itself."""
         return theta

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.losses.base import Loss
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.losses.logistic import Logistic
 
 # Sums of slopes up to this are rounding, and this share of the terms of a bound is.
 BALANCED, ROUNDING = 1e-11, 4.0 * float(np.finfo(np.float64).eps)
@@ -62,6 +64,10 @@ class ScoreLoss(ABC):
         S : ndarray of shape (m, K)
         """
 
+    @abstractmethod
+    def of_kernel(self, n_outputs: int) -> Loss:
+        """The same loss of functions of a kernel, with an intercept."""
+
     def targets_of(self, codes: Any, n_classes: int) -> Any:
         """Classes as the targets this loss wants, from codes 0, ..., n_classes - 1."""
         if n_classes == 2:
@@ -103,6 +109,9 @@ class SquaredLoss(_SmoothLoss):
 
     name = "squared"
 
+    def of_kernel(self, n_outputs: int) -> Loss:
+        return LeastSquares()
+
     def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
         values, slopes = SQUARED.pointwise(Y, F)
         return xp.sum(values, axis=1), slopes
@@ -118,6 +127,9 @@ class MarginLoss(ScoreLoss):
     """
 
     name = "hinge"
+
+    def of_kernel(self, n_outputs: int) -> Loss:
+        return _for_two_classes(Hinge(), n_outputs)
 
     def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
         if F.shape[1] == 1:
@@ -147,6 +159,9 @@ class LogisticLoss(_SmoothLoss):
 
     name = "logistic"
 
+    def of_kernel(self, n_outputs: int) -> Loss:
+        return _for_two_classes(Logistic(), n_outputs)
+
     def pointwise(self, F: Any, Y: Any, xp: Any) -> tuple[Any, Any]:
         if F.shape[1] == 1:  # written out: the special functions of `losses.Logistic` are for numpy alone
             z = Y * F
@@ -169,6 +184,15 @@ class LogisticLoss(_SmoothLoss):
 
 
 SCORE_LOSSES: dict[str, type[ScoreLoss]] = {loss.name: loss for loss in (SquaredLoss, MarginLoss, LogisticLoss)}
+
+
+def _for_two_classes(loss: Loss, n_outputs: int) -> Loss:
+    if n_outputs > 1:
+        raise InvalidInputError(
+            f"the loss of {n_outputs} classes is not a sum over outputs; pass the kernel and {loss!r} to FixedKernel, "
+            "with a column of labels -1 and 1 for each class."
+        )
+    return loss
 
 
 def score_loss(name: str, allowed: tuple[str, ...] = tuple(SCORE_LOSSES)) -> ScoreLoss:

@@ -27,6 +27,7 @@ LONG = {
     "14_on_a_cluster",
     "automated_spectral",
     "concatenated",
+    "half_a_million_rows",
     "lanckriet_sdp",
     "simple_mkl",
     "tessellated_mkl",

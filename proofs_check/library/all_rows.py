@@ -24,7 +24,7 @@ def measure_all_rows(factor: float, rng: np.random.Generator) -> Verdict:
     y = np.sin(6.0 * X[:, 0]) + X[:, 1] + 0.3 * (weights - 0.4) * rng.standard_normal(ROWS)
     rate, intercept = float(rng.uniform(5.0, 20.0)), bool(rng.integers(2))
     problem = FixedKernel(Gaussian(rate), LeastSquares(1.0, intercept=intercept), X, y, sample_weight=weights)
-    solution = problem.solve(lams=[0.003, 1.0, 30.0], tol=1e-6, random_state=seed)
+    solution = problem.solve("conjugate-gradients", lams=[0.003, 1.0, 30.0], tol=1e-6, random_state=seed)
     K = np.exp(-rate * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     held = held_out_share(ROWS, 0.1, None, np.random.default_rng(seed))
     rest, risks = np.setdiff1d(np.arange(ROWS), held), []

@@ -12,9 +12,11 @@ from sklearn.linear_model import Ridge
 from convexkernels import (
     ConvexKernelsWarning,
     DualityGap,
+    FixedKernel,
     InvalidInputError,
     LeastSquares,
     OuterLearning,
+    Solution,
     Spectral,
     Status,
 )
@@ -477,3 +479,35 @@ def test_variable_projection_is_the_objective_with_exact_weights(rng, stationary
     assert problem.certificate(exact).relative_residual < 1e-3
     np.testing.assert_allclose(solution.kernel(problem.X), Spectral.of(spectral_map)(problem.X))
     np.testing.assert_allclose(solution.decision_function(problem.X), exact.scores(problem.X), atol=1e-6)
+
+
+# ---- the learned kernel on other rows
+
+
+def solution_at(problem, point):
+    return Solution(problem, point, problem.certificate(point), Status.UNPROVEN, 0, 0.0, (), "none")
+
+
+def test_on_the_same_rows_one_kernel_gives_the_function_that_was_learned(rng):
+    problem, point, _ = stated(rng, setting="NSK", classes=3)
+    point = solve_inner(problem, Moments.of(point.map, problem))
+    fixed = FixedKernel.of(solution_at(problem, point), problem.X, problem.Y)
+    found = fixed.solve(lams=[fixed.loss.lam], tol=1e-8)
+    np.testing.assert_allclose(found.decision_function(problem.X), point.scores(problem.X), atol=1e-4)
+
+
+@pytest.mark.parametrize(("loss", "name"), [("squared", "LeastSquares"), ("hinge", "Hinge"), ("logistic", "Logistic")])
+@pytest.mark.parametrize("setting", ["SK", "ASKL"])
+def test_one_kernel_has_the_loss_and_the_ridge_of_what_was_learned(loss, name, setting, rng):
+    problem, point, _ = stated(rng, loss=loss, setting=setting, classes=2, lam1=1e-2)
+    fixed = FixedKernel.of(solution_at(problem, point), problem.X, problem.Y[:, 0])
+    ridge = 1e-2 / (2.0 * np.linalg.norm(point.W)) if setting == "ASKL" else 1e-2
+    assert type(fixed.loss).__name__ == name
+    assert fixed.loss.lam == pytest.approx(ridge * problem.m)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_losses_of_several_classes_are_no_losses_of_one_kernel(loss, rng):
+    problem, point, _ = stated(rng, loss=loss, classes=3)
+    with pytest.raises(InvalidInputError, match="the loss of 3 classes is not a sum over outputs"):
+        FixedKernel.of(solution_at(problem, point), problem.X, problem.Y)

@@ -1,4 +1,4 @@
-"""How functions with a learned kernel are to be trained on all rows: with one matrix, without it, or in cells."""
+"""How functions with a learned kernel are trained on all rows: one matrix, products with it, cells, or landmarks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.validation import available_memory, check_memory, check_number, check_whole_number
 
-METHODS = ("auto", "dense", "iterative", "cells")
+METHODS = ("auto", "dense", "iterative", "cells", "landmarks")
 # Rows up to which one matrix is factorized, or met by products with it.
 DENSE_ROWS, ITERATIVE_ROWS = 10_000, 50_000
 # Square matrices of float64 that are alive while functions are trained.
@@ -24,8 +24,18 @@ MATRICES = 3
 CELL_SHARE, CELL_MATRICES = 0.25, 4
 # Most rows that a cell predicts for.
 CELL_SIZE = 4000
-# Rows that the time of a training is measured on.
-TIMED_ROWS = 500
+# Rows that the time of a training is measured on: of fewer, what grows with the entries hides what grows faster.
+TIMED_ROWS = 1000
+# Rows that a cell predicts for and learns from, as shares of the most that it may predict for: so they come out.
+OWN_ROWS, CELL_ROWS = 0.55, 0.7
+# What precedes cells, in trainings on as many rows as a cell has, but not more than these: lam and width for all of
+# them, selected twice, and the refinement of the kernel.
+PREPARATION, PREPARED_ROWS = 80, 1500
+# Most landmarks, the share of the memory that features may take, and how often they are alive.
+LANDMARKS, FEATURE_SHARE, FEATURES = 1000, 0.5, 3
+# Trainings on landmarks: of every lam that is tried, in closed form, and of the function; a product of features with
+# themselves takes so many times as long as a factorization of their size.
+LANDMARK_LAMS, PRODUCTS = 5, 10.0
 REMEDY = "Pass multi_class='one-vs-all' and AllRows(), which learns in cells, or a sample of the rows."
 
 
@@ -35,10 +45,11 @@ class AllRows:
 
     Parameters
     ----------
-    method : {"auto", "dense", "iterative", "cells"}
+    method : {"auto", "dense", "iterative", "cells", "landmarks"}
         One kernel matrix, factorized; products with it (:class:`convexkernels.FixedKernel`; not for the logistic loss);
-        or cells in the geometry of the kernel, each with a matrix of its own. "auto" takes the first that rows, memory
-        and time allow: the matrix up to 10,000 rows, products of least squares up to 50,000.
+        cells in the geometry of the kernel, each with a matrix of its own; or what random landmarks see of the kernel
+        (:class:`convexkernels.Nystrom`). "auto" takes the first that rows, memory and time allow: the
+        matrix up to 10,000 rows, products of least squares up to 50,000.
     memory_limit : float, > 0, optional
         Bytes that the training may take; the free memory when it begins, if not given.
     max_cell_size : int, >= 2, optional
@@ -47,6 +58,8 @@ class AllRows:
         Kind and overlap of the cells; overlapping by 0.02 when not given.
     n_jobs : int, optional
         Processes that share the cells, as joblib counts them.
+    n_landmarks : int, >= 1, optional
+        1,000, or fewer where memory asks for it.
     """
 
     method: str = "auto"
@@ -54,6 +67,7 @@ class AllRows:
     max_cell_size: int | None = None
     cells: Cells | None = None
     n_jobs: int | None = None
+    n_landmarks: int | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -62,6 +76,8 @@ class AllRows:
             check_number("memory_limit", self.memory_limit, low=0.0, open_low=True)
         if self.max_cell_size is not None:
             check_whole_number("max_cell_size", self.max_cell_size, low=2)
+        if self.n_landmarks is not None:
+            check_whole_number("n_landmarks", self.n_landmarks, low=1)
         if not isinstance(self.cells, Cells | None):
             raise InvalidInputError(f"cells must be None or Cells(...), got {self.cells!r}.")
         if self.cells is not None:
@@ -76,7 +92,7 @@ class AllRows:
                 "VoronoiRidge and VoronoiSVC with the kernel_ that was learned."
             )
 
-    def plan(self, problem: OuterLearning, time_left: float | None, one_takes: float, votes: bool) -> Plan:
+    def plan(self, problem: OuterLearning, time_left: float | None, takes: TrainingTime, votes: bool) -> Plan:
         """What suits a problem, within memory and time.
 
         Parameters
@@ -84,8 +100,7 @@ class AllRows:
         problem : OuterLearning
         time_left : float or None
             Seconds; None for no limit.
-        one_takes : float
-            Seconds for a matrix of `TIMED_ROWS` rows, about.
+        takes : TrainingTime
         votes : bool
             Whether every pair of classes has a function, which needs one matrix.
 
@@ -95,35 +110,57 @@ class AllRows:
             Where one matrix is asked for and does not fit.
         """
         m, allowed = problem.m, available_memory() if self.memory_limit is None else float(self.memory_limit)
-        dense = Plan("dense", m, 8.0 * MATRICES * m * m, one_takes * (m / TIMED_ROWS) ** 3, "as asked for")
+        dense = Plan("dense", m, 8.0 * MATRICES * m * m, takes(m), "as asked for")
         if votes or self.method == "dense":
             check_memory(dense.bytes, allowed, what=f"a kernel matrix of {m} rows", remedy=REMEDY)
             return replace(dense, why="every pair of classes has a function") if votes else dense
         size = self._size(m, allowed)
-        in_cells = one_takes * (1.5 * size / TIMED_ROWS) ** 3 * m / size
-        cells = Plan("cells", m, CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size, in_cells, "as asked for", size)
+        bytes_of_cells = CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size
+        cells = Plan("cells", m, bytes_of_cells, self._seconds_of_cells(m, size, takes), "as asked for", size)
         if self.method != "auto":
-            return cells if self.method == "cells" else self._iterative(problem)
-        if cells.seconds > 0.5 * dense.seconds:  # of few cells nothing is gained
-            time_left = None
-        why = dense.refusal(DENSE_ROWS, allowed, time_left)
+            return cells if self.method == "cells" else self._as_asked_for(problem, allowed, takes)
+        limit = None if cells.seconds > 0.5 * dense.seconds else time_left  # of few cells nothing is gained
+        why = dense.refusal(DENSE_ROWS, allowed, limit)
         if not why:
             return replace(dense, why=f"{m} rows, not more than {DENSE_ROWS}")
         if isinstance(problem.loss, LeastSquares) and m <= ITERATIVE_ROWS:
             iterative = self._iterative(problem)
-            refused = iterative.refusal(ITERATIVE_ROWS, allowed, time_left)
+            iterative = replace(iterative, bytes=max(iterative.bytes, float(m) ** 2))  # half of the triangle is held
+            refused = iterative.refusal(ITERATIVE_ROWS, allowed, limit)
             if not refused:
                 return replace(iterative, why=why)
             why = f"{why}; {refused}"
+        refused, landmarks = cells.refusal(m, allowed, time_left), self._landmarks(problem, allowed, takes)
+        if refused and landmarks.bytes <= allowed and landmarks.seconds < cells.seconds:
+            return replace(landmarks, why=f"{why}; {refused}")
         return replace(cells, why=why)
 
+    def _as_asked_for(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
+        """Products or landmarks, refused where they do not fit."""
+        plan = self._iterative(problem) if self.method == "iterative" else self._landmarks(problem, allowed, takes)
+        check_memory(plan.bytes, allowed, what=f"{self.method} training on {problem.m} rows", remedy=REMEDY)
+        return plan
+
+    def _landmarks(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
+        """Features that landmarks make, as many as half of the memory bears."""
+        m = problem.m
+        fits = max(1, min(m, LANDMARKS, int(FEATURE_SHARE * allowed / (8.0 * FEATURES * m))))
+        n = fits if self.n_landmarks is None else min(m, self.n_landmarks)
+        seconds = m * n * (FEATURES * takes.entry + (LANDMARK_LAMS + 1) * PRODUCTS * takes.cube * n)
+        return Plan("landmarks", m, 8.0 * FEATURES * m * n, seconds, "as asked for", n_landmarks=n)
+
     def _iterative(self, problem: OuterLearning) -> Plan:
-        """Products with the matrix of any kernel of the family; half of its lower triangle at least is held."""
+        """Products with the matrix of any kernel of the family, of which is held what the memory bears."""
         loss, points = problem.loss, (problem.X, problem.Y.T)
         kernel, device = problem.kernel(problem.start(0)), problem.family.device
         forecast = FixedKernel(kernel, loss, *points, memory_limit=self.memory_limit, device=device).forecast()
-        needed = max(forecast.bytes, float(problem.m) ** 2)
-        return Plan("iterative", problem.m, needed, forecast.seconds, "as asked for")
+        return Plan("iterative", problem.m, forecast.bytes, forecast.seconds, "as asked for")
+
+    def _seconds_of_cells(self, m: int, size: int, takes: TrainingTime) -> float:
+        """What cells take, about: their trainings, a look from every row to every center, and what precedes them."""
+        n_cells = max(1.0, m / (OWN_ROWS * size))
+        trained = n_cells * takes(min(m, CELL_ROWS * size)) / effective_n_jobs(self.n_jobs)
+        return trained + takes.entry * n_cells * m + PREPARATION * takes(min(m, size, PREPARED_ROWS))
 
     def _size(self, m: int, allowed: float) -> int:
         """Rows that a cell predicts for, at most."""
@@ -134,14 +171,26 @@ class AllRows:
         return int(max(2, min(m, CELL_SIZE, fits / 1.5)))
 
 
+@dataclass(frozen=True)
+class TrainingTime:
+    """What the functions of a kernel take to be trained on m rows: ``entry m^2 + cube m^3`` seconds."""
+
+    entry: float = 0.0
+    cube: float = 0.0
+
+    def __call__(self, m: float) -> float:
+        """Seconds for m rows."""
+        return self.entry * m**2 + self.cube * m**3
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How the functions were trained on all rows, and why.
 
     Attributes
     ----------
-    method : {"dense", "iterative", "cells"}
-        One kernel matrix, factorized; products with it; or cells in the geometry of the learned kernel.
+    method : {"dense", "iterative", "cells", "landmarks"}
+        One kernel matrix, factorized; products with it; cells in the geometry of the learned kernel; or landmarks.
     n_rows : int
         Rows that were learned from, equal ones counting once.
     bytes, seconds : float
@@ -150,7 +199,9 @@ class Plan:
     max_cell_size : int or None
         Rows that a cell predicts for, at most.
     certificate : DualityGap or None
-        The worst one of all cells, once they are trained; of one matrix the equations are solved.
+        The worst one of all cells, once they are trained; of one matrix the equations are solved. Of landmarks that
+        of the problem with the kernel that they see, which says nothing of the kernel itself.
+    n_landmarks : int or None
     """
 
     method: str
@@ -160,6 +211,7 @@ class Plan:
     why: str
     max_cell_size: int | None = None
     certificate: DualityGap | None = None
+    n_landmarks: int | None = None
 
     def refusal(self, most_rows: int, allowed: float, time_left: float | None) -> str:
         """Why it cannot be done with so many bytes and seconds; empty where it can."""
@@ -173,5 +225,7 @@ class Plan:
 
     def __repr__(self) -> str:
         size = "" if self.max_cell_size is None else f" of at most {self.max_cell_size} rows"
+        size += "" if self.n_landmarks is None else f", {self.n_landmarks} of them"
         gap = "" if self.certificate is None else f"; relative gap {self.certificate.relative_gap:.1e} at most"
+        gap += "" if self.n_landmarks is None or not gap else ", of the problem that landmarks approximate"
         return f"Plan({self.method}{size}: {self.why}; about {self.bytes / 2**30:.2g} GiB, {self.seconds:.0f} s{gap})"

@@ -14,7 +14,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelEstimator, seed_from
-from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan
+from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
 from convexkernels.estimators.hierarchical.functions import MeanFunction, OffsetFunction
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
@@ -29,10 +29,9 @@ from convexkernels.estimators.hierarchical.settings import (
 from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS, stacked
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
+    TRAINERS,
     train_at_once,
-    train_by_products,
-    train_in_cells,
-    training_seconds,
+    training_time,
 )
 from convexkernels.estimators.left_out import (
     EXACT_ROWS,
@@ -240,7 +239,8 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _plan(self, problem: OuterLearning, clock: Clock) -> Plan:
         """How the functions of all rows are going to be trained."""
-        takes = training_seconds(problem) if clock.left is not None or problem.m > DENSE_ROWS else 0.0
+        is_short = self._learns_from_points and problem.m <= DENSE_ROWS
+        takes = TrainingTime() if is_short and clock.left is None else training_time(problem)
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         limit = None if self.max_time == "auto" else clock.left
         return self._all_rows.plan(problem, limit, takes, self._votes(problem))
@@ -260,10 +260,8 @@ class HierarchicalEstimator(KernelEstimator):
         try:
             if plan.method == "dense" and (not early or votes or solution.problem.m <= ROWS_OF_A_MOMENT):
                 return self._function(task, solution), None
-            if plan.method == "cells" and not early:
-                return train_in_cells(solution, plan, self._all_rows, clock, seed)
-            if plan.method == "iterative" and not early:
-                return train_by_products(solution, self._all_rows, clock, seed)
+            if plan.method in TRAINERS and not early:
+                return TRAINERS[plan.method](solution, plan, self._all_rows, clock, seed)
         except KeyboardInterrupt:
             if votes:
                 raise

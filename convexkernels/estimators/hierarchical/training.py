@@ -1,4 +1,4 @@
-"""Functions with a learned kernel on all rows: in cells of its geometry, by products with its matrix, in a moment."""
+"""Functions with a learned kernel on all rows: in cells of its geometry, by products with its matrix, on landmarks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,27 @@ from convexkernels.cells.training import learn_cells, shared_learner, some_cells
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.estimators.hierarchical.all_rows import CELL_SIZE, TIMED_ROWS, AllRows, Plan
+from convexkernels.criteria.ridge import residuals_at
+from convexkernels.estimators.hierarchical.all_rows import (
+    CELL_SIZE,
+    LANDMARK_LAMS,
+    TIMED_ROWS,
+    AllRows,
+    Plan,
+    TrainingTime,
+)
 from convexkernels.estimators.hierarchical.functions import OffsetFunction
 from convexkernels.exceptions import ConvexKernelsWarning, tell
+from convexkernels.families.candidates import Candidates
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.fixed_kernel import FixedKernel
+from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers.convex.feature_scale import suited_scale
 from convexkernels.solvers.nonconvex.stochastic import LARGEST_SAMPLE, Stochastic
+from convexkernels.threads import threads_for
 
 # Rows that centers are sought among: each center costs one look at all of them.
 SUBSET = 20_000
@@ -36,6 +47,8 @@ SUBSET = 20_000
 OVERLAP, LARGEST_CELL = 0.02, 2
 # Candidates of the pair that all cells share, and the relative duality gap of each.
 SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
+# Multiples of lam that are tried on landmarks, the least and the largest.
+LANDMARK_RATIOS = (1.0 / 16.0, 16.0)
 # Steps of the search on rows of one cell at a time, and the share of the time that they may take.
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
 # Share of the time that the choice of a scale for all rows may take.
@@ -88,7 +101,7 @@ def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, 
 
 
 def train_by_products(
-    solution: Solution, settings: AllRows, clock: Clock, seed: int
+    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
 ) -> tuple[DecisionFunction, DualityGap]:
     """The function of a learned kernel on all rows, by conjugate gradients, and its certificate.
 
@@ -98,12 +111,52 @@ def train_by_products(
     y = (problem.Y + problem.offset[:, None]).T
     fixed = FixedKernel.of(solution, problem.X, y, sample_weight=problem.weights, memory_limit=settings.memory_limit)
     if isinstance(problem.loss, LeastSquares) and problem.m > LARGEST_SAMPLE:
-        fixed = fixed.rescaled(suited_scale(fixed, clock.part(SCALE_TIME), seed))
+        part = clock.part(SCALE_TIME)
+        fixed = fixed.rescaled(suited_scale(fixed, part, seed))
+        if part.interrupted:
+            raise KeyboardInterrupt
     found = fixed.solve(tol=TOL, max_time=clock.left, progress=clock.show, random_state=seed)
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
     certificate: Any = found.certificate
     return found.function, certificate
+
+
+def train_on_landmarks(
+    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
+) -> tuple[DecisionFunction, DualityGap]:
+    """The function of what random rows see of a learned kernel, and the certificate of that problem.
+
+    lam of least squares is that of the least leave-one-out risk with the features.
+    """
+    problem, stated = solution.problem, solution.problem.stated_at(solution.theta)
+    rows = np.random.default_rng(seed).permutation(problem.m)[: plan.n_landmarks]
+    family = Candidates([solution.kernel], "none", landmarks=np.unique(problem.X[rows], axis=0))
+    options: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
+    seen = KernelLearning(family, stated["loss"], problem.X, problem.Y.T, **options)
+    if isinstance(seen.loss, LeastSquares):
+        seen = seen.with_loss(seen.loss.at(_best_lam(seen)))
+    found = seen.solve(tol=TOL, max_time=clock.left, progress=clock.show)
+    if found.status is Status.INTERRUPTED:
+        clock.interrupt()
+    certificate: Any = found.certificate
+    function: DecisionFunction = found.function
+    bounds = stated["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in stated["bounds"])
+    return replace(function, b=function.b + problem.offset, bounds=bounds), certificate
+
+
+def _best_lam(problem: KernelLearning) -> float:
+    """The multiple of lam of the least leave-one-out risk."""
+    K, lams = problem.gram_set.matrix(np.ones(1)), problem.loss.lam * np.geomspace(*LANDMARK_RATIOS, LANDMARK_LAMS)
+    risks = []
+    for lam in lams.tolist():
+        left = residuals_at(K, problem.Y, problem.weights, lam, None, intercept=problem.loss.intercept)
+        risks.append(np.inf if left is None else float(np.square(left).sum(axis=0) @ problem.weights))
+    return float(lams[int(np.argmin(risks))])
+
+
+# How functions are trained on more rows than one matrix bears.
+TRAINERS = {"cells": train_in_cells, "iterative": train_by_products, "landmarks": train_on_landmarks}
 
 
 def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int) -> KernelLearner:
@@ -143,12 +196,21 @@ def _learner(problem: OuterLearning, theta: Array) -> KernelLearner:
     return KernelLearner(problem.loss, SELECTION, np.inf, TOL, kernel=kernel, lam=lam)
 
 
-def training_seconds(problem: OuterLearning) -> float:
-    """About how long the functions of a point take to be trained on `TIMED_ROWS` rows."""
-    rows: Index = np.arange(0, problem.m, max(1, problem.m // TIMED_ROWS))
+def training_time(problem: OuterLearning) -> TrainingTime:
+    """How long the functions of a point take to be trained, by their time on `TIMED_ROWS` rows."""
+    rows: Index = np.arange(0, problem.m, max(1, -(-problem.m // TIMED_ROWS)))
     part = problem.on_rows(rows)
+    z, log_lam = part.split(part.start(0))
+    bound, point, seconds = part.bind(), part.gram_set.at(z), []
+    assert point is not None
     if problem.family.device is not None:  # which takes seconds to begin with
-        part.train(part.start(0))
-    began = time.monotonic()
-    part.train(part.start(0))
-    return (time.monotonic() - began) * (TIMED_ROWS / part.m) ** 3
+        point.gram()
+    with threads_for(part.m):
+        for _ in range(2):  # the first time something may have to be compiled and loaded, or a computer be busy
+            began = time.monotonic()
+            K = point.gram()
+            made = time.monotonic()
+            bound.train(K, log_lam, TOL)
+            seconds.append((made - began, time.monotonic() - made))
+    matrix, solution = np.min(seconds, axis=0)
+    return TrainingTime(float(matrix) / part.m**2, float(solution) / part.m**3)

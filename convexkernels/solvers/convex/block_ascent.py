@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.kernels.operator import TILE
 from convexkernels.losses.base import BoxDual
 from convexkernels.losses.sequential import ascend_free, ascend_pairs, box_dual_gap
 from convexkernels.losses.support_vector import LARGEST_NEWTON, ascend_by_newton, best_intercept
-from convexkernels.solvers.convex.preparation import VECTORS, allowed_bytes
+from convexkernels.solvers.convex.preparation import allowed_bytes, other_bytes
 
 if TYPE_CHECKING:
     from convexkernels.problems.fixed_kernel import FixedKernel
@@ -165,9 +164,9 @@ def block_sizes(problem: FixedKernel) -> tuple[int, int]:
     return int(min(m, max(np.sqrt(max(left, 0.0) / 4.0), SMALLEST_BLOCK))), newton
 
 
-def other_bytes(problem: FixedKernel) -> float:
-    """What is alive beside the matrix."""
-    return 8.0 * problem.m * (4.0 * VECTORS * len(problem.Y) + 2 * TILE)
+def least_bytes(problem: FixedKernel) -> float:
+    """What the smallest block takes."""
+    return 4.0 * min(problem.m, SMALLEST_BLOCK) ** 2 + other_bytes(problem)
 
 
 def _slopes(dual: BoxDual, w: Array, g: Array) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
-from convexkernels.solvers.convex.held_out_path import HeldOutPath
+from convexkernels.solvers.convex.held_out_path import CHOICE, SharedPath
 from convexkernels.solvers.convex.preparation import (
     AUDITED,
     BEFORE_CERTIFICATE,
@@ -22,15 +22,14 @@ from convexkernels.solvers.convex.preparation import (
     Forecast,
     Preparation,
     Stage,
+    check_needed,
+    other_bytes,
     unproven,
 )
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 
 if TYPE_CHECKING:
     from convexkernels.problems.fixed_kernel import FixedKernel
-
-# Share of the time limit that the choice of lam may take, and of the work that it is.
-CHOICE_SHARE, CHOICE = 0.5, 0.6
 
 
 class ConjugateGradients(OuterSolver):
@@ -71,17 +70,17 @@ class ConjugateGradients(OuterSolver):
 
     def prepare(self, problem: FixedKernel, lams: Sequence[float] | None, clock: Clock, rng: Any) -> FixedKernel:
         """Tiles, a preconditioner, and lam chosen along a path of which all points share every product."""
+        check_needed(problem, other_bytes(problem) + 2.0 * 8.0 * problem.m)
         clock.show.note(f"{problem!r}: tiles and a preconditioner")
         self.clock, self.stage.clock, self.prepared = clock, clock, Preparation(problem)
         if lams is not None and len(lams) == 1:
             return problem.with_loss(problem.loss.at(lams[0]))
         if problem.m == 1:
             return problem
-        path = HeldOutPath.of(problem, self.prepared, rng)
-        _follow(path, lams, clock)
-        lam, self.begin = path.chosen()
-        self.stage.first = CHOICE
-        self.trace = path.trace()
+        path = SharedPath.of(problem, rng, prepared=self.prepared)
+        lam = path.follow(lams, clock)
+        self.begin = path.functions(path.best()) if path.is_begun else None
+        self.stage.first, self.trace = CHOICE, path.trace()
         return problem.with_loss(problem.loss.at(lam))
 
     def forecast(self, problem: FixedKernel) -> Forecast:
@@ -141,13 +140,3 @@ class ConjugateGradients(OuterSolver):
         found.status = Status.STALLED if gap > 0.5 * self._formed_anew else None
         self._formed_anew = gap
         return found if gap <= EXACT_SHARE * tol * abs(found.upper) else unproven(found, tol)
-
-
-def _follow(path: HeldOutPath, lams: Sequence[float] | None, clock: Clock) -> None:
-    """Run along the path within its share of the time; an interrupt is kept in mind."""
-    part = clock.part(CHOICE_SHARE)
-    deadline = None if part.left is None else part.deadline
-    try:
-        path.run(lams, deadline, Stage(clock, "choice of lam", 0.0, CHOICE))
-    except KeyboardInterrupt:
-        clock.interrupt()

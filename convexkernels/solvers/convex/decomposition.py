@@ -9,14 +9,13 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.losses.fit import Fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.problems.rounding import charge_above
 from convexkernels.solution import Status
-from convexkernels.solvers.convex.block_ascent import BlockAscent, block_sizes, other_bytes
+from convexkernels.solvers.convex.block_ascent import BlockAscent, block_sizes, least_bytes
 from convexkernels.solvers.convex.preparation import (
     AUDITED,
     BEFORE_CERTIFICATE,
@@ -24,6 +23,9 @@ from convexkernels.solvers.convex.preparation import (
     OWN_SHARE,
     Forecast,
     Stage,
+    check_needed,
+    one_candidate,
+    other_bytes,
     seconds_of_tiles,
     unproven,
 )
@@ -60,14 +62,11 @@ class Decomposition(OuterSolver):
 
     def prepare(self, problem: FixedKernel, lams: Sequence[float] | None, clock: Clock, rng: Any) -> FixedKernel:
         """The problem at the regularization parameter that is asked for, or at its own."""
-        if lams is not None and len(lams) > 1:
-            raise InvalidInputError(
-                f"lams has {len(lams)} candidates, among which {self.name} cannot choose; pass one, 1 / (2 C), or None "
-                "for that of the loss."
-            )
+        check_needed(problem, least_bytes(problem))
+        problem = one_candidate(problem, lams, self.name)
         clock.show.note(f"{problem!r}: blocks of {block_sizes(problem)[0]} rows")
         self.stage.clock = clock
-        return problem if lams is None else problem.with_loss(problem.loss.at(lams[0]))
+        return problem
 
     def forecast(self, problem: FixedKernel) -> Forecast:
         """What solving will take; evaluates a tile or two."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from convexkernels.clock import Clock
 from convexkernels.problems.fixed_kernel import FixedKernel
-from convexkernels.solvers.convex.held_out_path import HeldOutPath
-from convexkernels.solvers.convex.preparation import Preparation, Stage
+from convexkernels.solvers.convex.held_out_path import SharedPath
+from convexkernels.solvers.convex.preparation import Preparation
 
 # Candidates are so many times each other, and are tried on so many rows: fewer than there are, and so they stay below
 # what suits all of them.
@@ -28,24 +28,21 @@ def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
     problem : FixedKernel
         Of least squares.
     clock : Clock
-        What was found when its time is up is taken; so is what was found before an interrupt.
+        What was found when its time is up is taken; so is what was found before an interrupt, which it keeps in mind.
     seed : int
         Of the rows that are looked at, and of those that are held out.
     """
     order = np.random.default_rng(seed).permutation(problem.m)
     part, risks = problem.on_rows(np.sort(order[:ROWS])), list[float]()
-    try:
-        while len(risks) < 2 or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]:
-            candidate = part.rescaled(RATIO ** len(risks))
-            path = HeldOutPath.of(candidate, Preparation(candidate), np.random.default_rng(seed))
-            path.run(None, None if clock.left is None else clock.deadline, Stage(None, "", 0.0, 0.0))
-            if clock.is_over:
-                break
-            risks.append(float(path.risks().min()))
-            part = part.with_loss(part.loss.at(path.chosen()[0]))
-            clock.show.note(f"features times {RATIO ** (len(risks) - 1):.3g}: risk {risks[-1]:.4g} on held-out rows")
-    except KeyboardInterrupt:
-        clock.interrupt()
+    while len(risks) < 2 or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]:
+        candidate = part.rescaled(RATIO ** len(risks))
+        path = SharedPath.of(candidate, np.random.default_rng(seed), prepared=Preparation(candidate))
+        lam = path.follow(None, clock)
+        if clock.is_over:
+            break
+        risks.append(float(path.risks().min()))
+        part = part.with_loss(part.loss.at(lam))
+        clock.show.note(f"features times {RATIO ** (len(risks) - 1):.3g}: risk {risks[-1]:.4g} on held-out rows")
     best = int(np.argmin(risks)) if risks else 0
     return float(RATIO ** (best + _vertex(risks, best)))
 

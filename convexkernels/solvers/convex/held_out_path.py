@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.solvers.convex.preparation import Preparation, Stage
@@ -24,44 +26,52 @@ WORTHWHILE = 0.02
 PATH_TOL = 1e-2
 # Keeps logarithms of zeros finite.
 TINY = float(np.finfo(np.float64).tiny)
+# Share of the time limit that the choice of lam may take, and of the work that it is.
+CHOICE_SHARE, CHOICE = 0.5, 0.6
 
 
 @dataclass(eq=False)
-class HeldOutPath:
-    """Ridge functions for several lam that share every product with the matrix, trained without some of the rows.
+class HeldOutPath(ABC):
+    """Ridge functions for several lam, trained without some of the rows.
 
     Attributes
     ----------
-    systems : ShiftedSystems
-        For every candidate the systems of all outputs.
     lams : list of float
-        Candidates, in the order of `systems`.
+        Candidates, as they were added.
     held : ndarray of int
         Rows that are held out.
     """
 
     problem: Any
-    prepared: Preparation
     held: Index
     lams: list[float] = field(default_factory=list)
-    systems: ShiftedSystems | None = None
 
     @classmethod
-    def of(cls, problem: Any, prepared: Preparation, rng: np.random.Generator) -> HeldOutPath:
+    def of(cls, problem: Any, rng: np.random.Generator, **parts: Any) -> Self:
         """Hold out a tenth of the rows, or some thousands."""
-        return cls(problem, prepared, held_out_share(problem.m, min(SHARE, MOST / problem.m), None, rng))
+        return cls(problem, held_out_share(problem.m, min(SHARE, MOST / problem.m), None, rng), **parts)
 
-    def run(self, lams: Sequence[float] | None, deadline: float | None, stage: Stage) -> None:
+    def follow(self, lams: Sequence[float] | None, clock: Clock) -> float:
+        """Solve within a share of the time, an interrupt being kept in mind: the lam of the least risk."""
+        part = clock.part(CHOICE_SHARE)
+        deadline = None if part.left is None else part.deadline
+        try:
+            self._run(lams, deadline, Stage(clock, "choice of lam", 0.0, CHOICE))
+        except KeyboardInterrupt:
+            clock.interrupt()
+        return self.lams[self.best()] if self.lams and self.is_begun else float(self.problem.loss.lam)
+
+    def _run(self, lams: Sequence[float] | None, deadline: float | None, stage: Stage) -> None:
         """Solve for the candidates; where none are given, for more and more until the best one is no end."""
         center = self.problem.loss.lam
         try:
             # Regular functions cost next to nothing beside the others, and say where the risk goes.
-            self.add(list(lams) if lams is not None else [center * RATIO, center, center / RATIO])
-            self._solve(deadline, stage)
+            first = [center * RATIO, center, center / RATIO]
+            self.add(first if lams is None else list(lams), None, deadline, stage)
             while lams is None and len(self.lams) < MOST_LAMS and self._may_gain():
-                at = int(np.argmin(self.risks()))
-                self.add([self.lams[at] * (RATIO if self.lams[at] == max(self.lams) else 1.0 / RATIO)], at)
-                self._solve(deadline, stage)
+                at = self.best()
+                end = self.lams[at] * (RATIO if self.lams[at] == max(self.lams) else 1.0 / RATIO)
+                self.add([end], at, deadline, stage)
         except OutOfTimeError:
             return
 
@@ -74,20 +84,69 @@ class HeldOutPath:
         slopes = np.diff(risks[:3])
         return bool(risks.argmin() == 0 and 2.0 * slopes[0] - slopes[1] > WORTHWHILE)
 
-    def add(self, lams: list[float], near: int | None = None) -> None:
-        """More candidates, which begin where a near one is."""
-        known = self.systems
-        low_rank = self.prepared.low_rank.without(self.held) if known is None else known.preconditioner
+    @abstractmethod
+    def add(self, lams: list[float], near: int | None, deadline: float | None, stage: Stage) -> None:
+        """Solve for more candidates, which may begin where a near one is."""
+
+    @property
+    @abstractmethod
+    def is_begun(self) -> bool:
+        """Whether the candidates are more than zeros."""
+
+    @abstractmethod
+    def values(self) -> Array:
+        """Values on the held-out rows, intercepts included, shape (n_lams * n_outputs, n_held)."""
+
+    def risks(self) -> Array:
+        """Mean loss on the held-out rows for every candidate, of predictions within the bounds."""
+        problem, n, F = self.problem, len(self.lams), self.values()
+        Y, offset = np.tile(problem.Y[:, self.held], (n, 1)), np.tile(problem.offset, n)[:, None]
+        if problem.bounds is not None:
+            F = np.clip(F + offset, *problem.bounds) - offset
+        weights = problem.weights[self.held]
+        return self._grouped(problem.loss.total(Y, F, weights)) / (len(problem.Y) * weights.sum())
+
+    def _grouped(self, values: Array) -> Array:
+        return np.asarray(values.reshape(len(self.lams), -1).sum(axis=1))
+
+    def best(self) -> int:
+        """Which candidate has the least risk."""
+        return int(np.argmin(self.risks()))
+
+    def trace(self) -> dict[str, Array]:
+        """Candidates in ascending order and their risks."""
+        if not self.lams:
+            return {}
+        order = np.argsort(self.lams)
+        return {"lams": np.array(self.lams)[order], "risks": self.risks()[order]}
+
+
+@dataclass(eq=False)
+class SharedPath(HeldOutPath):
+    """By conjugate gradients that share every product with the matrix.
+
+    Attributes
+    ----------
+    systems : ShiftedSystems
+        For every candidate the systems of all outputs.
+    """
+
+    prepared: Preparation | None = None
+    systems: ShiftedSystems | None = None
+
+    def add(self, lams: list[float], near: int | None, deadline: float | None, stage: Stage) -> None:
+        known, prepared = self.systems, self.prepared
+        assert prepared is not None
+        low_rank = prepared.low_rank.without(self.held) if known is None else known.preconditioner
         start = () if near is None else self.functions(near)
         Y = np.vstack([self.problem.Y] * len(lams))
         each = np.repeat(lams, len(self.problem.Y))
-        made = ShiftedSystems(self.prepared.operator, low_rank, Y, each, self.problem.loss.intercept, *start)
-        self.systems = made if self.systems is None else self.systems.joined(made)
+        made = ShiftedSystems(prepared.operator, low_rank, Y, each, self.problem.loss.intercept, *start)
+        self.systems = made if known is None else known.joined(made)
         self.lams += lams
+        self._solve(self.systems, deadline, stage)
 
-    def _solve(self, deadline: float | None, stage: Stage) -> None:
-        systems = self.systems
-        assert systems is not None
+    def _solve(self, systems: ShiftedSystems, deadline: float | None, stage: Stage) -> None:
         for _ in range(self.problem.m):
             optima = np.abs(self._grouped(systems.lams * systems.energies()))
             gaps = self._grouped(systems.gaps() * systems.moving)
@@ -97,36 +156,16 @@ class HeldOutPath:
             if not which.size or not systems.step(which, deadline, stage):
                 return
 
-    def _grouped(self, values: Array) -> Array:
-        return np.asarray(values.reshape(len(self.lams), -1).sum(axis=1))
+    @property
+    def is_begun(self) -> bool:
+        return self.systems is not None and bool(self.systems.W.any())
 
-    def risks(self) -> Array:
-        """Mean loss on the held-out rows for every candidate, of predictions within the bounds."""
+    def values(self) -> Array:
         assert self.systems is not None
-        F = self.systems.F[:, self.held] + self.systems.intercepts()[:, None]
-        problem, offset = self.problem, np.tile(self.problem.offset, len(self.lams))[:, None]
-        if problem.bounds is not None:
-            F = np.clip(F + offset, *problem.bounds) - offset
-        weights = problem.weights[self.held]
-        totals = problem.loss.total(self.systems.Y[:, self.held], F, weights)
-        return self._grouped(totals) / (len(problem.Y) * weights.sum())
+        return np.asarray(self.systems.F[:, self.held] + self.systems.intercepts()[:, None])
 
     def functions(self, at: int) -> tuple[Array, Array]:
         """Coefficients and values of a candidate, each of shape (n_outputs, m)."""
         assert self.systems is not None
         rows = slice(at * len(self.problem.Y), (at + 1) * len(self.problem.Y))
         return self.systems.W[rows].copy(), self.systems.F[rows].copy()
-
-    def chosen(self) -> tuple[float, tuple[Array, Array] | None]:
-        """The candidate of the least risk with its functions; that of the loss where nothing was solved."""
-        if self.systems is None or not self.systems.W.any():
-            return self.problem.loss.lam, None
-        at = int(np.argmin(self.risks()))
-        return self.lams[at], self.functions(at)
-
-    def trace(self) -> dict[str, Array]:
-        """Candidates in ascending order and their risks."""
-        if self.systems is None:
-            return {}
-        order = np.argsort(self.lams)
-        return {"lams": np.array(self.lams)[order], "risks": self.risks()[order]}

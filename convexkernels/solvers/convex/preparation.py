@@ -1,6 +1,7 @@
 """What solving on all rows begins with: tiles that fit the memory, a preconditioner, and what it will cost."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,10 +10,11 @@ import numpy as np
 
 from convexkernels.backend import Backend
 from convexkernels.clock import Clock
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import TILE, n_tiles, tile_side
 from convexkernels.outer_solver import Iterate
 from convexkernels.solvers.convex.shifted_systems import LowRank
-from convexkernels.validation import available_memory
+from convexkernels.validation import available_memory, check_memory
 
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
 # products of m^2; as far as a quarter of the memory holds it.
@@ -86,11 +88,11 @@ class Preparation:
 
     def __init__(self, problem: Any) -> None:
         self.problem = problem
-        m, (n_outputs, _) = problem.m, problem.Y.shape
-        limit = allowed_bytes(problem)
-        self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m))))
-        # The factor is alive twice while it is made, and rows of the matrix beside it.
-        self.other_bytes = 8.0 * m * (2.0 * self.rank + 4.0 * VECTORS * n_outputs + 2 * TILE)
+        m, limit = problem.m, allowed_bytes(problem)
+        # The factor is alive twice while it is made.
+        fits = (limit - other_bytes(problem)) / (2.0 * 8.0 * m)
+        self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m), fits)))
+        self.other_bytes = other_bytes(problem) + 2.0 * 8.0 * m * self.rank
         self.operator = problem.operator(np.float32, tile_bytes(problem, self.other_bytes))
 
     @cached_property
@@ -116,6 +118,16 @@ class Preparation:
         return Forecast(seconds, operator.kept_bytes + self.other_bytes, operator.share_kept)
 
 
+def one_candidate(problem: Any, lams: Sequence[float] | None, name: str) -> Any:
+    """The problem at the regularization parameter that is asked for, or at its own, where nothing chooses."""
+    if lams is not None and len(lams) > 1:
+        raise InvalidInputError(
+            f"lams has {len(lams)} candidates, among which {name} cannot choose for {problem.loss!r}; pass one, "
+            "1 / (2 C), or None for that of the loss."
+        )
+    return problem if lams is None else problem.with_loss(problem.loss.at(lams[0]))
+
+
 def unproven(iterate: Iterate, tol: float) -> Iterate:
     """A point whose values rounded tiles have made: it does not claim the tolerance."""
     iterate.lower = min(iterate.lower, iterate.upper - 1.01 * tol * abs(iterate.upper))
@@ -132,6 +144,21 @@ def tile_bytes(problem: Any, others: float) -> float:
     if problem.memory_limit is None and problem.device is not None:
         return FREE_SHARE * Backend(device=problem.device).free_memory()
     return max(allowed_bytes(problem) - others, 0.0)
+
+
+def other_bytes(problem: Any) -> float:
+    """What is alive beside the matrix: vectors, and some of its rows."""
+    return 8.0 * problem.m * (4.0 * VECTORS * len(problem.Y) + 2 * min(TILE, problem.m))
+
+
+def check_needed(problem: Any, needed: float) -> None:
+    """Refuse what does not fit, however little of the matrix is kept."""
+    check_memory(
+        needed,
+        allowed_bytes(problem),
+        what=f"one kernel on {problem.m} rows",
+        remedy="Pass a larger memory_limit or fewer rows, or take VoronoiRidge(kernel=...) or VoronoiSVC(kernel=...).",
+    )
 
 
 def seconds_of_tiles(problem: Any, dtype: Any) -> float:

@@ -1,0 +1,87 @@
+"""One kernel on few rows: solved with the matrix in float64, whatever lam or C is; lam by rows that are held out."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import convexkernels as ck
+from convexkernels import FixedKernel, Gaussian, Hinge, LeastSquares, Polynomial
+from convexkernels.criteria.folds import held_out_share
+from convexkernels.losses.fit import fit
+from convexkernels.solution import Status
+from convexkernels.solvers.convex import dense
+
+
+def table(rng, m=200, noise=0.0):
+    X = rng.uniform(size=(m, 3))
+    return X, np.sin(5.0 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(m)
+
+
+def test_rows_without_noise_are_solved_at_any_lam(rng):
+    """Float32 and a preconditioner left a gap of 1 here, after a thousand steps."""
+    X, y = table(rng)
+    for kernel in (Gaussian(1.0), Gaussian(6.0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ck.ConvexKernelsWarning)  # of 1e-9 rounding may be more than a thousandth
+            solution = FixedKernel(kernel, LeastSquares(1.5e-8), X, y).solve(random_state=0)
+        assert solution.solver == "dense"
+        assert solution.certificate.holds(1e-2)
+        assert np.abs(solution.decision_function(X) - y).max() < 0.01
+
+
+@pytest.mark.parametrize(("kernel", "C"), [(Polynomial(5), 1e4), (Gaussian(1.0), 1e8), (Polynomial(2), 1e8)])
+def test_support_vector_machines_of_nearly_singular_matrices_are_solved(kernel, C, rng):
+    X, _ = table(rng, 120)
+    y = np.where(rng.random(120) < 0.5, 1.0, -1.0)
+    solution = FixedKernel(kernel, Hinge(C), X, y).solve(tol=5e-3)
+    assert solution.solver == "dense"
+    assert solution.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_lam_is_that_of_the_least_risk_on_held_out_rows(intercept, rng):
+    X, y = table(rng, noise=0.1)
+    Y, weights, kernel = np.column_stack([y, y**2]), rng.uniform(0.5, 2.0, 200), Gaussian(6.0)
+    problem = FixedKernel(kernel, LeastSquares(10.0, intercept), X, Y, sample_weight=weights, bounds=(-1.0, 1.5))
+    solution = problem.solve(random_state=3)
+    held = held_out_share(200, 0.1, None, np.random.default_rng(3))
+    seen, K, risks = np.setdiff1d(np.arange(200), held), kernel(X), []
+    for lam in solution.trace["lams"]:
+        found = fit(LeastSquares(lam, intercept), K[np.ix_(seen, seen)], problem.Y[:, seen], weights[seen])
+        F = np.clip((found.W @ K[np.ix_(seen, held)] + (found.b + problem.offset)[:, None]).T, -1.0, 1.5)
+        risks.append(weights[held] @ ((F - Y[held]) ** 2).mean(axis=1) / weights[held].sum())
+    assert solution.trace["risks"] == pytest.approx(risks)
+    assert solution.problem.loss.lam == solution.trace["lams"][np.argmin(risks)] < 10.0
+
+
+def test_rows_memory_and_losses_decide_who_solves(rng, monkeypatch):
+    X, y = table(rng)
+    assert FixedKernel(Gaussian(6.0), LeastSquares(0.1), X, y).forecast().kept == 1.0
+    tight = FixedKernel(Gaussian(6.0), LeastSquares(0.1), X, y, memory_limit=8 * dense.MATRICES * 200**2 - 1)
+    with pytest.raises(ck.InvalidInputError, match=r"it needs 1.28e\+06 bytes"):
+        tight.solve("dense")
+    monkeypatch.setattr(dense, "MOST_ROWS", 199)
+    with pytest.raises(ck.InvalidInputError, match="it holds the matrix of at most 199 rows, here are 200"):
+        FixedKernel(Gaussian(6.0), LeastSquares(0.1), X, y).solve("dense")
+    assert FixedKernel(Gaussian(6.0), LeastSquares(0.1), X, y).solve().solver == "conjugate-gradients"
+
+
+def test_an_interrupt_of_the_choice_and_the_end_of_the_time_leave_a_solution(rng, monkeypatch):
+    X, y = table(rng, noise=0.1)
+    problem, calls = FixedKernel(Gaussian(6.0), LeastSquares(0.1), X, y), []
+
+    def interrupted(*arguments, **settings):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return fit(*arguments, **settings)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        assert problem.solve(max_time=1e-9).status in (Status.TIME_LIMIT, Status.OPTIMAL)
+        monkeypatch.setattr(dense, "fit", interrupted)
+        solution = problem.solve()
+    assert solution.status is Status.INTERRUPTED
+    assert len(solution.trace["lams"]) == 2
+    assert solution.certificate.holds(1e-6)
