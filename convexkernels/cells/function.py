@@ -34,12 +34,22 @@ class LocalizedFunction:
         Rows that each cell learned from.
     n_outputs : int
         Columns of the values.
+    members : Assignment, optional
+        The rows that each cell learned from; None for a table that is on a cluster.
     """
 
     cover: Cover
     functions: list[Any]
     sizes: Index
     n_outputs: int
+    members: Assignment | None = None
+
+    def places(self, j: int) -> Index:
+        """Rows of the table that cell `j` keeps, -1 where it is not known which."""
+        kept = self.functions[j]
+        size = (kept.Y if isinstance(kept, CellFunction) else kept.rows.Y).shape[1]
+        rows = np.empty(0, dtype=np.intp) if self.members is None else self.members.rows(j)
+        return rows if len(rows) == size else np.full(size, -1)
 
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs): one pass, grouped by cell."""

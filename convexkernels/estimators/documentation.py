@@ -5,6 +5,7 @@ import re
 from typing import TypeVar
 
 from convexkernels.estimators.convex.words import CONVEX_WORDS
+from convexkernels.estimators.spectral.words import SPECTRAL_WORDS
 
 Estimator = TypeVar("Estimator", bound=type)
 
@@ -130,6 +131,7 @@ verbose : bool
 # Paragraphs by the names that stand for them in braces.
 _SHARED = {
     **CONVEX_WORDS,
+    **SPECTRAL_WORDS,
     "classes": "classes_ : ndarray of shape (n_classes,)",
     "cell_notes": "{cell_numbers} {cell_tables}",
     "columns": """
@@ -150,6 +152,14 @@ feature_relevance_ : ndarray of shape (n_features,)
     are categories or missing values.
 effective_rank_ : float
     ``trace(K)^2 / |K|_F^2`` of the learned kernel on at most 1,000 training rows: how many dimensions it makes use of.
+loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+    Of least squares, for every row of positive weight in the order of the table: the prediction of the function that
+    is trained without it, with the learned kernel and its regularization parameter; computed when first asked for.
+    Exact, in closed form, in every cell by itself; the kernel has seen the row. Where functions of folds predict, or
+    stand beside others in a stack, it is what they say on the rows held out. Hierarchical estimators and cells leave
+    out equal rows together. Other losses, Dask tables and `partial_fit` have none: `hasattr` says so.
+loo_score_ : float
+    Accuracy or R^2 of these predictions, rows counting by their weights; the mean over outputs.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
@@ -208,36 +218,6 @@ solution_ : Solution
 n_iter_ : int
     Steps of all starts together.
 {names}
-""",
-    # frequencies
-    "spectral": """
-kernel_ : Spectral
-    The learned kernel, a valid ``kernel=`` of scikit-learn's SVC; ``kernel_.transform`` are its features, as
-    :meth:`transform`.
-initial_kernel_ : Spectral
-    The kernel before anything was learned.
-solution_ : Solution
-    With bounds on the optimum where the frequencies are fixed, else with a stationarity certificate: the problem is not
-    convex, and nothing says that no better answer exists.
-history_ : tuple of Epoch
-    Objective and validation score after every epoch.
-sigma_, lam1_, lam2_ : float
-    What was used.
-width_ : Width or None
-    Leave-one-out risks of the sigmas, when there was a choice.
-selection_ : Choice or None
-    The cross-validation of lists: ``candidates`` (sigma, lam1, lam2), their ``scores`` on the folds, and the
-    ``n_epochs`` after which they were given up.
-n_iter_ : int
-    Steps.
-{encodings}
-{names}
-""",
-    "spectral_notes": """
-Where sigma is given, or frequencies are not learned, put a StandardScaler in front. Tensors of PyTorch are taken as
-they are, on any device, and then predictions and features are tensors, too; without them PyTorch is not needed. The
-learned function is the best one on the validation rows (the last one, when it is not worse by more than chance).
-`max_time` limits selection, cross-validation and training together; one exact solve for W may follow.
 """,
     # cells
     "cell_tol": """

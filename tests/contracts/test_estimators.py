@@ -17,6 +17,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -486,6 +487,25 @@ def intervals_hold_their_share(estimator, kind, monkeypatch):
             model.predict_interval(X, coverage=wrong)
 
 
+def rows_left_out_are_predicted_or_refused(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    order = np.random.default_rng(3).permutation(M)
+    weights = np.where(np.arange(M) % 7 == 0, 0.0, 1.0 + np.arange(M) % 2)
+    model = quietly(clone(estimator), X[order], y[order], sample_weight=weights[order])
+    kept, name = order[weights[order] > 0.0], type(estimator).__name__
+    if getattr(estimator, "loss", None) not in ("squared", "least_squares") and not name.endswith("Ridge"):
+        assert not hasattr(model, "loo_predictions_")
+        with pytest.raises(ck.InvalidInputError, match=f"{name} has no loo_predictions_: only least squares"):
+            _ = model.loo_score_
+        return
+    found = model.loo_predictions_
+    assert found.shape == kept.shape
+    measure = accuracy_score if kind == "labels" else r2_score
+    assert model.loo_score_ == pytest.approx(measure(y[kept], found, sample_weight=weights[kept]))
+    assert model.loo_score_ <= model.score(X[kept], y[kept], weights[kept]) + 0.05
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).loo_predictions_, found)
+
+
 def features_that_say_nothing_are_not_relevant(estimator, kind, monkeypatch):
     X, y = table(kind)
     X = np.column_stack([X[:, 0], np.full(M, 4.0), X[:, 1] / 20.0])
@@ -601,6 +621,7 @@ CONTRACTS = {
     equal_rows_are_learned_from: BOTH,
     probabilities_are_those_of_classes: {"labels"},
     intervals_hold_their_share: {"numbers"},
+    rows_left_out_are_predicted_or_refused: BOTH,
     features_that_say_nothing_are_not_relevant: BOTH,
     callbacks_hear_of_the_fit_and_may_end_it: BOTH,
     metadata_is_routed: BOTH,

@@ -14,11 +14,6 @@ C_, epsilon_ : float
     "chosen_lam": """
 lam_ : float
     The value that was given or chosen.
-loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-    For every row of positive weight the prediction of the function that is trained without it, with the learned
-    kernel: exact, in closed form. The kernel itself has seen the row.
-loo_score_ : float
-    Their R^2, rows counting by their weights; the mean over outputs.
 {selection}
 """,
     "selection": """

@@ -329,28 +329,35 @@ class HierarchicalEstimator(KernelEstimator):
     def _evaluate(self, points: Array) -> Array:
         return np.asarray(self.function_.values(points))
 
-    def _left_out(self) -> LeftOut:
-        left, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches()
-        if self._rows is None or not is_of_rows:
+    @property
+    def _is_least_squares(self) -> bool:
+        return isinstance(self._loss(), LeastSquares)
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        left, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches(whole)
+        if self._rows is None:
             return left
+        if not is_of_rows:  # of points, and not in the order of those
+            return replace(left, rows=np.full(left.F.shape[1], -1))
         points, Y, weights = self._rows
         return LeftOut(left.F[:, points], Y, weights)
 
-    def _left_out_of_searches(self) -> tuple[LeftOut, bool]:
+    def _left_out_of_searches(self, whole: bool = False) -> tuple[LeftOut, bool]:
         """Of the mean of the functions of all searches, and whether its columns are the rows of the task.
 
         They are not where functions have rows of their own, those of cells or folds: then these follow one another.
         """
         parts = [
-            function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
+            function.left_out(whole) if isinstance(function, OffsetFunction) else self._left_out_of(solution, whole)
             for function, solution in zip(self._functions, self.solutions_, strict=True)
         ]
         if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
-            return LeftOut.joined(parts), False
+            return replace(LeftOut.joined(parts), rows=np.full(sum(part.F.shape[1] for part in parts), -1)), False
         in_cells = any(isinstance(function, OffsetFunction) for function in self._functions)
         is_of_rows = not (in_cells or self._in_folds) and parts[0].F.shape[1] == self._m
-        return replace(parts[0], F=np.mean([part.F for part in parts], axis=0)), is_of_rows
+        mean = replace(parts[0], F=np.mean([part.F for part in parts], axis=0))
+        return (mean if len(parts) == 1 else replace(mean, leverage=None)), is_of_rows
 
-    def _left_out_of(self, solution: Solution) -> LeftOut:
+    def _left_out_of(self, solution: Solution, whole: bool) -> LeftOut:
         """Left-out values of the functions of one search."""
-        return left_out_of_kernel(solution)
+        return left_out_of_kernel(solution, whole)

@@ -95,10 +95,10 @@ class OffsetFunction:
         """Values at new points, shape (n_samples, n_outputs)."""
         return self._of_deviations(self.localized.values(X))
 
-    def left_out(self) -> LeftOut:
-        """Values at rows of some cells by functions that have not seen the row."""
-        left = left_out_of_cells(self.localized)
-        return LeftOut(self._of_deviations(left.F.T).T, left.Y + self.offset[:, None], left.weights)
+    def left_out(self, whole: bool) -> LeftOut:
+        """Values at rows of some cells, or of all, by functions that have not seen the row."""
+        left = left_out_of_cells(self.localized, whole)
+        return replace(left, F=self._of_deviations(left.F.T).T, Y=left.Y + self.offset[:, None])
 
     def _of_deviations(self, F: Array) -> Array:
         F = F + self.offset

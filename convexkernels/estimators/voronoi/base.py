@@ -34,6 +34,7 @@ from convexkernels.estimators.targets import ClassTargets, Targets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
 
 # Rows of a Dask table that are brought here to find centers among, where no number is given.
@@ -59,7 +60,7 @@ class Encoding:
 
     def merged(self, X: Array, y: NDArray[Any], weights: Array) -> CellRows:
         """The problem of the scaled rows of a cell: one row for all that agree, sorted."""
-        return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged(), self.targets)
+        return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged()[0], self.targets)
 
 
 def _problem_of(table: TrainingTable, targets: Targets) -> CellRows:
@@ -208,6 +209,7 @@ class VoronoiEstimator(KernelEstimator):
         options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self.tol}
         self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
         self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
+        self._merged_rows = None  # they are on the cluster
         self._finish_cells()
         return self
 
@@ -242,8 +244,12 @@ class VoronoiEstimator(KernelEstimator):
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
         self._finish_cells()
 
-    def _left_out(self) -> LeftOut:
-        return left_out_of_cells(self.function_)
+    @property
+    def _is_least_squares(self) -> bool:
+        return self.estimator is None and isinstance(self._loss(), LeastSquares)
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        return left_out_of_cells(self.function_, whole)
 
     def _training_points(self) -> Array:
         return points_of_cells(self.function_)
