@@ -10,7 +10,9 @@ from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment, Cover, VoronoiCover
 from convexkernels.cells.kernel_learner import CellFunction
 from convexkernels.certificate import DualityGap
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import MissingAttributeError
+from convexkernels.kernels.algebra import WeightedSum
+from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.localized import Localized
 
 # The certificate of learners that prove nothing.
@@ -72,21 +74,25 @@ class LocalizedFunction:
         """The worst certificate of all cells, computed again."""
         return worst([verified(function) for function, size in zip(self.functions, self.sizes, strict=True) if size])
 
-    def kernel(self, theta: Any) -> Localized:
-        """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)].
+    def kernel(self, theta: Any) -> Kernel:
+        """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)], or of one cell of any kind.
 
         Raises
         ------
-        InvalidInputError
+        MissingAttributeError
             For covers and learners that have none.
         """
-        if type(self.cover) is not VoronoiCover or not all(isinstance(f, CellFunction) for f in self.functions):
-            raise InvalidInputError(
-                f"a localized kernel belongs to Voronoi cells with kernels, got {self.cover!r} and "
-                f"{type(self.functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
-            )
-        lams = [f.lam if np.isfinite(f.lam) else 1.0 for f in self.functions]
-        return Localized(self.cover.centers, [f.kernel for f in self.functions], lams, self.cover.kernel)
+        cover, functions = self.cover, self.functions
+        if all(isinstance(f, CellFunction) for f in functions):
+            lams = [f.lam if np.isfinite(f.lam) else 1.0 for f in functions]
+            if cover.n_cells == 1:
+                return WeightedSum([functions[0].kernel], [1.0 / lams[0]])
+            if type(cover) is VoronoiCover:
+                return Localized(cover.centers, [f.kernel for f in functions], lams, cover.kernel)
+        raise MissingAttributeError(
+            f"a localized kernel belongs to Voronoi cells with kernels, or to one cell, got {cover!r} and "
+            f"{type(functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
+        )
 
 
 def verified(function: Any) -> DualityGap:

@@ -232,7 +232,8 @@ function_ : LocalizedFunction or DistributedFunction
 feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
     By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
 kernel_ : Kernel
-    For Voronoi cells, the kernel with which one SVM, at lam = 1, is those of all cells.
+    For Voronoi cells, and for a single cell of any kind, the kernel with which one SVM, at lam = 1, is those of all
+    cells. Others have none: `hasattr` says so, and of `effective_rank_`, too.
 solution_ : Solution
     Its certificate is the worst one of all cells, each at the lam and width selected for it; it is UNPROVEN where an
     `estimator` learns in the cells. ``theta`` has a row (lam, width) for every cell.
