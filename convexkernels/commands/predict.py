@@ -65,7 +65,7 @@ def show(model: SavedModel) -> None:
     print(f"{type(estimator).__name__} of convexkernels {model.version}, learned from {model.table}")
     print(f"predicts     {model.target}")
     print(f"from         {', '.join(f'{n} (text)' if n in model.categories else n for n in model.features)}")
-    print("\n".join(described(estimator, model.features)))
+    print("\n".join(described(estimator)))
     print(
         f"parameters   {', '.join(f'{k}={v!r}' for k, v in estimator.get_params(deep=False).items() if v is not None)}"
     )

@@ -14,6 +14,7 @@ from convexkernels.arrays import Array
 from convexkernels.checkpoint import Checkpoint, Piece, checked_path
 from convexkernels.clock import Clock
 from convexkernels.estimators.callbacks import told
+from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.learned import Learned
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import (
@@ -143,6 +144,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
                 self._checkpoint.write()
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
         self._merged_rows = places, rows.weights
+        self.feature_labels_ = labels_of(self)
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
         del self._checkpoint  # what is fitted is kept without it

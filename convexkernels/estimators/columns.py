@@ -120,6 +120,14 @@ class Columns:
         return places
 
 
+def labels_of(estimator: Any) -> list[str]:
+    """Names of the columns that a fitted estimator learned from; x0, x1, ... where they have none."""
+    if estimator.columns_ is not None:
+        return list(estimator.columns_.encoded_names)
+    n = len(estimator.scaling_.scale)
+    return [str(name) for name in getattr(estimator, "feature_names_in_", (f"x{j}" for j in range(n)))]
+
+
 def refuse_sparse(X: Any) -> None:
     """Kernels of sparse tables are not implemented, and a dense copy may not fit: the user has to say so."""
     if issparse(X):

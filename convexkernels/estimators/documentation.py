@@ -148,8 +148,9 @@ targets_ : Targets
     "names": """
 feature_relevance_ : ndarray of shape (n_features,)
     Mean change of the learned functions at training rows when a feature moves by half its standard deviation, as shares
-    that sum to 1; computed when it is first asked for. The features are those of ``columns_.encoded_names`` where there
-    are categories or missing values.
+    that sum to 1; computed when it is first asked for.
+feature_labels_ : list of str
+    What these features are called: columns of a data frame by their names, categories as ``column=category``.
 effective_rank_ : float
     ``trace(K)^2 / |K|_F^2`` of the learned kernel on at most 1,000 training rows: how many dimensions it makes use of.
 loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)

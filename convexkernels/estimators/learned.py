@@ -30,6 +30,7 @@ class Learned:
     solution_: Any
     scaling_: Scaling
     targets_: Targets
+    feature_labels_: list[str]
     # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights.
     _merged_rows: tuple[Index, Array] | None
 

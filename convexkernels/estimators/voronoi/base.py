@@ -27,6 +27,7 @@ from convexkernels.cells.training import learn_cells, seconds_by_size, shared_le
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
@@ -210,6 +211,7 @@ class VoronoiEstimator(KernelEstimator):
         self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
         self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
         self._merged_rows = None  # they are on the cluster
+        self.feature_labels_ = labels_of(self)
         self._finish_cells()
         return self
 
