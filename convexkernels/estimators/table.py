@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.distributed.cluster import is_distributed
-from convexkernels.estimators.columns import Columns, refuse_sparse
+from convexkernels.estimators.columns import Columns
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_points, check_weights
+from convexkernels.validation import check_points, check_weights, refuse_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
 
 def read_points(estimator: Any, X: Any) -> Array:
     """Validated points with the columns that the estimator was fitted on, as numbers."""
+    refuse_sparse(X)
     _refuse_distributed(estimator, X=X)
     columns = getattr(estimator, "columns_", None)
     try:

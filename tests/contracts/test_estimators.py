@@ -322,6 +322,10 @@ def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
     assert time.process_time() - began < SOON
     assert model.n_iter_ <= full.n_iter_
     assert model.solution_.status is ck.Status.TIME_LIMIT or model.solution_.certificate.holds(1e-2)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ck.ConvexKernelsWarning)
+        again = clone(estimator).set_params(max_time=1e-6).fit(X, y)
+    assert len(said) == 1 or again.solution_.status is not ck.Status.TIME_LIMIT
     assert np.isfinite(values(model, X)).all()
     for wrong in (0.0, -1.0, "1"):
         with pytest.raises(ck.InvalidInputError, match="max_time must be a finite number > 0"):
@@ -402,6 +406,11 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
         quietly(clone(estimator), X, y).predict(gap)
     with pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(40, 2\); .* X.toarray\(\)"):
         clone(estimator).fit(csr_array(X), y)
+    model, sparse = quietly(clone(estimator), X, y), csr_array(X[:3])
+    refused = pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(3, 2\); .* X.toarray\(\)")
+    for read in [model.predict, *([model.kernel_, model.kernel_.diag] if has_kernel(model) else [])]:
+        with refused:
+            read(sparse)
 
 
 def dask_tables_are_taken_or_refused_by_name(estimator, kind, monkeypatch):
