@@ -132,6 +132,10 @@ verbose : bool
 _SHARED = {
     **CONVEX_WORDS,
     **SPECTRAL_WORDS,
+    "a_selection": """
+Its ``chosen`` has the values by name, ``curve`` is the table they were chosen from, and
+    :class:`~convexkernels.plotting.SelectionDisplay` draws it.
+""",
     "classes": "classes_ : ndarray of shape (n_classes,)",
     "cell_notes": "{cell_numbers} {cell_tables}",
     "columns": """
@@ -179,6 +183,8 @@ function_ : TrainedFunction
 plan_ : Plan
     How the function was trained on all rows, and why; ``plan_.certificate`` is the worst duality gap of its cells.
 choice_ : ArchitectureChoice or None
+selection_ : Selection
+    How architectures compare, where there are several. {a_selection}
 architecture_ : object
     The architecture that was used.
 {encodings}
@@ -207,7 +213,7 @@ tol : float, > 0
 lam_, mu_ : float
     The weights that were used.
 selection_ : Selection or None
-    Validation risks of all pairs, when there was a choice.
+    Validation risks of all pairs, when there was a choice. {a_selection}
 """,
     "concatenated_fitted": """
 kernel_ : Concatenated

@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
@@ -23,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import convexkernels as ck
-from convexkernels import notebook, progress
+from convexkernels import notebook, plotting, progress
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.estimators import ESTIMATORS
 from convexkernels.estimators.table import TrainingTable
@@ -523,6 +524,35 @@ def rows_left_out_are_predicted_or_refused(estimator, kind, monkeypatch):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).loo_predictions_, found)
 
 
+def what_was_chosen_is_drawn_with_its_curve_or_refused(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(estimator, X, y)
+    if getattr(model, "selection_", None) is None:
+        with pytest.raises(ck.InvalidInputError, match=r"nothing to choose|in every cell by itself"):
+            plotting.SelectionDisplay.from_estimator(model)
+    else:
+        *names, found = model.selection_.curve
+        columns = [model.selection_.curve[name] for name in (*names, found)]
+        assert len({len(column) for column in columns}) == 1
+        assert set(model.selection_.chosen) <= set(names)
+        drawn = plotting.SelectionDisplay.from_estimator(model).plot()
+        assert drawn.ax_.get_xlabel() in names
+        assert drawn.ax_.get_ylabel() == found
+        for name, value in model.selection_.chosen.items():
+            assert value in list(model.selection_.curve[name])
+    solution = model.solution_
+    if not solution.history:
+        with pytest.raises(ck.InvalidInputError, match=re.escape(str(solution.certificate))):
+            plotting.CertificateDisplay.from_estimator(model)
+        return
+    bounds, below = plotting.CertificateDisplay.from_estimator(model).plot().ax_
+    np.testing.assert_array_equal(bounds.lines[0].get_ydata(), [record.upper for record in solution.history])
+    assert isinstance(solution.certificate, ck.DualityGap) or "relative gradient" in bounds.get_title()
+    has_bounds = np.isfinite([record.lower for record in solution.history]).any()
+    assert below.get_ylabel() == ("relative gap" if has_bounds else "above the least value")
+    pyplot.close("all")
+
+
 def features_that_say_nothing_are_not_relevant(estimator, kind, monkeypatch):
     X, y = table(kind)
     X = np.column_stack([X[:, 0], np.full(M, 4.0), X[:, 1] / 20.0])
@@ -634,6 +664,7 @@ CONTRACTS = {
     probabilities_are_those_of_classes: {"labels"},
     intervals_hold_their_share: {"numbers"},
     rows_left_out_are_predicted_or_refused: BOTH,
+    what_was_chosen_is_drawn_with_its_curve_or_refused: BOTH,
     features_that_say_nothing_are_not_relevant: BOTH,
     callbacks_hear_of_the_fit_and_may_end_it: BOTH,
     metadata_is_routed: BOTH,

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, Selection, follow_path, spreads
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, follow_path, spreads
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
@@ -102,7 +102,7 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([given], dtype=np.float64)
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
-        found: Selection | None = None
+        found: PathSelection | None = None
         family, interrupted = problem.family, False
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             families = [problem.family, *self._other_families(problem.X)]
@@ -119,7 +119,7 @@ class ConvexEstimator(KernelEstimator):
                 found = self._beside_reference(problem, found, clock)
                 interrupted = found.interrupted
         value = float(values[2 % len(values)]) if found is None else found.value
-        self.selection_: Selection | None = found
+        self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
         if family is not problem.family:
             problem = problem.on_rows(np.arange(problem.m), family)
@@ -133,7 +133,7 @@ class ConvexEstimator(KernelEstimator):
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
         return None
 
-    def _beside_reference(self, problem: KernelLearning, found: Selection, clock: Clock) -> Selection:
+    def _beside_reference(self, problem: KernelLearning, found: PathSelection, clock: Clock) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
         reference, deviation = self._reference(problem.X), found.deviation
         if reference is None:

@@ -18,8 +18,7 @@ lam_ : float
 """,
     "selection": """
 selection_ : Selection or None
-    The values that were tried and their held-out scores, when there was a choice:
-    ``plotting.SelectionDisplay.from_estimator`` draws it.
+    The values that were tried and their held-out scores, when there was a choice. {a_selection}
 """,
     "choice": """
 Kernels are on a scale on which C = 1 is a soft margin whatever the number of features: the images of the training

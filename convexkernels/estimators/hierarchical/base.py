@@ -43,7 +43,7 @@ from convexkernels.estimators.left_out import (
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import InvalidInputError, tell
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError, tell
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
@@ -180,7 +180,7 @@ class HierarchicalEstimator(KernelEstimator):
         candidates = as_candidates(self.architecture)
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
         plan = self._plan(task.problem(candidates[0], seed), clock)
-        self.choice_ = None
+        self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
         if len(candidates) > 1 or self._in_folds:
@@ -318,6 +318,17 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
+
+    @property
+    def selection_(self) -> ArchitectureChoice:
+        """How the architectures compare, where there are several."""
+        check_is_fitted(self)
+        if self.choice_ is None or len(self.choice_.candidates) == 1:
+            raise MissingAttributeError(
+                f"{type(self).__name__} had one architecture, and nothing to choose: its weights and lam were found by "
+                "a search, see solution_ and RiskHistoryDisplay."
+            )
+        return self.choice_
 
     @property
     def tree_(self) -> HierarchicalGaussian:

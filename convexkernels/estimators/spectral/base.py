@@ -206,7 +206,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self._fit, self.solution_ = fit, fit.solution
         self.n_iter_ = max(1, fit.solution.n_iter)
         self.sigma_, self.lam1_, self.lam2_ = fit.sigma, fit.solution.problem.penalty.weight, fit.solution.problem.lam2
-        self.history_, self.width_, self.selection_ = fit.epochs, fit.width, fit.choice
+        self.history_, self.width_ = fit.epochs, fit.width
+        self.selection_ = fit.width if fit.choice is None else fit.choice
         self._n_features_out = fit.solution.theta.map.width
 
     # -- kernels -----------------------------------------------------------------------------------

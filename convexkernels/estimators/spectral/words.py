@@ -16,9 +16,9 @@ sigma_, lam1_, lam2_ : float
     What was used.
 width_ : Width or None
     Leave-one-out risks of the sigmas, when there was a choice.
-selection_ : Choice or None
+selection_ : Selection or None
     The cross-validation of lists: ``candidates`` (sigma, lam1, lam2), their ``scores`` on the folds, and the
-    ``n_epochs`` after which they were given up.
+    ``n_epochs`` after which they were given up; else ``width_``. {a_selection}
 n_iter_ : int
     Steps.
 {encodings}

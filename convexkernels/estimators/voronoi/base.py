@@ -26,13 +26,14 @@ from convexkernels.cells.options import Cells
 from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, Targets
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
@@ -262,6 +263,15 @@ class VoronoiEstimator(KernelEstimator):
         self.feature_factors_ = np.zeros(len(self.scaling_.scale))
         factors = self.scaling_.factors
         self.feature_factors_[self.scaling_.columns] = 1.0 if factors is None else factors
+
+    @property
+    def selection_(self) -> Selection:
+        """Refused: what every cell has chosen is in its function."""
+        check_is_fitted(self)
+        raise MissingAttributeError(
+            f"{type(self).__name__} has chosen lam and a width in every cell by itself: function_.functions have them, "
+            "and the risks on rows held out that they were chosen by."
+        )
 
     @property
     def function_(self) -> LocalizedFunction | DistributedFunction:
