@@ -184,6 +184,86 @@ def test_predictions_of_estimators_for_rows_left_out_are_those_of_refits(name, r
         assert model.loo_score_ == pytest.approx(r2_score(y[kept], expected, sample_weight=weights[kept]), abs=1e-5)
 
 
+OF_ROWS = {
+    "tessellated": lambda: ck.TessellatedRidge(0.1),
+    "candidates": lambda: ck.MultipleKernelSVR(C=10.0, epsilon=0.1),
+    "landmarks": lambda: ck.MultipleKernelSVR(C=10.0, epsilon=0.1, landmarks=15),
+    "points": lambda: ck.TessellatedRidge(1.0, n_points=25),
+    "concatenated": EXACT["concatenated"],
+    "interpolant": lambda: ck.ConcatenatedKernelInterpolator(n_restarts=1, tol=0.05, random_state=0),
+    "tree": EXACT["tree"],
+    "cell": EXACT["cell"],
+}
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_coefficients_of_rows_are_those_of_the_learned_functions(name, outputs, rng):
+    X, y = noisy(40, rng, scale=0.05)
+    y = y if outputs == 1 else np.column_stack([y, 20.0 * np.cos(X[:, 0])])
+    weights = np.ones(40)
+    weights[[3, 8]] = 0.0
+    X[11], y[11] = X[5], y[5]
+    model = OF_ROWS[name]().fit(X, y, sample_weight=weights)
+    rows, coefficients = model.support_, model.support_coefficients_
+    assert coefficients.shape == (len(rows), *y.shape[1:])
+    assert not set(rows) & {3, 8, 11}  # of weight 0, and the second of two equal rows
+    kernel = model.scaling_.pull_back(model.function_.functions[0].kernel) if name == "cell" else model.kernel_
+    Z = noisy(30, rng)[0] * 0.8
+    f = kernel(Z, X[rows]) @ coefficients
+    inside = np.ptp(model.predict(X), axis=0)
+    difference = np.atleast_2d((model.predict(Z) - f).T)
+    for values, size in zip(difference, np.ravel(inside), strict=True):
+        assert np.median(np.abs(values - np.median(values))) < 1e-6 * size  # an intercept; the range of y may clip some
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_coefficients_of_combined_functions_are_sums_with_their_shares(rng):
+    X, y = noisy(60, rng)
+    search, labels = ck.TreeSearch(max_iter=3), np.where(y > 0.0, 1, -1)
+    X[7], labels[7] = X[2], -labels[2]  # one point of two rows
+    for combine in ("mean", "stack"):
+        selection = ck.TreeSelection(combine=combine)
+        model = ck.HierarchicalGaussianClassifier(2, search=search, selection=selection, random_state=0).fit(X, labels)
+        stack = model.function_
+        learned = stack if getattr(stack, "shares", None) is None else stack.functions[0]
+        parts = [(1.0 / len(learned.functions), one) for one in learned.functions]
+        if learned is not stack:
+            parts = [(stack.shares[0] * share, one) for share, one in parts]
+            parts += [*zip(stack.shares[1:], stack.functions[1:], strict=True)]
+        points, found = model.scaling_.apply(X), dict(zip(model.support_, model.support_coefficients_, strict=True))
+        assert len({2, 7} & set(found)) == 1
+        for i, coefficient in found.items():
+            expected = 0.0
+            for share, one in parts:
+                at = (one.gram_set.points == points[i]).all(axis=1)
+                expected += share * one.W[0, at].sum()
+            assert coefficient == pytest.approx(expected)
+    votes = ck.HierarchicalGaussianClassifier(2, search=search, multi_class="all-vs-all", random_state=0)
+    with pytest.raises(AttributeError, match="functions of pairs of classes"):
+        _ = votes.fit(X, np.digitize(y, [-0.5, 0.5])).support_
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_rows_in_cells_have_the_coefficients_of_their_own_cell(rng):
+    X, y = noisy(120, rng)
+    selection = ck.CellSelection(n_lams=3, n_widths=3)
+    for cells in ("voronoi", "overlapping", "random"):
+        model = ck.VoronoiRidge(max_cell_size=50, cells=ck.Cells(cells), selection=selection, random_state=0).fit(X, y)
+        Z, share = model.scaling_.apply(X), 1.0 / model.n_cells_ if cells == "random" else 1.0
+        own = np.zeros(120, dtype=int) if cells == "random" else model.cover_.cells(Z)
+        assert model.support_.tolist() == list(range(120))
+        for j, cell in enumerate(model.function_.functions):
+            W = dict(zip(map(tuple, cell.function.gram_set.points), cell.function.W[0], strict=True))
+            rows = [i for i in range(120) if tuple(Z[i]) in W and (cells == "random" or own[i] == j)]
+            expected = [share * float(model.targets_.spread) * W[tuple(Z[i])] for i in rows]
+            np.testing.assert_allclose(model.support_coefficients_[rows], expected)
+    wrapped = ck.VoronoiRidge(estimator=KernelRidge()).fit(X, y)
+    with pytest.raises(AttributeError, match="VoronoiRidge has no support_: RegressorCell of cell 0"):
+        _ = wrapped.support_
+
+
 @pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
 def test_equal_rows_in_cells_and_trees_are_left_out_together(rng):
     X, y = noisy(40, rng)

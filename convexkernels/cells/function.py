@@ -53,6 +53,24 @@ class LocalizedFunction:
         rows = np.empty(0, dtype=np.intp) if self.members is None else self.members.rows(j)
         return rows if len(rows) == size else np.full(size, -1)
 
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it.
+
+        Raises
+        ------
+        MissingAttributeError
+            Where cells have no coefficients, or it is not known of which rows.
+        """
+        W = np.zeros((self.n_outputs, m))
+        for j in np.flatnonzero(self.sizes).tolist():
+            cell, rows = self.functions[j], self.places(j)
+            if not isinstance(cell, CellFunction) or (rows < 0).any():
+                raise MissingAttributeError(f"{type(cell).__name__} of cell {j} has no coefficients of known rows.")
+            if np.isfinite(cell.width):
+                own = slice(None) if self.cover.average else np.flatnonzero(self.cover.cells(cell.X) == j)
+                W[:, rows[own]] = cell.function.coefficients(len(rows))[:, own]
+        return W / self.cover.n_cells if self.cover.average else W
+
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs): one pass, grouped by cell."""
         if self.cover.average:

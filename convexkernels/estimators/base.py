@@ -143,7 +143,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
             if self._checkpoint is not None:
                 self._checkpoint.write()
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
-        self._merged_rows = places, rows.weights
+        self._merged_rows = places, rows.weights, table.rows
         self.feature_labels_ = labels_of(self)
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)

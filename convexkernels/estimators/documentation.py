@@ -157,6 +157,10 @@ feature_labels_ : list of str
     What these features are called: columns of a data frame by their names, categories as ``column=category``.
 effective_rank_ : float
     ``trace(K)^2 / |K|_F^2`` of the learned kernel on at most 1,000 training rows: how many dimensions it makes use of.
+support_, support_coefficients_ : ndarray of shape (n_support,), and (n_support,) or (n_support, n_outputs)
+    Rows of the training table that prediction uses, ascending, and their coefficients in the learned functions, in
+    units of the targets; of equal rows one stands for all. In cells those of the cell that predicts at the row;
+    of several functions their sum, each with its share. Functions of spectral features and votes have none.
 loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
     Of least squares, for every row of positive weight in the order of the table: the prediction of the function that
     is trained without it, with the learned kernel and its regularization parameter; computed when first asked for.

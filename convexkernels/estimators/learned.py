@@ -22,6 +22,8 @@ from convexkernels.losses.least_squares import LeastSquares
 
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
+# Parameters that are chosen where they are not given, and how many kernels and features are described.
+CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "degree_"), 5
 
 
 class Learned:
@@ -31,8 +33,9 @@ class Learned:
     scaling_: Scaling
     targets_: Targets
     feature_labels_: list[str]
-    # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights.
-    _merged_rows: tuple[Index, Array] | None
+    # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights; and for
+    # every row of the problem the first that became it. None where they are not here.
+    _merged_rows: tuple[Index, Array, Index] | None
 
     # -- hooks -------------------------------------------------------------------------------------
 
@@ -52,6 +55,17 @@ class Learned:
     def _training_points(self) -> Array:
         """Scaled points that were learned from."""
         return np.asarray(to_numpy(self.solution_.problem.X), dtype=np.float64)
+
+    def _coefficients(self, m: int) -> Array:
+        """Coefficients of the m rows of the problem in the learned functions, shape (n_outputs, m)."""
+        function = self.solution_.function
+        if not hasattr(function, "coefficients"):
+            raise MissingAttributeError("its functions are sums of weighted features, not of kernels at rows")
+        return np.asarray(function.coefficients(m))
+
+    def _kernel_weights(self) -> dict[str, float]:
+        """Weights of candidates by name, the largest first; empty where there are no candidates."""
+        return {}
 
     # -- what is read -------------------------------------------------------------------------------
 
@@ -77,7 +91,7 @@ class Learned:
             why = "the rows that were learned from are not here"
         else:
             try:
-                found = self._left_out(whole=True).at(*self._merged_rows)
+                found = self._left_out(whole=True).at(*self._merged_rows[:2])
             except MemoryLimitError as error:
                 raise MissingAttributeError(f"{type(self).__name__} has no loo_predictions_: {error}") from error
             if found is not None and np.isfinite(found.F).all():
@@ -119,3 +133,47 @@ class Learned:
             return effective_rank(self.solution_.kernel(points[spread_rows(len(points), RANK_ROWS)]))
 
         return float(self._derived("rank", compute))
+
+    def _support(self) -> tuple[Index, Array]:
+        """Rows with a coefficient in the order of the table, and the coefficients in units of the targets."""
+        try:
+            if self._merged_rows is None:
+                raise MissingAttributeError("the rows that were learned from are not here")
+            first = self._merged_rows[2]
+            W = self._coefficients(len(first))
+        except MissingAttributeError as error:
+            raise MissingAttributeError(f"{type(self).__name__} has no support_: {error}.") from error
+        rows = np.flatnonzero(W.any(axis=0))
+        rows = rows[np.argsort(first[rows])]
+        return first[rows], self.targets_.decisions(W[:, rows].T) * getattr(self.targets_, "spread", 1.0)
+
+    @property
+    def support_(self) -> Index:
+        """Rows of the training table that prediction uses, ascending."""
+        return np.array(self._derived("support", self._support)[0])
+
+    @property
+    def support_coefficients_(self) -> Array:
+        """How much each of these rows counts, shape (n_support,) or (n_support, n_outputs)."""
+        return np.array(self._derived("support", self._support)[1])
+
+    def describe(self) -> str:
+        """What was learned and what is known about it, line by line."""
+        check_is_fitted(self)
+        chosen = {name[:-1]: getattr(self, name, None) for name in CHOSEN}
+        weights = list(self._kernel_weights().items())[:SHOWN]
+        lines = {
+            "certificate": str(self.solution_.certificate),
+            "status": self.solution_.status.value,
+            "chosen": ", ".join(
+                f"{name}={value:.3g}" for name, value in chosen.items() if isinstance(value, float | int)
+            ),
+            "kernels": ", ".join(f"{name} {100.0 * weight:.0f} %" for name, weight in weights),
+        }
+        if hasattr(self, "effective_rank_"):
+            lines["rank"] = f"the learned kernel uses {self.effective_rank_:.1f} dimensions"
+        if hasattr(self, "feature_relevance_"):
+            relevance, labels = self.feature_relevance_, self.feature_labels_
+            order = np.argsort(-relevance, kind="stable")[:SHOWN]
+            lines["relevance"] = ", ".join(f"{labels[j]} {100.0 * relevance[j]:.0f} %" for j in order)
+        return "\n".join(f"{name:<12} {line}" for name, line in lines.items() if line)

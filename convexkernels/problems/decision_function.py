@@ -75,6 +75,12 @@ class DecisionFunction:
         points = OnPoints(kernel, X[support])
         return cls(points, np.zeros(0), np.ascontiguousarray(W[:, support]), b, support, single, bounds)
 
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the training table, shape (n_outputs, m)."""
+        W = np.zeros((len(self.b), m))
+        W[:, self.support] = self.W
+        return W
+
     def values(self, X: Any) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
         refuse_sparse(X)

@@ -524,6 +524,39 @@ def rows_left_out_are_predicted_or_refused(estimator, kind, monkeypatch):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).loo_predictions_, found)
 
 
+def rows_that_matter_are_named(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    weights = np.where(np.arange(M) % 7 == 0, 0.0, 1.0)
+    model = quietly(estimator, X, y, sample_weight=weights)
+    if hasattr(model, "initial_kernel_"):
+        assert not hasattr(model, "support_")
+        with pytest.raises(ck.InvalidInputError, match="has no support_: its functions are sums of weighted features"):
+            _ = model.support_coefficients_
+        return
+    rows, coefficients = model.support_, model.support_coefficients_
+    assert (np.diff(rows) > 0).all()
+    assert set(rows) <= set(np.flatnonzero(weights))
+    assert coefficients.shape == rows.shape
+    assert coefficients.all()
+    back = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(back.support_coefficients_, coefficients)
+    # What a row says is nearly what its target is, where it counts.
+    if kind == "labels":
+        top = np.abs(coefficients).argsort()[::-1][:3]
+        assert ((coefficients[top] > 0.0) == (y[rows[top]] == model.classes_[1])).sum() >= 2
+
+
+def it_is_described_in_words(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(estimator, pd.DataFrame(X, columns=["width", "height"]), y)
+    lines = dict(line.split(maxsplit=1) for line in model.describe().splitlines())
+    assert lines["certificate"] == str(model.solution_.certificate)
+    assert lines["status"] == model.solution_.status.value
+    assert re.match(r"(width|height) \d+ %, (width|height) \d+ %$", lines["relevance"])
+    assert ("rank" in lines) == has_kernel(model)
+    assert ("kernels" in lines) == hasattr(model, "weights_")
+
+
 def what_was_chosen_is_drawn_with_its_curve_or_refused(estimator, kind, monkeypatch):
     X, y = table(kind)
     model = quietly(estimator, X, y)
@@ -664,6 +697,8 @@ CONTRACTS = {
     probabilities_are_those_of_classes: {"labels"},
     intervals_hold_their_share: {"numbers"},
     rows_left_out_are_predicted_or_refused: BOTH,
+    rows_that_matter_are_named: BOTH,
+    it_is_described_in_words: BOTH,
     what_was_chosen_is_drawn_with_its_curve_or_refused: BOTH,
     features_that_say_nothing_are_not_relevant: BOTH,
     callbacks_hear_of_the_fit_and_may_end_it: BOTH,

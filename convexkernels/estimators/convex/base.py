@@ -174,8 +174,12 @@ class ConvexEstimator(KernelEstimator):
         finally:
             gram_set.release()
 
+    def _coefficients(self, m: int) -> Array:
+        # Functions of features or landmarks have coefficients of these; those of rows are the ones that were certified.
+        found = self.solution_.problem.measured(self.solution_.theta, self.solution_.alpha)
+        return np.asarray(found.multiples[:, None] * found.W)
+
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.support_ = table.rows[self.solution_.function.support]
         self.support_vectors_ = rows.points_of(self.support_)
         self.solution_.problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should
 

@@ -20,7 +20,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices
 from convexkernels.families.candidates import Candidates
@@ -133,6 +133,9 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         names, order = self.kernel_names_, np.argsort(-self.weights_, kind="stable").tolist()
         return {names[k]: float(self.weights_[k]) for k in order if self.weights_[k] > smallest}
 
+    def _kernel_weights(self) -> dict[str, float]:
+        return self.weights_by_name()
+
     def _values(self, X: Any) -> Array:
         if not (isinstance(X, np.ndarray) and X.ndim == 3):
             return super()._values(X)
@@ -143,7 +146,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     def feature_relevance_(self) -> Array:
         """As for every estimator; Gram matrices that were passed have no features."""
         if self._stack is not None or isinstance(self.kernels, np.ndarray):
-            raise InvalidInputError(
+            raise MissingAttributeError(
                 "Gram matrices have no features to be relevant; weights_by_name says which of them count."
             )
         return super().feature_relevance_

@@ -36,10 +36,8 @@ solution_ : Solution
     With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
     rows, sorted, with equal rows merged.
 {encodings}
-support_ : ndarray of int
-    Rows of the training table that prediction uses.
 support_vectors_ : ndarray of shape (n_support, n_features_in_)
-    These rows.
+    The rows `support_`.
 n_iter_ : int
     Number of steps of the solver, at least 1.
 {names}

@@ -15,7 +15,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan
-from convexkernels.estimators.hierarchical.functions import MeanFunction, OffsetFunction
+from convexkernels.estimators.hierarchical.functions import MeanFunction, OffsetFunction, PairwiseFunction
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
     Job,
@@ -207,6 +207,7 @@ class HierarchicalEstimator(KernelEstimator):
         self.solutions_, self.architecture_ = solutions, candidates[0]
         self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
         self._functions = functions
+        self._held_out = found.parts if found is not None and self._in_folds else []
         self.function_: Any = MeanFunction.of(functions)
         if found is not None and self._in_folds and not interrupted:
             self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
@@ -339,6 +340,26 @@ class HierarchicalEstimator(KernelEstimator):
 
     def _evaluate(self, points: Array) -> Array:
         return np.asarray(self.function_.values(points))
+
+    def _coefficients(self, m: int) -> Array:
+        """Of the mean of the functions of all searches, beside those of simple kernels where there are some."""
+        W, each = np.zeros((1, self._m)), (self.search or TreeSearch()).n_restarts
+        for k, (function, solution) in enumerate(zip(self._functions, self.solutions_, strict=True)):
+            seen = np.delete(np.arange(self._m), self._held_out[k // each] if self._held_out else [])
+            if solution.problem.m != len(seen) or isinstance(function, PairwiseFunction):
+                raise MissingAttributeError("functions of pairs of classes, or of some of the rows, have their own")
+            part = function.coefficients(len(seen)) / len(self._functions)
+            W = np.zeros((len(part), self._m)) if k == 0 else W
+            W[:, seen] += part
+        combined = self.function_
+        if isinstance(combined, MeanFunction) and combined.shares is not None:
+            others = zip(combined.shares[1:], combined.functions[1:], strict=True)
+            W = combined.shares[0] * W + sum(share * other.coefficients(self._m) for share, other in others)
+        if self._rows is None:
+            return W
+        of_rows = np.zeros((len(W), m))
+        of_rows[:, np.unique(self._rows[0], return_index=True)[1]] = W
+        return of_rows
 
     @property
     def _is_least_squares(self) -> bool:

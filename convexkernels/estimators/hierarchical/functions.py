@@ -91,6 +91,10 @@ class OffsetFunction:
     offset: Array
     bounds: tuple[Array, Array] | None
 
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it."""
+        return np.asarray(self.localized.coefficients(m))
+
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
         return self._of_deviations(self.localized.values(X))

@@ -247,6 +247,11 @@ class VoronoiEstimator(KernelEstimator):
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
         self._finish_cells()
 
+    def _coefficients(self, m: int) -> Array:
+        function = self.function_
+        assert isinstance(function, LocalizedFunction)
+        return function.coefficients(m)
+
     @property
     def _is_least_squares(self) -> bool:
         return self.estimator is None and isinstance(self._loss(), LeastSquares)
