@@ -176,8 +176,10 @@ class ConvexEstimator(KernelEstimator):
 
     def _coefficients(self, m: int) -> Array:
         # Functions of features or landmarks have coefficients of these; those of rows are the ones that were certified.
+        support, W = self.solution_.function.support, np.zeros(self.solution_.problem.Y.shape)
         found = self.solution_.problem.measured(self.solution_.theta, self.solution_.alpha)
-        return np.asarray(found.multiples[:, None] * found.W)
+        W[:, support] = (found.multiples[:, None] * found.W)[:, support]
+        return W
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.support_vectors_ = rows.points_of(self.support_)
