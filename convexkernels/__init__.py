@@ -86,7 +86,7 @@ _HOME = {
         "checking": "Outcome Verdict check_gradient check_psd",
         "compiled": "warm_up",
         "exceptions": "ClusterError ConvexKernelsError ConvexKernelsWarning InvalidInputError MemoryLimitError"
-        " NotDifferentiableError SolverUnavailableError UnsuitedFamilyWarning",
+        " MissingAttributeError NotDifferentiableError SolverUnavailableError UnsuitedFamilyWarning",
         "solution": "Record Solution Status",
     }.items()
     for name in names.split()

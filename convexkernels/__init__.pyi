@@ -54,6 +54,7 @@ from convexkernels.exceptions import ConvexKernelsError as ConvexKernelsError
 from convexkernels.exceptions import ConvexKernelsWarning as ConvexKernelsWarning
 from convexkernels.exceptions import InvalidInputError as InvalidInputError
 from convexkernels.exceptions import MemoryLimitError as MemoryLimitError
+from convexkernels.exceptions import MissingAttributeError as MissingAttributeError
 from convexkernels.exceptions import NotDifferentiableError as NotDifferentiableError
 from convexkernels.exceptions import SolverUnavailableError as SolverUnavailableError
 from convexkernels.exceptions import UnsuitedFamilyWarning as UnsuitedFamilyWarning

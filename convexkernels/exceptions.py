@@ -22,6 +22,10 @@ class InvalidInputError(ConvexKernelsError, ValueError):
     """An argument has a value with which no work can start."""
 
 
+class MissingAttributeError(InvalidInputError, AttributeError):
+    """What a fitted estimator has no answer to, with the reason; `hasattr` says no."""
+
+
 class MemoryLimitError(ConvexKernelsError, MemoryError):
     """The arrays a computation needs are larger than the memory limit; nothing was allocated."""
 

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
@@ -81,7 +82,7 @@ def check_range(what: str, log_largest: float, dtype: Any, *, remedy: str) -> No
 def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> Array:
     """Return points as a C-contiguous float64 array of shape (m, n), or refuse them by name.
 
-    Refused: not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
+    Refused: sparse, not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
     products overflow, the wrong number of columns.
     """
     points = _as_numbers(X, name)
@@ -102,7 +103,17 @@ def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> A
     return points
 
 
+def refuse_sparse(X: Any, name: str = "X") -> None:
+    """Kernels of sparse tables are not implemented, and a dense copy may not fit: the user has to say so."""
+    if issparse(X):
+        raise InvalidInputError(
+            f"{name} is a sparse matrix of shape {X.shape}; sparse data is not supported. Pass {name}.toarray() if it "
+            "fits memory, or reduce it first, for example with sklearn.decomposition.TruncatedSVD."
+        )
+
+
 def _as_numbers(X: Any, name: str) -> Array:
+    refuse_sparse(X, name)
     try:
         points = np.asarray(X)
         if points.dtype.kind != "c":

@@ -60,6 +60,22 @@ def test_estimator_refuses_tables(name):
         ck.TessellatedSVC().fit(table, labels)
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table: ck.KernelLearning(ck.Tessellated(), ck.Hinge(), table, Y),
+        lambda table: ck.OuterLearning(ck.Trees(2), ck.Hinge(), ck.HeldOut(3), table, Y),
+        lambda table: ck.FixedKernel(ck.Gaussian(), ck.LeastSquares(), table, Y),
+        lambda table: ck.Gaussian()(table),
+        lambda table: ck.FixedKernel(ck.Gaussian(), ck.LeastSquares(), X, Y).solve().decision_function(table),
+        lambda table: ck.TessellatedSVC(1.0).fit(X, Y).decision_function(table),
+    ],
+)
+def test_sparse_tables_are_refused_by_one_sentence_everywhere(use):
+    with refused(ck.InvalidInputError, "X is a sparse matrix", "X.toarray()", "TruncatedSVD"):
+        use(csr_array(X))
+
+
 def test_estimator_refuses_dates_and_columns_that_changed_their_kind():
     frame = pandas.DataFrame({"size": [1.0, 2.0, 3.0, 2.5], "color": ["red", "blue", "red", "blue"]})
     with refused(ck.InvalidInputError, "'color'", "dates or times", "days since"):

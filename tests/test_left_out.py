@@ -6,6 +6,7 @@ from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, r2_score
 
 import convexkernels as ck
 from convexkernels.criteria.ridge import residuals_at
@@ -32,8 +33,9 @@ def test_least_squares_leave_out_row_by_row(rng):
     X, y = noisy(25, rng)
     weights = rng.uniform(0.5, 2.0, 25)
     K = ck.Gaussian(2.0)(X)
-    F = left_out_values(K.copy(), LeastSquares(0.3, intercept=False), y[None], weights)
+    F, leverage = left_out_values(K.copy(), LeastSquares(0.3, intercept=False), y[None], weights)
     np.testing.assert_allclose(F[0], [refitted(K, y, weights, 0.3, i) for i in range(25)], rtol=1e-8)
+    np.testing.assert_allclose(leverage, np.diag(np.linalg.solve((K + np.diag(0.3 / weights)).T, K.T).T), rtol=1e-8)
 
 
 @pytest.mark.parametrize("blocks", [None, [np.arange(0, 8), np.arange(8, 25)]], ids=["rows", "folds"])
@@ -51,11 +53,11 @@ def test_residuals_of_rows_and_of_folds_are_those_of_refits(blocks, rng):
 def test_other_losses_predict_rows_of_other_folds(rng):
     X, y = noisy(300, rng)
     K = ck.Gaussian(2.0)(X)
-    F = left_out_values(K.copy(), EpsilonInsensitive(C=10.0, epsilon=0.1), y[None], np.ones(300))
+    F, _ = left_out_values(K.copy(), EpsilonInsensitive(C=10.0, epsilon=0.1), y[None], np.ones(300))
     assert 0.25 < np.sqrt(np.mean((F[0] - y) ** 2)) < 0.4  # the noise is 0.3
     # Labels that are coin flips are met on rows of other folds by chance, however well functions fit them.
     coins = rng.choice([-1.0, 1.0], (1, 300))
-    F = left_out_values(ck.Gaussian(200.0)(X), Hinge(C=1e3), coins, np.ones(300))
+    F, _ = left_out_values(ck.Gaussian(200.0)(X), Hinge(C=1e3), coins, np.ones(300))
     assert 0.35 < np.mean(F * coins > 0.0) < 0.65
 
 
@@ -107,6 +109,191 @@ def test_cells_leave_out_rows_of_their_own(rng):
     )
     covered = wrapped.predict_interval(X, coverage=0.8)
     assert 0.7 < np.mean((covered[:, 0] <= y) & (y <= covered[:, 1])) < 0.95
+
+
+def refits(model, X, y, weights):
+    """Values at every row by functions that were trained again without it, the kernel held fixed; and targets."""
+    solution, targets = model.solution_, model.targets_
+    codes = y if not hasattr(model, "classes_") else np.searchsorted(model.classes_, y)
+    encoded = np.clip((y - targets.center) / targets.spread, -targets.limit, targets.limit) if codes is y else codes
+    T = targets.expanded(encoded)
+    Z, offset, bound, lam, intercept = model.scaling_.apply(X), 0.0, np.inf, getattr(model, "lam_", None), False
+    cells, inner = [(np.arange(len(X)), np.arange(len(X)))], None
+    if isinstance(model, ck.SpectralKernelRegressor):
+        W = np.asarray(solution.theta.W, dtype=float)
+        lam, intercept = weights.sum() * solution.problem.penalty.as_ridge(W), True
+    elif hasattr(model, "tree_"):
+        lam = solution.problem.bind().lam(solution.problem.split(solution.theta)[1])
+        offset, bound = solution.problem.offset[0], 1.0
+    elif hasattr(model, "cover_"):
+        nearest, members = model.cover_.assigned(Z)
+        cells = [(members.rows(j), np.flatnonzero(nearest == j)) for j in range(model.n_cells_)]
+        inner, bound = model.function_.functions, 1.0
+    F = np.full(len(X), np.nan)
+    for j, (learns, answers) in enumerate(cells):
+        K = (solution.kernel if inner is None else inner[j].kernel)(Z)
+        for i in answers:
+            rest = learns[learns != i]
+            ridge = (lam if inner is None else inner[j].lam) * np.diag(1.0 / weights[rest])
+            solved = np.linalg.solve(
+                K[np.ix_(rest, rest)] + ridge, np.column_stack([T[rest] - offset, np.ones(len(rest))])
+            )
+            b = intercept * solved[:, 0].sum() / solved[:, 1].sum()
+            F[i] = np.clip(K[i, rest] @ (solved[:, 0] - b * solved[:, 1]) + b + offset, -bound, bound)
+    return targets.decoded(F)
+
+
+SPECTRAL = {"n_components": 20, "sigma": 1.0, "training": ck.Training(max_epochs=3), "random_state": 0}
+EXACT = {
+    "concatenated": lambda: ck.ConcatenatedKernelRegressor(lam=0.1, mu=0.1, n_restarts=1, tol=0.05, random_state=0),
+    "concatenated labels": lambda: ck.ConcatenatedKernelClassifier(
+        lam=0.1, mu=0.1, n_restarts=1, tol=0.05, random_state=0
+    ),
+    "spectral": lambda: ck.SpectralKernelRegressor(**SPECTRAL),
+    "tree": lambda: ck.HierarchicalGaussianRegressor(
+        2, search=ck.TreeSearch(max_iter=3), selection=ck.TreeSelection(combine="one"), random_state=0
+    ),
+    "tree labels": lambda: ck.HierarchicalGaussianClassifier(
+        2, search=ck.TreeSearch(max_iter=3), selection=ck.TreeSelection(combine="one"), random_state=0
+    ),
+    "cell": lambda: ck.VoronoiRidge(selection=ck.CellSelection(n_lams=3, n_widths=3), random_state=0),
+    "cells": lambda: ck.VoronoiSVC(max_cell_size=20, selection=ck.CellSelection(n_lams=3, n_widths=3), random_state=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+@pytest.mark.parametrize("name", EXACT)
+def test_predictions_of_estimators_for_rows_left_out_are_those_of_refits(name, rng):
+    X, y = noisy(45, rng)
+    weights = rng.uniform(0.5, 2.0, 45)
+    y = np.where(y > 0.0, "high", "low") if "label" in name or name == "cells" else y
+    X[[0, 1]], y[[0, 1]] = X[2], y[2]  # equal rows, one of weight 0, one of which the other knows
+    weights[0] = 0.0
+    if name in ("tree", "tree labels", "cell", "cells"):  # there equal rows are left out together
+        weights[1] = 0.0
+    order = rng.permutation(45)
+    X, y, weights = X[order], y[order], weights[order]
+    kept = np.flatnonzero(weights)
+    model = EXACT[name]().fit(X, y, sample_weight=weights)
+    expected = refits(model, X[kept], y[kept], weights[kept])
+    if y.dtype.kind == "U":
+        np.testing.assert_array_equal(model.loo_predictions_, expected)
+        assert model.loo_score_ == pytest.approx(accuracy_score(y[kept], expected, sample_weight=weights[kept]))
+    else:
+        np.testing.assert_allclose(model.loo_predictions_, expected, rtol=1e-5, atol=1e-6)
+        assert model.loo_score_ == pytest.approx(r2_score(y[kept], expected, sample_weight=weights[kept]), abs=1e-5)
+
+
+OF_ROWS = {
+    "tessellated": lambda: ck.TessellatedRidge(0.1),
+    "candidates": lambda: ck.MultipleKernelSVR(C=10.0, epsilon=0.1),
+    "landmarks": lambda: ck.MultipleKernelSVR(C=10.0, epsilon=0.1, landmarks=15),
+    "points": lambda: ck.TessellatedRidge(1.0, n_points=25),
+    "concatenated": EXACT["concatenated"],
+    "interpolant": lambda: ck.ConcatenatedKernelInterpolator(n_restarts=1, tol=0.05, random_state=0),
+    "tree": EXACT["tree"],
+    "cell": EXACT["cell"],
+}
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_coefficients_of_rows_are_those_of_the_learned_functions(name, outputs, rng):
+    X, y = noisy(40, rng, scale=0.05)
+    y = y if outputs == 1 else np.column_stack([y, 20.0 * np.cos(X[:, 0])])
+    weights = np.ones(40)
+    weights[[3, 8]] = 0.0
+    X[11], y[11] = X[5], y[5]
+    model = OF_ROWS[name]().fit(X, y, sample_weight=weights)
+    rows, coefficients = model.support_, model.support_coefficients_
+    assert coefficients.shape == (len(rows), *y.shape[1:])
+    assert not set(rows) & {3, 8, 11}  # of weight 0, and the second of two equal rows
+    kernel = model.scaling_.pull_back(model.function_.functions[0].kernel) if name == "cell" else model.kernel_
+    Z = noisy(30, rng)[0] * 0.8
+    f = kernel(Z, X[rows]) @ coefficients
+    inside = np.ptp(model.predict(X), axis=0)
+    difference = np.atleast_2d((model.predict(Z) - f).T)
+    for values, size in zip(difference, np.ravel(inside), strict=True):
+        assert np.median(np.abs(values - np.median(values))) < 1e-6 * size  # an intercept; the range of y may clip some
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_coefficients_of_combined_functions_are_sums_with_their_shares(rng):
+    X, y = noisy(60, rng)
+    search, labels = ck.TreeSearch(max_iter=3), np.where(y > 0.0, 1, -1)
+    X[7], labels[7] = X[2], -labels[2]  # one point of two rows
+    for combine in ("mean", "stack"):
+        selection = ck.TreeSelection(combine=combine)
+        model = ck.HierarchicalGaussianClassifier(2, search=search, selection=selection, random_state=0).fit(X, labels)
+        stack = model.function_
+        learned = stack if getattr(stack, "shares", None) is None else stack.functions[0]
+        parts = [(1.0 / len(learned.functions), one) for one in learned.functions]
+        if learned is not stack:
+            parts = [(stack.shares[0] * share, one) for share, one in parts]
+            parts += [*zip(stack.shares[1:], stack.functions[1:], strict=True)]
+        points, found = model.scaling_.apply(X), dict(zip(model.support_, model.support_coefficients_, strict=True))
+        assert len({2, 7} & set(found)) == 1
+        for i, coefficient in found.items():
+            expected = 0.0
+            for share, one in parts:
+                at = (one.gram_set.points == points[i]).all(axis=1)
+                expected += share * one.W[0, at].sum()
+            assert coefficient == pytest.approx(expected)
+    votes = ck.HierarchicalGaussianClassifier(2, search=search, multi_class="all-vs-all", random_state=0)
+    with pytest.raises(AttributeError, match="functions of pairs of classes"):
+        _ = votes.fit(X, np.digitize(y, [-0.5, 0.5])).support_
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_rows_in_cells_have_the_coefficients_of_their_own_cell(rng):
+    X, y = noisy(120, rng)
+    selection = ck.CellSelection(n_lams=3, n_widths=3)
+    for cells in ("voronoi", "overlapping", "random"):
+        model = ck.VoronoiRidge(max_cell_size=50, cells=ck.Cells(cells), selection=selection, random_state=0).fit(X, y)
+        Z, share = model.scaling_.apply(X), 1.0 / model.n_cells_ if cells == "random" else 1.0
+        own = np.zeros(120, dtype=int) if cells == "random" else model.cover_.cells(Z)
+        assert model.support_.tolist() == list(range(120))
+        for j, cell in enumerate(model.function_.functions):
+            W = dict(zip(map(tuple, cell.function.gram_set.points), cell.function.W[0], strict=True))
+            rows = [i for i in range(120) if tuple(Z[i]) in W and (cells == "random" or own[i] == j)]
+            expected = [share * float(model.targets_.spread) * W[tuple(Z[i])] for i in rows]
+            np.testing.assert_allclose(model.support_coefficients_[rows], expected)
+    wrapped = ck.VoronoiRidge(estimator=KernelRidge()).fit(X, y)
+    with pytest.raises(AttributeError, match="VoronoiRidge has no support_: RegressorCell of cell 0"):
+        _ = wrapped.support_
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_equal_rows_in_cells_and_trees_are_left_out_together(rng):
+    X, y = noisy(40, rng)
+    twice = np.concatenate([X, X[:5]]), np.concatenate([y, y[:5]])
+    for name in ("cell", "tree"):
+        weighted = EXACT[name]().fit(X, y, sample_weight=1.0 + (np.arange(40) < 5)).loo_predictions_
+        np.testing.assert_allclose(EXACT[name]().fit(*twice).loo_predictions_, [*weighted, *weighted[:5]], rtol=1e-6)
+
+
+def test_what_has_no_rows_to_leave_out_says_why(rng):
+    X, y = noisy(40, rng)
+    labels = np.where(y > 0.0, 1, -1)
+    split = ck.CellSelection("global-split", n_lams=2, n_widths=2)
+    model = ck.SpectralKernelRegressor(**SPECTRAL)
+    for fitted, why in [
+        (ck.TessellatedSVC(1.0).fit(X, labels), "only least squares"),
+        (ck.VoronoiRidge(estimator=KernelRidge()).fit(X, y), "only least squares"),
+        (ck.VoronoiRidge(selection=split, random_state=0).fit(X, y), "a part of the rows only"),
+        (model.fit(X, y).partial_fit(X[:9], y[:9]), "are not here"),
+    ]:
+        assert not hasattr(fitted, "loo_predictions_")
+        with pytest.raises(AttributeError, match=why):
+            _ = fitted.loo_score_
+
+
+def test_rows_that_take_more_memory_than_there_is_are_not_left_out(rng, monkeypatch):
+    model = EXACT["tree"]().fit(*noisy(40, rng))
+    monkeypatch.setattr("convexkernels.validation.available_memory", lambda: 1e4)
+    with pytest.raises(AttributeError, match="leaving out each of 40 rows needs"):
+        _ = model.loo_predictions_
 
 
 @pytest.mark.parametrize("name", ["TessellatedRidge", "HierarchicalGaussianRegressor", "VoronoiSVR"])

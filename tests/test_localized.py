@@ -77,11 +77,14 @@ def test_the_kernel_vanishes_across_cells_and_is_the_cells_own_inside(cells):
         np.testing.assert_allclose(K[np.ix_(rows, rows)], kernels[j](X[rows]) / lams[j], rtol=1e-12)
 
 
-def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
+@pytest.mark.parametrize(
+    ("kind", "size"), [("voronoi", 50), ("overlapping", 200), ("random", 200), ("tree", 200), ("voronoi", 200)]
+)
+def test_fitted_estimators_name_the_kernel_of_all_their_cells(kind, size, rng):
     X = rng.uniform(-2, 5, (150, 2))
     y = np.cos(X[:, 0]) * X[:, 1]
     selection = CellSelection(n_lams=5, n_widths=5)
-    model = VoronoiRidge(max_cell_size=50, cells=Cells("voronoi"), selection=selection).fit(X, y)
+    model = VoronoiRidge(max_cell_size=size, cells=Cells(kind), selection=selection, random_state=0).fit(X, y)
     kernel = model.kernel_
     scaled = (y - model.targets_.center) / model.targets_.spread
     loss = LeastSquares(1.0, intercept=False)
@@ -89,6 +92,7 @@ def test_fitted_estimators_name_the_kernel_of_all_their_cells(rng):
     Z = rng.uniform(-2, 5, (40, 2))
     expected = model.targets_.center + model.targets_.spread * np.clip(kernel(Z, X) @ w, -1, 1)
     np.testing.assert_allclose(model.predict(Z), expected, atol=1e-6)
+    assert 1.0 < model.effective_rank_ <= 150.0
 
 
 def test_a_localized_kernel_is_refused_where_there_is_none(rng):

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import convexkernels as ck
+from convexkernels.plotting import FeatureRelevanceDisplay, KernelWeightsDisplay
 
 PER_FEATURE = [(f"x{j}", ck.Gaussian(1.0), [j]) for j in range(4)]
 
@@ -52,6 +53,25 @@ def test_columns_by_name_slice_and_mask_are_the_same_columns(iris):
         np.testing.assert_allclose(other, weights[0], atol=1e-8)
     with pytest.raises(ck.InvalidInputError, match="column 'e'"):
         ck.MultipleKernelSVC([("left", ck.Gaussian(1.0), ["e"])]).fit(table, y)
+
+
+def test_default_candidates_are_called_by_the_columns_they_are_on(rng):
+    X = rng.standard_normal((60, 2))
+    side = np.where(rng.uniform(size=60) < 0.5, "left", "right")
+    y = np.where(side == "left", np.sin(3.0 * X[:, 0]), 0.0)
+    frame = pd.DataFrame({"same": 1.0, "age": X[:, 0], "side": side, "x1": X[:, 1]})
+    model = ck.MultipleKernelRidge(lam=0.1).fit(frame, y)
+    assert model.feature_labels_ == ["same", "age", "side=left", "side=right", "x1"]
+    on = {name.rsplit(" on ", 1)[1] for name in model.kernel_names_}
+    assert on == {"all", "age", "side=left", "side=right", "x1"}  # the constant column has no candidate
+    assert set(model.weights_by_name()) <= set(model.kernel_names_)
+    assert any(name.endswith("on age") for name in model.weights_by_name(0.05))
+    assert any(group == "age" for group in KernelWeightsDisplay.by_feature(model).weights)
+    assert FeatureRelevanceDisplay.from_estimator(model).feature_names == model.feature_labels_
+    plain = ck.MultipleKernelRidge(lam=0.1).fit(np.column_stack([np.ones(60), X]), y)
+    assert {name.rsplit(" on ", 1)[1] for name in plain.kernel_names_} == {"all", "x1", "x2"}
+    given = ck.MultipleKernelRidge([("on x0", ck.Gaussian(), [1])], lam=0.1).fit(frame[["age", "x1"]], y)
+    assert given.kernel_names_ == ["on x0"]
 
 
 def test_stack_precomputed_and_numbered_rows_are_the_list_of_kernels(iris):

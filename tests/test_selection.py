@@ -245,6 +245,41 @@ def test_the_choice_is_drawn():
     assert f"{model.C_:.3g}" in display.ax_.get_legend().get_texts()[0].get_text()
 
 
+CHOICES = {
+    "weights": lambda: ck.ConcatenatedKernelRegressor(
+        lam=[1e-3, 0.1], mu=[0.1, 1.0, 10.0], n_restarts=1, random_state=0
+    ),
+    "sigma": lambda: ck.SpectralKernelRegressor(n_components=20, training=ck.Training(max_epochs=2), random_state=0),
+    "lists": lambda: ck.SpectralKernelRegressor(
+        n_components=20, sigma=[0.5, 2.0], lam2=[0.0, 0.1], training=ck.Training(max_epochs=3), random_state=0
+    ),
+    "trees": lambda: ck.HierarchicalGaussianRegressor(
+        (1, 2, [[0, 1], [2]]), search=ck.TreeSearch(max_iter=2), random_state=0
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_choice_has_a_curve_that_is_drawn(name):
+    X, y = make_friedman1(60, noise=0.5, random_state=0)
+    chosen = CHOICES[name]().fit(X, y).selection_
+    *names, found = chosen.curve
+    expected = {"weights": ["lam", "mu"], "sigma": ["sigma", "ridge"], "trees": ["architecture"]}
+    assert names == expected.get(name, ["sigma", "lam1", "lam2"])
+    values = chosen.curve[found]
+    good = values.max() if found.startswith("score") else values.min()
+    (row,) = np.flatnonzero(values == good)[:1]
+    assert all(chosen.curve[one][row] == chosen.chosen[one] for one in names if one != "lam1")
+    display = SelectionDisplay(chosen).plot()
+    *lines, mark = display.ax_.lines
+    assert sum(len(line.get_xdata()) for line in lines) == len(values)
+    assert sorted(np.concatenate([line.get_ydata() for line in lines])) == sorted(values)
+    assert "=" in mark.get_label()
+    tried = {one: len(set(map(str, chosen.curve[one]))) for one in names}
+    assert len(lines) == np.prod([*tried.values()]) / max(tried.values())
+
+
 def test_a_grid_search_over_given_values_chooses_nothing_itself():
     X, y = make_moons(80, noise=0.2, random_state=0)
     search = GridSearchCV(ck.TessellatedSVC(), {"C": [0.1, 10.0]}, cv=3).fit(X, y)

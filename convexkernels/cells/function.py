@@ -10,7 +10,9 @@ from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment, Cover, VoronoiCover
 from convexkernels.cells.kernel_learner import CellFunction
 from convexkernels.certificate import DualityGap
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import MissingAttributeError
+from convexkernels.kernels.algebra import WeightedSum
+from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.localized import Localized
 
 # The certificate of learners that prove nothing.
@@ -34,12 +36,40 @@ class LocalizedFunction:
         Rows that each cell learned from.
     n_outputs : int
         Columns of the values.
+    members : Assignment, optional
+        The rows that each cell learned from; None for a table that is on a cluster.
     """
 
     cover: Cover
     functions: list[Any]
     sizes: Index
     n_outputs: int
+    members: Assignment | None = None
+
+    def places(self, j: int) -> Index:
+        """Rows of the table that cell `j` keeps, -1 where it is not known which."""
+        kept = self.functions[j]
+        size = (kept.Y if isinstance(kept, CellFunction) else kept.rows.Y).shape[1]
+        rows = np.empty(0, dtype=np.intp) if self.members is None else self.members.rows(j)
+        return rows if len(rows) == size else np.full(size, -1)
+
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it.
+
+        Raises
+        ------
+        MissingAttributeError
+            Where cells have no coefficients, or it is not known of which rows.
+        """
+        W = np.zeros((self.n_outputs, m))
+        for j in np.flatnonzero(self.sizes).tolist():
+            cell, rows = self.functions[j], self.places(j)
+            if not isinstance(cell, CellFunction) or (rows < 0).any():
+                raise MissingAttributeError(f"{type(cell).__name__} of cell {j} has no coefficients of known rows.")
+            if np.isfinite(cell.width):
+                own = slice(None) if self.cover.average else np.flatnonzero(self.cover.cells(cell.X) == j)
+                W[:, rows[own]] = cell.function.coefficients(len(rows))[:, own]
+        return W / self.cover.n_cells if self.cover.average else W
 
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs): one pass, grouped by cell."""
@@ -62,21 +92,25 @@ class LocalizedFunction:
         """The worst certificate of all cells, computed again."""
         return worst([verified(function) for function, size in zip(self.functions, self.sizes, strict=True) if size])
 
-    def kernel(self, theta: Any) -> Localized:
-        """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)].
+    def kernel(self, theta: Any) -> Kernel:
+        """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)], or of one cell of any kind.
 
         Raises
         ------
-        InvalidInputError
+        MissingAttributeError
             For covers and learners that have none.
         """
-        if type(self.cover) is not VoronoiCover or not all(isinstance(f, CellFunction) for f in self.functions):
-            raise InvalidInputError(
-                f"a localized kernel belongs to Voronoi cells with kernels, got {self.cover!r} and "
-                f"{type(self.functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
-            )
-        lams = [f.lam if np.isfinite(f.lam) else 1.0 for f in self.functions]
-        return Localized(self.cover.centers, [f.kernel for f in self.functions], lams, self.cover.kernel)
+        cover, functions = self.cover, self.functions
+        if all(isinstance(f, CellFunction) for f in functions):
+            lams = [f.lam if np.isfinite(f.lam) else 1.0 for f in functions]
+            if cover.n_cells == 1:
+                return WeightedSum([functions[0].kernel], [1.0 / lams[0]])
+            if type(cover) is VoronoiCover:
+                return Localized(cover.centers, [f.kernel for f in functions], lams, cover.kernel)
+        raise MissingAttributeError(
+            f"a localized kernel belongs to Voronoi cells with kernels, or to one cell, got {cover!r} and "
+            f"{type(functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
+        )
 
 
 def verified(function: Any) -> DualityGap:

@@ -138,7 +138,7 @@ def learn_cells(
             constant = learner.constant(table.Y[:, rows], table.weights[rows])
             learned[j] = LearnedCell.of(constant, int(members.sizes[j]), in_time=not members.sizes[j])
     cells = [learned[j] for j in range(members.n_cells)]
-    function = LocalizedFunction(cover, [cell.function for cell in cells], members.sizes, len(table.Y))
+    function = LocalizedFunction(cover, [cell.function for cell in cells], members.sizes, len(table.Y), members)
     return conclude(function, cells, status, clock, tol)
 
 

@@ -1,6 +1,5 @@
 """``convexkernels learn``: from a table to a model that was learned, certified, compared and kept."""
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -63,7 +62,7 @@ def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Reque
     # What is kept, and perhaps saved, is a model that can be fitted again in silence and without haste.
     limit = given["max_time"] if request.max_time is None else None
     estimator.set_params(verbose=False, checkpoint=None, max_time=limit)
-    print("\n".join(described(estimator, names)), flush=True)
+    print(estimator.describe(), flush=True)
     learned = Learned(estimator, split, task)
     learned.scores["learned kernel"] = score_of(estimator, split.X_test, split.y_test, task)
     _print_scores(learned, _compared(learned, request, began))
@@ -103,36 +102,9 @@ def _made(name: str, request: Request) -> Any:
 
 def _name_columns(estimator: Any, names: Sequence[str]) -> None:
     """Give what was learned the names of the columns, which an array does not carry."""
-    shown = list(names)
     if estimator.columns_ is not None:
-        estimator.columns_ = replace(estimator.columns_, names=shown)
-        shown = estimator.columns_.encoded_names
-    if hasattr(estimator, "kernel_names_"):
-        used = [shown[k] for k in estimator.scaling_.columns]
-        estimator.kernel_names_ = [
-            re.sub(r"(?<= on )x(\d+)$", lambda match: used[int(match.group(1))], name)
-            for name in estimator.kernel_names_
-        ]
-
-
-def described(estimator: Any, names: Sequence[str]) -> list[str]:
-    """What was learned and what is known about it, line by line."""
-    solution = estimator.solution_
-    lines = [f"certificate  {solution.certificate}", f"status       {solution.status.value}"]
-    chosen = {
-        name[:-1]: value
-        for name, value in vars(estimator).items()
-        if name in ("C_", "lam_", "mu_", "epsilon_", "sigma_", "degree_") and isinstance(value, float | int)
-    }
-    if chosen:
-        lines.append("chosen       " + ", ".join(f"{name}={value:.3g}" for name, value in chosen.items()))
-    relevance = getattr(estimator, "feature_relevance_", None)
-    if relevance is not None:
-        order = np.argsort(-np.asarray(relevance))[:5]
-        columns = getattr(estimator, "columns_", None)
-        shown = list(names) if columns is None or len(relevance) == len(names) else columns.encoded_names
-        lines.append("relevance    " + ", ".join(f"{shown[j]} {100.0 * relevance[j]:.0f} %" for j in order))
-    return lines
+        estimator.columns_ = replace(estimator.columns_, names=list(names))
+    estimator.feature_labels_ = list(names) if estimator.columns_ is None else estimator.columns_.encoded_names
 
 
 def _print_scores(learned: Learned, chosen: dict[str, str]) -> None:

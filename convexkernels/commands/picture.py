@@ -51,7 +51,7 @@ def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
     """
     X, X_test = split.X, split.X_test
     if estimator.columns_ is not None:
-        names = estimator.columns_.encoded_names
+        names = estimator.feature_labels_
         X, X_test = estimator.columns_.encoded(X), estimator.columns_.encoded(X_test)
         # The same functions on the encoded table.
         estimator = copy(estimator)

@@ -8,7 +8,6 @@ from typing import Any, TextIO
 import numpy as np
 
 from convexkernels.arrays import Labels
-from convexkernels.commands.learn import described
 from convexkernels.commands.model_file import SavedModel
 from convexkernels.exceptions import InvalidInputError
 
@@ -65,7 +64,7 @@ def show(model: SavedModel) -> None:
     print(f"{type(estimator).__name__} of convexkernels {model.version}, learned from {model.table}")
     print(f"predicts     {model.target}")
     print(f"from         {', '.join(f'{n} (text)' if n in model.categories else n for n in model.features)}")
-    print("\n".join(described(estimator, model.features)))
+    print(estimator.describe())
     print(
         f"parameters   {', '.join(f'{k}={v!r}' for k, v in estimator.get_params(deep=False).items() if v is not None)}"
     )

@@ -1,8 +1,28 @@
 """Candidates compared by their risks on held-out rows: over folds, who goes on, and who is best."""
 
+from abc import ABC, abstractmethod
+from typing import Any
+
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+
+
+class Selection(ABC):
+    """What was chosen, and the curve it was chosen from: what every choice of an estimator answers."""
+
+    @property
+    @abstractmethod
+    def chosen(self) -> dict[str, Any]:
+        """The value that was chosen for every parameter, by its name."""
+
+    @property
+    @abstractmethod
+    def curve(self) -> dict[str, Any]:
+        """A table by columns: values that were tried for every parameter, and last what was found for them.
+
+        What was not reached is not finite.
+        """
 
 
 def over_folds(sums: Array, weights: Array) -> Array:

@@ -11,12 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
-from convexkernels.backend import to_numpy
 from convexkernels.checkpoint import Checkpoint, Piece, checked_path
 from convexkernels.clock import Clock
 from convexkernels.estimators.callbacks import told
-from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
-from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
+from convexkernels.estimators.columns import labels_of
+from convexkernels.estimators.learned import Learned
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import (
     BaseEstimator,
@@ -25,18 +24,15 @@ from convexkernels.estimators.scikit_learn import (
 )
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import Targets
-from convexkernels.kernels.base import Kernel
 from convexkernels.notebook import page_about
 from convexkernels.validation import check_number
 
 # Seconds of a fit when none are given, and the rows beyond which there are more of them, in proportion.
 SECONDS, QUICK_ROWS = 60.0, 2000
-# Rows that the effective rank of a kernel is measured on.
-RANK_ROWS = 1000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
+class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
     """Fit and evaluate functions whose kernel is learned.
 
     Subclasses are dataclasses whose fields are their parameters; they say how targets are encoded and features scaled,
@@ -83,14 +79,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
-
-    def _left_out(self) -> LeftOut:
-        """Values at training rows by functions with the learned kernel that were trained without the row."""
-        return left_out_of_kernel(self.solution_)
-
-    def _training_points(self) -> Array:
-        """Scaled points that were learned from."""
-        return np.asarray(to_numpy(self.solution_.problem.X), dtype=np.float64)
 
     def _clock(self, n_rows: int) -> Clock:
         """The limit of a fit to so many rows, and where its messages go."""
@@ -145,8 +133,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
         rows = targets.encoded(read)
         scaling = self._scaling_of(rows.X)
         table = rows.scaled(scaling)
+        places = np.arange(len(table.X))
         if self._merges_rows:
-            table = table.merged()
+            table, places = table.merged()
         problem = self._problem(table, targets)
         try:
             solution = self._solve(problem)
@@ -154,18 +143,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
             if self._checkpoint is not None:
                 self._checkpoint.write()
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
+        self._merged_rows = places, rows.weights, table.rows
+        self.feature_labels_ = labels_of(self)
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
         del self._checkpoint  # what is fitted is kept without it
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
         return self
-
-    @property
-    def kernel_(self) -> Kernel:
-        """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's SVC."""
-        check_is_fitted(self)
-        return self.scaling_.pull_back(self.solution_.kernel)
 
     def _points(self, X: Any) -> Array:
         """New points, validated and scaled."""
@@ -183,35 +168,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator, ABC):
     def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
         """What `finish` makes of the values at new points."""
         return finish(self._values(X))
-
-    def _derived(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What is computed from the solution when it is first asked for, and kept with it."""
-        check_is_fitted(self)
-        known: dict[str, Any] = self.solution_.derived
-        if name not in known:
-            known[name] = compute()
-        return known[name]
-
-    @property
-    def feature_relevance_(self) -> Array:
-        """How much the learned functions change with each feature, shares of shape (n_encoded_features,)."""
-
-        def compute() -> Array:
-            found, columns = np.zeros(len(self.scaling_.scale)), self.scaling_.columns
-            found[columns] = relevance(self._evaluate, self._training_points())
-            return found
-
-        return np.array(self._derived("relevance", compute))
-
-    @property
-    def effective_rank_(self) -> float:
-        """``trace(K)^2 / |K|_F^2`` of the learned kernel on training rows: how many dimensions it has."""
-
-        def compute() -> float:
-            points = self._training_points()
-            return effective_rank(self.solution_.kernel(points[spread_rows(len(points), RANK_ROWS)]))
-
-        return float(self._derived("rank", compute))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import refuse_sparse
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
@@ -120,13 +120,12 @@ class Columns:
         return places
 
 
-def refuse_sparse(X: Any) -> None:
-    """Kernels of sparse tables are not implemented, and a dense copy may not fit: the user has to say so."""
-    if issparse(X):
-        raise InvalidInputError(
-            f"X is a sparse matrix of shape {X.shape}; sparse data is not supported. Pass X.toarray() if it fits "
-            "memory, or reduce it first, for example with sklearn.decomposition.TruncatedSVD."
-        )
+def labels_of(estimator: Any) -> list[str]:
+    """Names of the columns that a fitted estimator learned from; x0, x1, ... where they have none."""
+    if estimator.columns_ is not None:
+        return list(estimator.columns_.encoded_names)
+    n = len(estimator.scaling_.scale)
+    return [str(name) for name in getattr(estimator, "feature_names_in_", (f"x{j}" for j in range(n)))]
 
 
 def _may_need_encoding(X: Any) -> bool:

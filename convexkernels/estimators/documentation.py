@@ -5,6 +5,7 @@ import re
 from typing import TypeVar
 
 from convexkernels.estimators.convex.words import CONVEX_WORDS
+from convexkernels.estimators.spectral.words import SPECTRAL_WORDS
 
 Estimator = TypeVar("Estimator", bound=type)
 
@@ -130,6 +131,11 @@ verbose : bool
 # Paragraphs by the names that stand for them in braces.
 _SHARED = {
     **CONVEX_WORDS,
+    **SPECTRAL_WORDS,
+    "a_selection": """
+Its ``chosen`` has the values by name, ``curve`` is the table they were chosen from, and
+    :class:`~convexkernels.plotting.SelectionDisplay` draws it.
+""",
     "classes": "classes_ : ndarray of shape (n_classes,)",
     "cell_notes": "{cell_numbers} {cell_tables}",
     "columns": """
@@ -146,10 +152,23 @@ targets_ : Targets
     "names": """
 feature_relevance_ : ndarray of shape (n_features,)
     Mean change of the learned functions at training rows when a feature moves by half its standard deviation, as shares
-    that sum to 1; computed when it is first asked for. The features are those of ``columns_.encoded_names`` where there
-    are categories or missing values.
+    that sum to 1; computed when it is first asked for.
+feature_labels_ : list of str
+    What these features are called: columns of a data frame by their names, categories as ``column=category``.
 effective_rank_ : float
     ``trace(K)^2 / |K|_F^2`` of the learned kernel on at most 1,000 training rows: how many dimensions it makes use of.
+support_, support_coefficients_ : ndarray of shape (n_support,), and (n_support,) or (n_support, n_outputs)
+    Rows of the training table that prediction uses, ascending, and their coefficients in the learned functions, in
+    units of the targets; of equal rows one stands for all. In cells those of the cell that predicts at the row;
+    of several functions their sum, each with its share. Functions of spectral features and votes have none.
+loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+    Of least squares, for every row of positive weight in the order of the table: the prediction of the function that
+    is trained without it, with the learned kernel and its regularization parameter; computed when first asked for.
+    Exact, in closed form, in every cell by itself; the kernel has seen the row. Where functions of folds predict, or
+    stand beside others in a stack, it is what they say on the rows held out. Hierarchical estimators and cells leave
+    out equal rows together. Other losses, Dask tables and `partial_fit` have none: `hasattr` says so.
+loo_score_ : float
+    Accuracy or R^2 of these predictions, rows counting by their weights; the mean over outputs.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
@@ -168,6 +187,8 @@ function_ : TrainedFunction
 plan_ : Plan
     How the function was trained on all rows, and why; ``plan_.certificate`` is the worst duality gap of its cells.
 choice_ : ArchitectureChoice or None
+selection_ : Selection
+    How architectures compare, where there are several. {a_selection}
 architecture_ : object
     The architecture that was used.
 {encodings}
@@ -196,7 +217,7 @@ tol : float, > 0
 lam_, mu_ : float
     The weights that were used.
 selection_ : Selection or None
-    Validation risks of all pairs, when there was a choice.
+    Validation risks of all pairs, when there was a choice. {a_selection}
 """,
     "concatenated_fitted": """
 kernel_ : Concatenated
@@ -208,36 +229,6 @@ solution_ : Solution
 n_iter_ : int
     Steps of all starts together.
 {names}
-""",
-    # frequencies
-    "spectral": """
-kernel_ : Spectral
-    The learned kernel, a valid ``kernel=`` of scikit-learn's SVC; ``kernel_.transform`` are its features, as
-    :meth:`transform`.
-initial_kernel_ : Spectral
-    The kernel before anything was learned.
-solution_ : Solution
-    With bounds on the optimum where the frequencies are fixed, else with a stationarity certificate: the problem is not
-    convex, and nothing says that no better answer exists.
-history_ : tuple of Epoch
-    Objective and validation score after every epoch.
-sigma_, lam1_, lam2_ : float
-    What was used.
-width_ : Width or None
-    Leave-one-out risks of the sigmas, when there was a choice.
-selection_ : Choice or None
-    The cross-validation of lists: ``candidates`` (sigma, lam1, lam2), their ``scores`` on the folds, and the
-    ``n_epochs`` after which they were given up.
-n_iter_ : int
-    Steps.
-{encodings}
-{names}
-""",
-    "spectral_notes": """
-Where sigma is given, or frequencies are not learned, put a StandardScaler in front. Tensors of PyTorch are taken as
-they are, on any device, and then predictions and features are tensors, too; without them PyTorch is not needed. The
-learned function is the best one on the validation rows (the last one, when it is not worse by more than chance).
-`max_time` limits selection, cross-validation and training together; one exact solve for W may follow.
 """,
     # cells
     "cell_tol": """
@@ -252,7 +243,8 @@ function_ : LocalizedFunction or DistributedFunction
 feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
     By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
 kernel_ : Kernel
-    For Voronoi cells, the kernel with which one SVM, at lam = 1, is those of all cells.
+    For Voronoi cells, and for a single cell of any kind, the kernel with which one SVM, at lam = 1, is those of all
+    cells. Others have none: `hasattr` says so, and of `effective_rank_`, too.
 solution_ : Solution
     Its certificate is the worst one of all cells, each at the lam and width selected for it; it is UNPROVEN where an
     `estimator` learns in the cells. ``theta`` has a row (lam, width) for every cell.

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.distributed.cluster import is_distributed
-from convexkernels.estimators.columns import Columns, refuse_sparse
+from convexkernels.estimators.columns import Columns
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_points, check_weights
+from convexkernels.validation import check_points, check_weights, refuse_sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class TrainingTable:
         """The same rows with scaled features."""
         return replace(self, X=scaling.apply(self.X))
 
-    def merged(self) -> TrainingTable:
-        """One row for all that agree in features and target, with their weights added.
+    def merged(self) -> tuple[TrainingTable, Index]:
+        """One row for all that agree in features and target, with their weights added; and the row of each.
 
         The problem is the same and may be much smaller. As the rows are sorted, too, what is learned depends
         neither on the order of a table nor on whether it repeats rows or gives them weights.
@@ -56,14 +56,11 @@ class TrainingTable:
         keys = keys[order]
         is_new = np.ones(len(keys), dtype=bool)
         is_new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-        weights = np.bincount(np.cumsum(is_new) - 1, weights=self.weights[order]).astype(np.float64)
+        places = np.empty(len(order), dtype=np.intp)
+        places[order] = np.cumsum(is_new) - 1
+        weights = np.bincount(places[order], weights=self.weights[order]).astype(np.float64)
         first = order[is_new]
-        return TrainingTable(self.X[first], self.y[first], weights, self.rows[first])
-
-    def places(self, other: TrainingTable) -> Index:
-        """For every row of a table its place in this one, which is the table merged."""
-        keys = np.hstack([other.X, other.y.reshape(len(other.y), -1).astype(np.float64)])
-        return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+        return TrainingTable(self.X[first], self.y[first], weights, self.rows[first]), places
 
 
 def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool = False) -> TrainingTable:
@@ -107,6 +104,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
 
 def read_points(estimator: Any, X: Any) -> Array:
     """Validated points with the columns that the estimator was fitted on, as numbers."""
+    refuse_sparse(X)
     _refuse_distributed(estimator, X=X)
     columns = getattr(estimator, "columns_", None)
     try:

@@ -10,7 +10,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import Display, color, curve, draw_bars, legend, numbered, plain_ticks
+from convexkernels.plotting.canvas import Display, color, curve, draw_bars, legend, plain_ticks
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
 from convexkernels.validation import check_whole_number
 
@@ -170,11 +170,7 @@ class RiskHistoryDisplay(Display):
 
 def _names(estimator: Any, given: Sequence[str] | None) -> list[str]:
     """Names of the columns of an estimator's table."""
-    n = len(estimator.scaling_.scale)
-    if given is None:
-        columns = getattr(estimator, "columns_", None)
-        plain = getattr(estimator, "feature_names_in_", numbered(n))
-        given = plain if columns is None else columns.encoded_names
-    if len(given) != n:
-        raise InvalidInputError(f"feature_names has {len(given)} entries, but the table has {n} columns.")
-    return [str(name) for name in given]
+    known = estimator.feature_labels_
+    if given is not None and len(given) != len(known):
+        raise InvalidInputError(f"feature_names has {len(given)} entries, but the table has {len(known)} columns.")
+    return [str(name) for name in (known if given is None else given)]

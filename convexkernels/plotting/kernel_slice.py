@@ -92,7 +92,7 @@ class KernelSliceDisplay(Display):
         """Evaluate the slice of ``estimator.kernel_`` over the range of the training table, by default."""
         scaling = estimator.scaling_
         limits = [(scaling.offset[f], scaling.offset[f] + (scaling.scale[f] or 1.0)) for f in np.ravel(features)]
-        given = {"limits": limits, "names": getattr(estimator, "feature_names_in_", None), **options}
+        given = {"limits": limits, "names": estimator.feature_labels_, **options}
         return cls.from_kernel(estimator.kernel_, x0, features=features, **given)
 
     @classmethod

@@ -69,8 +69,8 @@ class ParameterMatrixDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """Take the matrix of a fitted estimator; monomials carry the names of the features it uses."""
-        names = getattr(estimator, "feature_names_in_", numbered(estimator.n_features_in_))
-        return cls.from_solution(estimator.solution_, names=[str(names[k]) for k in estimator.scaling_.columns])
+        names = [estimator.feature_labels_[k] for k in estimator.scaling_.columns]
+        return cls.from_solution(estimator.solution_, names=names)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw P with a color scale that is symmetric around 0."""

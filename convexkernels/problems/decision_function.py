@@ -10,6 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.families.base import Crossing
 from convexkernels.kernels.base import Kernel
+from convexkernels.validation import refuse_sparse
 
 # Rows evaluated at once: the matrix between them and the support vectors stays small.
 CHUNK = 2048
@@ -74,8 +75,15 @@ class DecisionFunction:
         points = OnPoints(kernel, X[support])
         return cls(points, np.zeros(0), np.ascontiguousarray(W[:, support]), b, support, single, bounds)
 
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the training table, shape (n_outputs, m)."""
+        W = np.zeros((len(self.b), m))
+        W[:, self.support] = self.W
+        return W
+
     def values(self, X: Any) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
+        refuse_sparse(X)
         X = np.asarray(X)
         size = X.shape[-2] if X.ndim > 1 else len(X)
         if not self.support.size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.criteria.comparison import survivors
+from convexkernels.criteria.comparison import Selection, survivors
 from convexkernels.solution import Status
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -72,7 +72,7 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Choice(Selection):
     """The outcome of a cross-validation.
 
     Attributes
@@ -93,6 +93,15 @@ class Choice:
     candidates: tuple[Candidate, ...]
     scores: Array
     n_epochs: NDArray[np.int64]
+
+    @property
+    def chosen(self) -> dict[str, float]:
+        return {**asdict(self.best), **({} if self.last is None else {"lam1": self.last})}
+
+    @property
+    def curve(self) -> dict[str, Array]:
+        tried = np.array([astuple(candidate) for candidate in self.candidates]).T
+        return {**dict(zip(asdict(self.best), tried, strict=True)), "score on rows held out": self.scores}
 
     @classmethod
     def of(cls, best: Array, last: Array, candidates: Array, scores: Array, n_epochs: NDArray[np.int64]) -> Self:

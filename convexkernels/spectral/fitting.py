@@ -187,8 +187,9 @@ def _solution(problem: SpectralLearning, point: SpectralPoint, run: TrainingRun)
     certificate, status, clock = problem.certificate(point), run.status, run.clock
     if clock.interrupted:
         status = Status.INTERRUPTED
-        tell(f"learning was interrupted ({status.name}); the best weights so far were kept, {certificate}.")
     elif isinstance(certificate, DualityGap) and certificate.holds(OPTIMAL):
         status = Status.OPTIMAL
+    if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+        tell(f"learning ended early, {status.name} ({status.value}); the best weights so far were kept, {certificate}.")
     history = tuple(Record(int(e.epoch), e.objective, -math.inf, e.seconds) for e in run.history)
     return Solution(problem, point, certificate, status, run.n_steps, clock.seconds, history, "adam")

@@ -10,6 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.ridge import path_residuals
 from convexkernels.kernels.distances import typical_of
 from convexkernels.kernels.frequencies import SpectralMap
@@ -27,7 +28,7 @@ MOST_DRAWS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Width:
+class Width(Selection):
     """The choice of sigma and of a ridge, with the leave-one-out risk of every pair that was looked at.
 
     Attributes
@@ -48,6 +49,15 @@ class Width:
     lams: Array
     risks: Array
     typical: float
+
+    @property
+    def chosen(self) -> dict[str, float]:
+        return {"sigma": self.sigma, "ridge": self.ridge(self.sigma)}
+
+    @property
+    def curve(self) -> dict[str, Array]:
+        sigmas, lams = np.meshgrid(self.sigmas, self.lams, indexing="ij")
+        return {"sigma": sigmas.ravel(), "ridge": lams.ravel(), "error of rows left out": self.risks.ravel()}
 
     def ridge(self, sigma: float) -> float:
         """The best ridge of one of the sigmas."""

@@ -14,15 +14,17 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import convexkernels as ck
-from convexkernels import notebook, progress
+from convexkernels import notebook, plotting, progress
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.estimators import ESTIMATORS
 from convexkernels.estimators.table import TrainingTable
@@ -61,6 +63,11 @@ def same(first, second, X, tol=1e-6):
     a, b = values(first, X), values(second, X)
     assert a.shape == b.shape
     np.testing.assert_allclose(a, b, rtol=tol, atol=tol * np.abs(b).max())
+
+
+def has_kernel(model):
+    """All have one but those of several cells that share rows, or that are parts of a tree."""
+    return getattr(model, "n_cells_", 1) == 1 or type(model.cover_) is ck.VoronoiCover
 
 
 # -- contracts: functions of an example, the kind of its targets, and pytest's monkeypatch -----------------------
@@ -127,10 +134,9 @@ def walks_through_the_same_rooms(estimator, kind, monkeypatch):
     walked.clear()
     model.predict(X)
     assert walked == BACK
-    try:
-        inside = model.solution_.kernel
-    except ck.InvalidInputError:
-        return  # some partitions of a table have none
+    if not has_kernel(model):
+        return
+    inside = model.solution_.kernel
     points = model.scaling_.apply(X)
     np.testing.assert_allclose(model.kernel_(X), inside(points), rtol=1e-9, atol=1e-9 * np.abs(inside(points)).max())
 
@@ -138,10 +144,14 @@ def walks_through_the_same_rooms(estimator, kind, monkeypatch):
 def its_kernel_is_one(estimator, kind, monkeypatch):
     X, y = table(kind)
     model = quietly(estimator, X, y)
-    try:
-        K = model.kernel_(X)
-    except ck.InvalidInputError:
-        return  # refused, with the reason: some partitions of a table have none
+    if not has_kernel(model):
+        for name in ("kernel_", "effective_rank_"):
+            assert not hasattr(model, name)
+            with pytest.raises(ck.InvalidInputError, match=r"a localized kernel belongs to Voronoi cells .* or to one"):
+                getattr(model, name)
+        return
+    K = model.kernel_(X)
+    assert 1.0 - 1e-9 <= model.effective_rank_ <= M
     np.testing.assert_allclose(K, K.T, rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(K)[0] > -1e-6 * np.trace(K)
     back = pickle.loads(pickle.dumps(model))
@@ -313,6 +323,10 @@ def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
     assert time.process_time() - began < SOON
     assert model.n_iter_ <= full.n_iter_
     assert model.solution_.status is ck.Status.TIME_LIMIT or model.solution_.certificate.holds(1e-2)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ck.ConvexKernelsWarning)
+        again = clone(estimator).set_params(max_time=1e-6).fit(X, y)
+    assert len(said) == 1 or again.solution_.status is not ck.Status.TIME_LIMIT
     assert np.isfinite(values(model, X)).all()
     for wrong in (0.0, -1.0, "1"):
         with pytest.raises(ck.InvalidInputError, match="max_time must be a finite number > 0"):
@@ -393,6 +407,11 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
         quietly(clone(estimator), X, y).predict(gap)
     with pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(40, 2\); .* X.toarray\(\)"):
         clone(estimator).fit(csr_array(X), y)
+    model, sparse = quietly(clone(estimator), X, y), csr_array(X[:3])
+    refused = pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(3, 2\); .* X.toarray\(\)")
+    for read in [model.predict, *([model.kernel_, model.kernel_.diag] if has_kernel(model) else [])]:
+        with refused:
+            read(sparse)
 
 
 def dask_tables_are_taken_or_refused_by_name(estimator, kind, monkeypatch):
@@ -486,6 +505,87 @@ def intervals_hold_their_share(estimator, kind, monkeypatch):
             model.predict_interval(X, coverage=wrong)
 
 
+def rows_left_out_are_predicted_or_refused(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    order = np.random.default_rng(3).permutation(M)
+    weights = np.where(np.arange(M) % 7 == 0, 0.0, 1.0 + np.arange(M) % 2)
+    model = quietly(clone(estimator), X[order], y[order], sample_weight=weights[order])
+    kept, name = order[weights[order] > 0.0], type(estimator).__name__
+    if getattr(estimator, "loss", None) not in ("squared", "least_squares") and not name.endswith("Ridge"):
+        assert not hasattr(model, "loo_predictions_")
+        with pytest.raises(ck.InvalidInputError, match=f"{name} has no loo_predictions_: only least squares"):
+            _ = model.loo_score_
+        return
+    found = model.loo_predictions_
+    assert found.shape == kept.shape
+    measure = accuracy_score if kind == "labels" else r2_score
+    assert model.loo_score_ == pytest.approx(measure(y[kept], found, sample_weight=weights[kept]))
+    assert model.loo_score_ <= model.score(X[kept], y[kept], weights[kept]) + 0.05
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).loo_predictions_, found)
+
+
+def rows_that_matter_are_named(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    weights = np.where(np.arange(M) % 7 == 0, 0.0, 1.0)
+    model = quietly(estimator, X, y, sample_weight=weights)
+    if hasattr(model, "initial_kernel_"):
+        assert not hasattr(model, "support_")
+        with pytest.raises(ck.InvalidInputError, match="has no support_: its functions are sums of weighted features"):
+            _ = model.support_coefficients_
+        return
+    rows, coefficients = model.support_, model.support_coefficients_
+    assert (np.diff(rows) > 0).all()
+    assert set(rows) <= set(np.flatnonzero(weights))
+    assert coefficients.shape == rows.shape
+    assert coefficients.all()
+    back = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(back.support_coefficients_, coefficients)
+    # What a row says is nearly what its target is, where it counts.
+    if kind == "labels":
+        top = np.abs(coefficients).argsort()[::-1][:3]
+        assert ((coefficients[top] > 0.0) == (y[rows[top]] == model.classes_[1])).sum() >= 2
+
+
+def it_is_described_in_words(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(estimator, pd.DataFrame(X, columns=["width", "height"]), y)
+    lines = dict(line.split(maxsplit=1) for line in model.describe().splitlines())
+    assert lines["certificate"] == str(model.solution_.certificate)
+    assert lines["status"] == model.solution_.status.value
+    assert re.match(r"(width|height) \d+ %, (width|height) \d+ %$", lines["relevance"])
+    assert ("rank" in lines) == has_kernel(model)
+    assert ("kernels" in lines) == hasattr(model, "weights_")
+
+
+def what_was_chosen_is_drawn_with_its_curve_or_refused(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(estimator, X, y)
+    if getattr(model, "selection_", None) is None:
+        with pytest.raises(ck.InvalidInputError, match=r"nothing to choose|in every cell by itself"):
+            plotting.SelectionDisplay.from_estimator(model)
+    else:
+        *names, found = model.selection_.curve
+        columns = [model.selection_.curve[name] for name in (*names, found)]
+        assert len({len(column) for column in columns}) == 1
+        assert set(model.selection_.chosen) <= set(names)
+        drawn = plotting.SelectionDisplay.from_estimator(model).plot()
+        assert drawn.ax_.get_xlabel() in names
+        assert drawn.ax_.get_ylabel() == found
+        for name, value in model.selection_.chosen.items():
+            assert value in list(model.selection_.curve[name])
+    solution = model.solution_
+    if not solution.history:
+        with pytest.raises(ck.InvalidInputError, match=re.escape(str(solution.certificate))):
+            plotting.CertificateDisplay.from_estimator(model)
+        return
+    bounds, below = plotting.CertificateDisplay.from_estimator(model).plot().ax_
+    np.testing.assert_array_equal(bounds.lines[0].get_ydata(), [record.upper for record in solution.history])
+    assert isinstance(solution.certificate, ck.DualityGap) or "relative gradient" in bounds.get_title()
+    has_bounds = np.isfinite([record.lower for record in solution.history]).any()
+    assert below.get_ylabel() == ("relative gap" if has_bounds else "above the least value")
+    pyplot.close("all")
+
+
 def features_that_say_nothing_are_not_relevant(estimator, kind, monkeypatch):
     X, y = table(kind)
     X = np.column_stack([X[:, 0], np.full(M, 4.0), X[:, 1] / 20.0])
@@ -495,11 +595,6 @@ def features_that_say_nothing_are_not_relevant(estimator, kind, monkeypatch):
     assert relevance.sum() == pytest.approx(1.0)
     assert relevance[1] == 0.0
     assert relevance[0] > 0.3
-    try:
-        rank = model.effective_rank_
-    except ck.InvalidInputError:
-        return  # some partitions of a table have no kernel
-    assert 1.0 - 1e-9 <= rank <= M
 
 
 class Heard:
@@ -601,6 +696,10 @@ CONTRACTS = {
     equal_rows_are_learned_from: BOTH,
     probabilities_are_those_of_classes: {"labels"},
     intervals_hold_their_share: {"numbers"},
+    rows_left_out_are_predicted_or_refused: BOTH,
+    rows_that_matter_are_named: BOTH,
+    it_is_described_in_words: BOTH,
+    what_was_chosen_is_drawn_with_its_curve_or_refused: BOTH,
     features_that_say_nothing_are_not_relevant: BOTH,
     callbacks_hear_of_the_fit_and_may_end_it: BOTH,
     metadata_is_routed: BOTH,

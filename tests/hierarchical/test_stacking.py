@@ -301,7 +301,7 @@ def test_functions_in_cells_are_not_stacked(monkeypatch):
 
 def test_values_that_are_no_numbers_leave_the_function_alone(monkeypatch):
     X, t = table_with_equal_points()
-    monkeypatch.setattr(left_out, "residuals_at", lambda *arguments, **options: None)
+    monkeypatch.setattr(left_out, "solved_at", lambda *arguments, **options: None)
     model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0).fit(X, t)
     assert isinstance(model.function_, ck.DecisionFunction)
 

@@ -278,7 +278,8 @@ def test_cross_validation_leaves_time_for_learning():
         "training": Training(max_epochs=500),
     }
     model = SpectralKernelRegressor(max_time=2.0, random_state=0, **options)
-    model.fit(X, y)
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
+        model.fit(X, y)
     assert time.monotonic() - began < 30.0  # seconds, not the minutes that 500 epochs on five folds would take
     assert model.solution_.status is Status.TIME_LIMIT
     assert 0 < model.selection_.n_epochs.max() < 250
@@ -350,7 +351,10 @@ def test_time_runs_out_politely(digits):
     X, T, y, t = digits
     model = SpectralKernelClassifier(
         n_components=300, max_time=0.5, training=Training(max_epochs=10_000), random_state=0
-    ).fit(X, y)
+    )
+    with pytest.warns(ConvexKernelsWarning, match=r"learning ended early, TIME_LIMIT \(the time limit") as warned:
+        model.fit(X, y)
+    assert len(warned) == 1
     assert model.solution_.status is Status.TIME_LIMIT
     assert model.solution_.seconds < 20.0
     assert model.score(T, t) > 0.9

@@ -14,7 +14,7 @@ from convexkernels.cells.distributed.cluster import active_client, computed
 from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction, verified, worst
 from convexkernels.certificate import DualityGap
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.validation import check_points
 
 # Covers and functions that a client has sent to its workers, who forget them when they are forgotten here.
@@ -64,7 +64,7 @@ class DistributedFunction:
 
     def kernel(self, theta: Any) -> Any:
         """Refused: the widths of the cells are elsewhere."""
-        raise InvalidInputError(f"the function that the kernel belongs to is on a Dask cluster; {REMEDY}")
+        raise MissingAttributeError(f"the function that the kernel belongs to is on a Dask cluster; {REMEDY}")
 
     def delayed_values(self, X: Any, cover: Any) -> Any:
         """Values at scaled points that are a delayed value, like the cover, too; points go to the functions."""

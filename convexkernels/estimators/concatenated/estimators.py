@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.training_value import TrainingValue
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.concatenated.settings import candidates, learned_scale, named, with_weights
@@ -21,6 +22,7 @@ from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixi
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets, Targets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
+from convexkernels.exceptions import MissingAttributeError
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
@@ -271,6 +273,12 @@ class ConcatenatedKernelInterpolator(KernelRegressor, _Concatenated):
 
     nugget: float = 1e-12
     normalize_y: bool = True
+
+    @property
+    def selection_(self) -> Selection:
+        """Refused: an interpolant has no lam, and mu is given."""
+        check_is_fitted(self)
+        raise MissingAttributeError(f"{type(self).__name__} has nothing to choose: there is no lam, and mu is given.")
 
     def _chosen_loss(self) -> Loss:
         return Interpolation(self.nugget)

@@ -9,9 +9,8 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
-from convexkernels.criteria.ridge import solved_at
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, Selection, follow_path, spreads
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, follow_path, spreads
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
@@ -103,7 +102,7 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([given], dtype=np.float64)
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
-        found: Selection | None = None
+        found: PathSelection | None = None
         family, interrupted = problem.family, False
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             families = [problem.family, *self._other_families(problem.X)]
@@ -120,7 +119,7 @@ class ConvexEstimator(KernelEstimator):
                 found = self._beside_reference(problem, found, clock)
                 interrupted = found.interrupted
         value = float(values[2 % len(values)]) if found is None else found.value
-        self.selection_: Selection | None = found
+        self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
         if family is not problem.family:
             problem = problem.on_rows(np.arange(problem.m), family)
@@ -134,7 +133,7 @@ class ConvexEstimator(KernelEstimator):
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
         return None
 
-    def _beside_reference(self, problem: KernelLearning, found: Selection, clock: Clock) -> Selection:
+    def _beside_reference(self, problem: KernelLearning, found: PathSelection, clock: Clock) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
         reference, deviation = self._reference(problem.X), found.deviation
         if reference is None:
@@ -161,22 +160,28 @@ class ConvexEstimator(KernelEstimator):
         """Whether a parameter of the loss is to be chosen."""
         return getattr(self, self._regularization) is None
 
-    def _left_out(self) -> LeftOut:
-        return left_out_of_problem(self.solution_.problem, self.solution_.theta, self._gram)
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        return left_out_of_problem(self.solution_.problem, self.solution_.theta, self._gram, whole)
 
-    def _gram(self, rows: Index) -> Array:
+    def _gram(self, rows: Index) -> Array | FactoredGram:
         """The learned kernel matrix of some training points, up to constants where there is an intercept."""
         gram_set = self.solution_.problem.gram_set
         try:
             K = gram_set.matrix(self.solution_.theta)
             if isinstance(K, FactoredGram):
-                return K.rows(rows) @ K.rows(rows).T
+                return K if self._is_least_squares and len(rows) == len(K) else K.rows(rows) @ K.rows(rows).T
             return np.asarray(K[np.ix_(rows, rows)], dtype=np.float64)
         finally:
             gram_set.release()
 
+    def _coefficients(self, m: int) -> Array:
+        # Functions of features or landmarks have coefficients of these; those of rows are the ones that were certified.
+        support, W = self.solution_.function.support, np.zeros(self.solution_.problem.Y.shape)
+        found = self.solution_.problem.measured(self.solution_.theta, self.solution_.alpha)
+        W[:, support] = (found.multiples[:, None] * found.W)[:, support]
+        return W
+
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.support_ = table.rows[self.solution_.function.support]
         self.support_vectors_ = rows.points_of(self.support_)
         self.solution_.problem.gram_set.release()  # a fitted estimator lives longer than its m x m matrices should
 
@@ -223,7 +228,7 @@ class EpsilonEstimator(ConvexEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RidgeEstimator(ConvexEstimator):
-    """With the squared loss, whose leave-one-out predictions have a closed form."""
+    """With the squared loss."""
 
     lam: float | None = field(default=None, kw_only=False)
 
@@ -234,34 +239,3 @@ class RidgeEstimator(ConvexEstimator):
 
     def _path_values(self, spread: float, weight: float) -> Array:
         return np.asarray(0.5 * weight / COSTS)
-
-    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.loo_predictions_ = self._left_out_rows(rows, table)
-        y = np.asarray(self.targets_.decoded(self.targets_.expanded(rows.y)))
-        errors = rows.weights @ (y - self.loo_predictions_) ** 2
-        spread = rows.weights @ (y - np.average(y, axis=0, weights=rows.weights)) ** 2
-        self.loo_score_ = float(
-            np.mean(np.where(spread > 0.0, 1.0 - errors / np.where(spread > 0.0, spread, 1.0), 0.0))
-        )
-        super()._finish(rows, table)
-
-    def _left_out_rows(self, rows: TrainingTable, table: TrainingTable) -> Array:
-        """Predictions for the rows that were passed, each by the function that has not seen it.
-
-        Equal rows are one row of the problem: leaving out one of them takes its share from the weight, and so from
-        the leverage.
-        """
-        problem, lam = self.solution_.problem, self.solution_.problem.loss.lam
-        K = problem.gram_set.matrix(self.solution_.theta)
-        K = K if isinstance(K, FactoredGram) else np.ascontiguousarray(K, dtype=np.float64)
-        found = solved_at(K, problem.Y, problem.weights, lam, self.intercept)
-        Y = problem.Y + problem.center[:, None]
-        if found is None:
-            return np.full(rows.y.shape, np.nan)
-        W, inverse = found
-        diagonal = inverse if inverse.ndim == 1 else inverse.diagonal()
-        place = table.places(rows.scaled(self.scaling_))
-        residual, leverage = lam * W / problem.weights, 1.0 - lam * diagonal / problem.weights
-        share = rows.weights / problem.weights[place]
-        left = Y[:, place] - residual[:, place] / np.maximum(1.0 - share * leverage[place], np.finfo(np.float64).eps)
-        return np.asarray(self.targets_.decoded(left[0] if problem.single else left.T))

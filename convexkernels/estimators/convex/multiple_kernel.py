@@ -1,5 +1,6 @@
 """Estimators that learn the weights of candidate kernels."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices
 from convexkernels.families.candidates import Candidates
@@ -112,16 +113,28 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         super()._finish(rows, table)
         self.weights_ = self.solution_.theta.copy()
-        self.kernel_names_ = list(self.solution_.problem.gram_set.names)
         self._learned_points = table.X
         if self._stack is not None:
             self._stack = self._stack[:0]  # the solution holds what prediction needs
 
+    @property
+    def kernel_names_(self) -> list[str]:
+        """Names of the candidates; those of the library say on which column they are."""
+        check_is_fitted(self)
+        names = list(self.solution_.problem.gram_set.names)
+        if self.kernels is not None:
+            return names
+        used = [self.feature_labels_[j] for j in self.scaling_.columns]
+        return [re.sub(r"(?<= on )x(\d+)$", lambda found: used[int(found[1])], name) for name in names]
+
     def weights_by_name(self, smallest: float = 1e-6) -> dict[str, float]:
         """Weights above `smallest` under the names of their kernels, the largest first."""
         check_is_fitted(self)
-        order = np.argsort(-self.weights_, kind="stable").tolist()
-        return {self.kernel_names_[k]: float(self.weights_[k]) for k in order if self.weights_[k] > smallest}
+        names, order = self.kernel_names_, np.argsort(-self.weights_, kind="stable").tolist()
+        return {names[k]: float(self.weights_[k]) for k in order if self.weights_[k] > smallest}
+
+    def _kernel_weights(self) -> dict[str, float]:
+        return self.weights_by_name()
 
     def _values(self, X: Any) -> Array:
         if not (isinstance(X, np.ndarray) and X.ndim == 3):
@@ -133,7 +146,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     def feature_relevance_(self) -> Array:
         """As for every estimator; Gram matrices that were passed have no features."""
         if self._stack is not None or isinstance(self.kernels, np.ndarray):
-            raise InvalidInputError(
+            raise MissingAttributeError(
                 "Gram matrices have no features to be relevant; weights_by_name says which of them count."
             )
         return super().feature_relevance_

@@ -9,6 +9,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
@@ -33,7 +34,7 @@ PATH_TOL, PATH_STEPS = 1e-2, 10
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class PathSelection(Selection):
     """What a regularization parameter was chosen by.
 
     Attributes
@@ -62,6 +63,14 @@ class Selection:
     deviation: float
     interrupted: bool
     reference: float | None = None
+
+    @property
+    def chosen(self) -> dict[str, float]:
+        return {self.name: self.value}
+
+    @property
+    def curve(self) -> dict[str, Array]:
+        return {self.name: self.values, "score on rows held out": self.scores}
 
     @property
     def score(self) -> float:
@@ -122,7 +131,7 @@ class _Path:
     clock: Clock
     values: Array
     deviation: float
-    rival: Selection | None = None
+    rival: PathSelection | None = None
     errors: dict[float, float] = field(default_factory=dict)
 
     @property
@@ -179,8 +188,8 @@ def follow_path(
     loss_at: LossAt,
     values: Array,
     clock: Clock,
-    rival: Selection | None = None,
-) -> Selection | None:
+    rival: PathSelection | None = None,
+) -> PathSelection | None:
     """Choose among values, given from the most regular one on, by learning and scoring on folds of the rows.
 
     Every value starts from the kernel and the functions of the last one, and the path ends where errors rise: values
@@ -199,12 +208,12 @@ def follow_path(
     values : ndarray of shape (n_values,), > 0
     clock : Clock
         The time that the choice may take.
-    rival : Selection, optional
+    rival : PathSelection, optional
         By another family: this one is followed near what was chosen there, and farther only where it is better.
 
     Returns
     -------
-    Selection, or None where the rows are too few to hold any out, or no value was tried in time
+    PathSelection, or None where the rows are too few to hold any out, or no value was tried in time
     """
     path = _Path(_folds(problem, family), loss_at, clock, values, float(spreads(problem).min()), rival)
     interrupted = False
@@ -217,7 +226,9 @@ def follow_path(
         return None
     tried = np.sort(np.array(list(path.errors)))
     scores = np.array([path.score(value) for value in tried.tolist()])
-    return Selection(name, tried, scores, path.best if path.errors else float(values[0]), path.deviation, interrupted)
+    return PathSelection(
+        name, tried, scores, path.best if path.errors else float(values[0]), path.deviation, interrupted
+    )
 
 
 def _folds(problem: KernelLearning, family: Family) -> list[_Fold]:

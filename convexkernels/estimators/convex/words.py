@@ -14,17 +14,11 @@ C_, epsilon_ : float
     "chosen_lam": """
 lam_ : float
     The value that was given or chosen.
-loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
-    For every row of positive weight the prediction of the function that is trained without it, with the learned
-    kernel: exact, in closed form. The kernel itself has seen the row.
-loo_score_ : float
-    Their R^2, rows counting by their weights; the mean over outputs.
 {selection}
 """,
     "selection": """
 selection_ : Selection or None
-    The values that were tried and their held-out scores, when there was a choice:
-    ``plotting.SelectionDisplay.from_estimator`` draws it.
+    The values that were tried and their held-out scores, when there was a choice. {a_selection}
 """,
     "choice": """
 Kernels are on a scale on which C = 1 is a soft margin whatever the number of features: the images of the training
@@ -42,10 +36,8 @@ solution_ : Solution
     With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
     rows, sorted, with equal rows merged.
 {encodings}
-support_ : ndarray of int
-    Rows of the training table that prediction uses.
 support_vectors_ : ndarray of shape (n_support, n_features_in_)
-    These rows.
+    The rows `support_`.
 n_iter_ : int
     Number of steps of the solver, at least 1.
 {names}

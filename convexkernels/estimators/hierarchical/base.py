@@ -15,7 +15,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
-from convexkernels.estimators.hierarchical.functions import MeanFunction, OffsetFunction
+from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction, PairwiseFunction
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
     Job,
@@ -42,12 +42,11 @@ from convexkernels.estimators.left_out import (
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import InvalidInputError, tell
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError, tell
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 
@@ -182,7 +181,7 @@ class HierarchicalEstimator(KernelEstimator):
         candidates = as_candidates(self.architecture)
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
         plan = self._plan(task.problem(candidates[0], seed), clock)
-        self.choice_ = None
+        self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
         if len(candidates) > 1 or self._in_folds:
@@ -209,6 +208,7 @@ class HierarchicalEstimator(KernelEstimator):
         self.solutions_, self.architecture_ = solutions, candidates[0]
         self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
         self._functions = functions
+        self._held_out = found.parts if found is not None and self._in_folds else []
         self.function_: Any = MeanFunction.of(functions)
         if found is not None and self._in_folds and not interrupted:
             self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
@@ -324,11 +324,19 @@ class HierarchicalEstimator(KernelEstimator):
     def kernel_(self) -> Kernel:
         """The learned kernel on features as they were passed; where all rows were met by products, scaled for them."""
         check_is_fitted(self)
-        kernel, first = self.solution_.kernel, self._functions[0]
-        if self.plan_.method == "iterative" and isinstance(first, DecisionFunction):
-            points: Any = first.gram_set
-            kernel = points.kernel
-        return self.scaling_.pull_back(kernel)
+        first = self._functions[0]
+        return self.scaling_.pull_back(first.kernel if isinstance(first, FunctionOfManyRows) else self.solution_.kernel)
+
+    @property
+    def selection_(self) -> ArchitectureChoice:
+        """How the architectures compare, where there are several."""
+        check_is_fitted(self)
+        if self.choice_ is None or len(self.choice_.candidates) == 1:
+            raise MissingAttributeError(
+                f"{type(self).__name__} had one architecture, and nothing to choose: its weights and lam were found by "
+                "a search, see solution_ and RiskHistoryDisplay."
+            )
+        return self.choice_
 
     @property
     def tree_(self) -> HierarchicalGaussian:
@@ -340,28 +348,55 @@ class HierarchicalEstimator(KernelEstimator):
     def _evaluate(self, points: Array) -> Array:
         return np.asarray(self.function_.values(points))
 
-    def _left_out(self) -> LeftOut:
-        left, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches()
-        if self._rows is None or not is_of_rows:
+    def _coefficients(self, m: int) -> Array:
+        """Of the mean of the functions of all searches, beside those of simple kernels where there are some."""
+        W, each = np.zeros((1, self._m)), (self.search or TreeSearch()).n_restarts
+        for k, (function, solution) in enumerate(zip(self._functions, self.solutions_, strict=True)):
+            seen = np.delete(np.arange(self._m), self._held_out[k // each] if self._held_out else [])
+            if solution.problem.m != len(seen) or isinstance(function, PairwiseFunction):
+                raise MissingAttributeError("functions of pairs of classes, or of some of the rows, have their own")
+            part = function.coefficients(len(seen)) / len(self._functions)
+            W = np.zeros((len(part), self._m)) if k == 0 else W
+            W[:, seen] += part
+        combined = self.function_
+        if isinstance(combined, MeanFunction) and combined.shares is not None:
+            others = zip(combined.shares[1:], combined.functions[1:], strict=True)
+            W = combined.shares[0] * W + sum(share * other.coefficients(self._m) for share, other in others)
+        if self._rows is None:
+            return W
+        of_rows = np.zeros((len(W), m))
+        of_rows[:, np.unique(self._rows[0], return_index=True)[1]] = W
+        return of_rows
+
+    @property
+    def _is_least_squares(self) -> bool:
+        return isinstance(self._loss(), LeastSquares)
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        left, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches(whole)
+        if self._rows is None:
             return left
+        if not is_of_rows:  # of points, and not in the order of those
+            return replace(left, rows=np.full(left.F.shape[1], -1))
         points, Y, weights = self._rows
         return LeftOut(left.F[:, points], Y, weights)
 
-    def _left_out_of_searches(self) -> tuple[LeftOut, bool]:
+    def _left_out_of_searches(self, whole: bool = False) -> tuple[LeftOut, bool]:
         """Of the mean of the functions of all searches, and whether its columns are the rows of the task.
 
         They are not where functions have rows of their own, those of cells or folds: then these follow one another.
         """
         parts = [
-            function.left_out() if isinstance(function, OffsetFunction) else self._left_out_of(solution)
+            function.left_out(whole) if hasattr(function, "left_out") else self._left_out_of(solution, whole)
             for function, solution in zip(self._functions, self.solutions_, strict=True)
         ]
         if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
-            return LeftOut.joined(parts), False
-        in_cells = any(isinstance(function, OffsetFunction) for function in self._functions)
+            return replace(LeftOut.joined(parts), rows=np.full(sum(part.F.shape[1] for part in parts), -1)), False
+        in_cells = any(hasattr(function, "left_out") for function in self._functions)
         is_of_rows = not (in_cells or self._in_folds) and parts[0].F.shape[1] == self._m
-        return replace(parts[0], F=np.mean([part.F for part in parts], axis=0)), is_of_rows
+        mean = replace(parts[0], F=np.mean([part.F for part in parts], axis=0))
+        return (mean if len(parts) == 1 else replace(mean, leverage=None)), is_of_rows
 
-    def _left_out_of(self, solution: Solution) -> LeftOut:
+    def _left_out_of(self, solution: Solution, whole: bool) -> LeftOut:
         """Left-out values of the functions of one search."""
-        return left_out_of_kernel(solution)
+        return left_out_of_kernel(solution, whole)

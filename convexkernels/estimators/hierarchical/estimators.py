@@ -80,8 +80,9 @@ class HierarchicalGaussianClassifier(KernelClassifier, HierarchicalEstimator):
     def _function(self, task: TreeTask, solution: Solution) -> Any:
         return PairwiseFunction.of(task, solution) if self._votes(solution.problem) else solution.function
 
-    def _left_out_of(self, solution: Solution) -> LeftOut:
-        return left_out_of_pairs(solution) if self._votes(solution.problem) else left_out_of_kernel(solution)
+    def _left_out_of(self, solution: Solution, whole: bool) -> LeftOut:
+        of_votes = self._votes(solution.problem)
+        return left_out_of_pairs(solution, whole) if of_votes else left_out_of_kernel(solution, whole)
 
 
 @documented

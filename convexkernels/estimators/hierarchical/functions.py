@@ -12,6 +12,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells
+from convexkernels.kernels.base import Kernel
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.solution import Solution
 
@@ -91,15 +92,63 @@ class OffsetFunction:
     offset: Array
     bounds: tuple[Array, Array] | None
 
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it."""
+        return np.asarray(self.localized.coefficients(m))
+
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
         return self._of_deviations(self.localized.values(X))
 
-    def left_out(self) -> LeftOut:
-        """Values at rows of some cells by functions that have not seen the row."""
-        left = left_out_of_cells(self.localized)
-        return LeftOut(self._of_deviations(left.F.T).T, left.Y + self.offset[:, None], left.weights)
+    def left_out(self, whole: bool) -> LeftOut:
+        """Values at rows of some cells, or of all, by functions that have not seen the row."""
+        left = left_out_of_cells(self.localized, whole)
+        return replace(left, F=self._of_deviations(left.F.T).T, Y=left.Y + self.offset[:, None])
 
     def _of_deviations(self, F: Array) -> Array:
         F = F + self.offset
         return F if self.bounds is None else np.clip(F, *self.bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionOfManyRows:
+    """A function of more rows than one matrix bears, with values at rows that were held out while lam was chosen.
+
+    Attributes
+    ----------
+    function : DecisionFunction
+    held_out : LeftOut
+    """
+
+    function: DecisionFunction
+    held_out: LeftOut
+
+    @classmethod
+    def of(cls, solution: Solution) -> Any:
+        """The function of a solution on all rows; by itself where no rows were held out."""
+        problem, trace = solution.problem, solution.trace
+        if "held_out" not in trace:
+            return solution.function
+        rows, offset = trace["held_out"].astype(np.intp), problem.offset[:, None]
+        F, Y = trace["held_out_values"] + offset, problem.Y[:, rows] + offset
+        F = F if problem.bounds is None else np.clip(F, *problem.bounds)
+        return cls(solution.function, LeftOut(F, Y, problem.weights[rows], rows))
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, scaled for all rows."""
+        points: Any = self.function.gram_set
+        kernel: Kernel = points.kernel
+        return kernel
+
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows of the table, shape (n_outputs, m)."""
+        return self.function.coefficients(m)
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return self.function.values(X)
+
+    def left_out(self, whole: bool) -> LeftOut:
+        """What is known of rows that functions have not seen: of those that were held out."""
+        return self.held_out

@@ -9,6 +9,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.base import Criterion
+from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import AllRows
@@ -139,7 +140,7 @@ class TreeSelection:
 
 
 @dataclass(frozen=True, eq=False)
-class ArchitectureChoice:
+class ArchitectureChoice(Selection):
     """How architectures compare.
 
     Attributes
@@ -155,6 +156,14 @@ class ArchitectureChoice:
     candidates: tuple[Any, ...]
     risks: Array
     best: int
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        return {"architecture": self.candidates[self.best]}
+
+    @property
+    def curve(self) -> dict[str, Any]:
+        return {"architecture": list(self.candidates), "loss on rows held out": self.risks.mean(axis=1)}
 
 
 @dataclass(frozen=True, eq=False)

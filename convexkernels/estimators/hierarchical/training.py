@@ -28,7 +28,7 @@ from convexkernels.estimators.hierarchical.all_rows import (
     Plan,
     TrainingTime,
 )
-from convexkernels.estimators.hierarchical.functions import OffsetFunction
+from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, OffsetFunction
 from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.families.candidates import Candidates
 from convexkernels.losses.least_squares import LeastSquares
@@ -102,7 +102,7 @@ def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, 
 
 def train_by_products(
     solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[DecisionFunction, DualityGap]:
+) -> tuple[Any, DualityGap]:
     """The function of a learned kernel on all rows, by conjugate gradients, and its certificate.
 
     Features are multiplied by what suits all rows: the kernel was learned on some of them at a time.
@@ -119,7 +119,7 @@ def train_by_products(
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
     certificate: Any = found.certificate
-    return found.function, certificate
+    return FunctionOfManyRows.of(found), certificate
 
 
 def train_on_landmarks(

@@ -113,12 +113,16 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def _answer(self, X: Any, finish: Callable[[Any], Any]) -> Any:
         return finish(np.asarray(to_numpy(self._values(X)), dtype=np.float64))
 
-    def _left_out(self) -> LeftOut:
+    @property
+    def _is_least_squares(self) -> bool:
+        return self.loss == "squared"
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
         """Squared loss by ridge regression on the learned features; others at the rows that validated the training."""
         problem = self.solution_.problem
         if self.loss == "squared":
             W = np.asarray(to_numpy(self.solution_.theta.W), dtype=np.float64)
-            return left_out_of_features(self.kernel_, problem, problem.penalty.as_ridge(W))
+            return left_out_of_features(self.kernel_, problem, problem.penalty.as_ridge(W), whole)
         X, Y, weights = self._held_out
         return LeftOut(self.solution_.decision_function(X).T, Y.T, weights)
 
@@ -183,6 +187,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         if not hasattr(self, "solution_"):
             return self.fit(X, y, sample_weight)
+        self._merged_rows = None  # rows that were passed before are not kept
         table = self.targets_.encoded(self._rows(X, y, sample_weight))
         array, weights = self.solution_.problem.backend.array, _unless_equal(table.weights)
         X, Y = array(table.X), array(self._columns(table.y, self.targets_))
@@ -201,7 +206,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self._fit, self.solution_ = fit, fit.solution
         self.n_iter_ = max(1, fit.solution.n_iter)
         self.sigma_, self.lam1_, self.lam2_ = fit.sigma, fit.solution.problem.penalty.weight, fit.solution.problem.lam2
-        self.history_, self.width_, self.selection_ = fit.epochs, fit.width, fit.choice
+        self.history_, self.width_ = fit.epochs, fit.width
+        self.selection_ = fit.width if fit.choice is None else fit.choice
         self._n_features_out = fit.solution.theta.map.width
 
     # -- kernels -----------------------------------------------------------------------------------

@@ -26,14 +26,17 @@ from convexkernels.cells.options import Cells
 from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, Targets
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
 
 # Rows of a Dask table that are brought here to find centers among, where no number is given.
@@ -59,7 +62,7 @@ class Encoding:
 
     def merged(self, X: Array, y: NDArray[Any], weights: Array) -> CellRows:
         """The problem of the scaled rows of a cell: one row for all that agree, sorted."""
-        return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged(), self.targets)
+        return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged()[0], self.targets)
 
 
 def _problem_of(table: TrainingTable, targets: Targets) -> CellRows:
@@ -208,6 +211,8 @@ class VoronoiEstimator(KernelEstimator):
         options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self.tol}
         self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
         self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
+        self._merged_rows = None  # they are on the cluster
+        self.feature_labels_ = labels_of(self)
         self._finish_cells()
         return self
 
@@ -242,8 +247,17 @@ class VoronoiEstimator(KernelEstimator):
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
         self._finish_cells()
 
-    def _left_out(self) -> LeftOut:
-        return left_out_of_cells(self.function_)
+    def _coefficients(self, m: int) -> Array:
+        function = self.function_
+        assert isinstance(function, LocalizedFunction)
+        return function.coefficients(m)
+
+    @property
+    def _is_least_squares(self) -> bool:
+        return self.estimator is None and isinstance(self._loss(), LeastSquares)
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        return left_out_of_cells(self.function_, whole)
 
     def _training_points(self) -> Array:
         return points_of_cells(self.function_)
@@ -254,6 +268,15 @@ class VoronoiEstimator(KernelEstimator):
         self.feature_factors_ = np.zeros(len(self.scaling_.scale))
         factors = self.scaling_.factors
         self.feature_factors_[self.scaling_.columns] = 1.0 if factors is None else factors
+
+    @property
+    def selection_(self) -> Selection:
+        """Refused: what every cell has chosen is in its function."""
+        check_is_fitted(self)
+        raise MissingAttributeError(
+            f"{type(self).__name__} has chosen lam and a width in every cell by itself: function_.functions have them, "
+            "and the risks on rows held out that they were chosen by."
+        )
 
     @property
     def function_(self) -> LocalizedFunction | DistributedFunction:

@@ -114,11 +114,13 @@ class HeldOutPath(ABC):
         return int(np.argmin(self.risks()))
 
     def trace(self) -> dict[str, Array]:
-        """Candidates in ascending order and their risks."""
+        """Candidates in ascending order and their risks; the rows held out, and values of the best candidate there."""
         if not self.lams:
             return {}
-        order = np.argsort(self.lams)
-        return {"lams": np.array(self.lams)[order], "risks": self.risks()[order]}
+        order, k = np.argsort(self.lams), len(self.problem.Y)
+        best = self.values()[self.best() * k :][:k]
+        found = {"lams": np.array(self.lams)[order], "risks": self.risks()[order]}
+        return found | {"held_out": self.held, "held_out_values": best}
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
-from convexkernels.criteria.comparison import least, over_folds
+from convexkernels.criteria.comparison import Selection, least, over_folds
 from convexkernels.criteria.folds import spread_folds
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.solution import Status
@@ -36,7 +36,7 @@ PATH_STEPS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class WeightsSelection(Selection):
     """Validation risks on a grid and the pair with the smallest.
 
     Attributes
@@ -57,6 +57,15 @@ class Selection:
     lam: float
     mu: float
     theta: Array | None = None
+
+    @property
+    def chosen(self) -> dict[str, float]:
+        return {"lam": self.lam, "mu": self.mu}
+
+    @property
+    def curve(self) -> dict[str, Array]:
+        lams, mus = np.meshgrid(self.lams, self.mus, indexing="ij")
+        return {"lam": lams.ravel(), "mu": mus.ravel(), "loss on rows held out": self.risks.ravel()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +105,7 @@ def select_weights(
     seed: int = 0,
     n_jobs: int | None = None,
     clock: Clock | None = None,
-) -> Selection:
+) -> WeightsSelection:
     """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
     The paper says "smallest function value", which always is that of the smallest pair; what decides here are losses on
@@ -139,7 +148,7 @@ def select_weights(
             raise KeyboardInterrupt
         k = int(np.flatnonzero(np.isfinite(sums[:, i, j]))[0])
         theta = extended(problem, done[k].thetas[i, j], folds[k][0])
-    return Selection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]), theta)
+    return WeightsSelection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]), theta)
 
 
 def _all_folds(

@@ -1,0 +1,179 @@
+"""What can be read from a fitted estimator: its kernel, what its functions answer to, values at rows left out."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from convexkernels.arrays import Array, Index
+from convexkernels.backend import to_numpy
+from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
+from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
+from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.targets import Targets
+from convexkernels.exceptions import MemoryLimitError, MissingAttributeError
+from convexkernels.kernels.base import Kernel
+from convexkernels.losses.least_squares import LeastSquares
+
+# Rows that the effective rank of a kernel is measured on.
+RANK_ROWS = 1000
+# Parameters that are chosen where they are not given, and how many kernels and features are described.
+CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "degree_"), 5
+
+
+class Learned:
+    """Attributes that are computed from the solution when they are first asked for, and kept with it."""
+
+    solution_: Any
+    scaling_: Scaling
+    targets_: Targets
+    feature_labels_: list[str]
+    # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights; and for
+    # every row of the problem the first that became it. None where they are not here.
+    _merged_rows: tuple[Index, Array, Index] | None
+
+    # -- hooks -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _evaluate(self, points: Array) -> Array:
+        """Values of the learned functions at scaled points."""
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        """Values at training rows, or at a sample of many, by functions with the learned kernel without the row."""
+        return left_out_of_kernel(self.solution_, whole)
+
+    @property
+    def _is_least_squares(self) -> bool:
+        """Whether rows are left out in closed form."""
+        return isinstance(self.solution_.problem.loss, LeastSquares)
+
+    def _training_points(self) -> Array:
+        """Scaled points that were learned from."""
+        return np.asarray(to_numpy(self.solution_.problem.X), dtype=np.float64)
+
+    def _coefficients(self, m: int) -> Array:
+        """Coefficients of the m rows of the problem in the learned functions, shape (n_outputs, m)."""
+        function = self.solution_.function
+        if not hasattr(function, "coefficients"):
+            raise MissingAttributeError("its functions are sums of weighted features, not of kernels at rows")
+        return np.asarray(function.coefficients(m))
+
+    def _kernel_weights(self) -> dict[str, float]:
+        """Weights of candidates by name, the largest first; empty where there are no candidates."""
+        return {}
+
+    # -- what is read -------------------------------------------------------------------------------
+
+    def _derived(self, name: str, compute: Callable[[], Any]) -> Any:
+        """What is computed from the solution when it is first asked for, and kept with it."""
+        check_is_fitted(self)
+        known: dict[str, Any] = self.solution_.derived
+        if name not in known:
+            known[name] = compute()
+        return known[name]
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's SVC."""
+        check_is_fitted(self)
+        return self.scaling_.pull_back(self.solution_.kernel)
+
+    def _left_out_rows(self) -> LeftOut:
+        """For every row that was passed with a weight > 0 the value by functions that have not seen it."""
+        if not self._is_least_squares:
+            why = "only least squares leave rows out in closed form; see predict_proba or predict_interval"
+        elif self._merged_rows is None:
+            why = "the rows that were learned from are not here"
+        else:
+            try:
+                found = self._left_out(whole=True).at(*self._merged_rows[:2])
+            except MemoryLimitError as error:
+                raise MissingAttributeError(f"{type(self).__name__} has no loo_predictions_: {error}") from error
+            if found is not None and np.isfinite(found.F).all():
+                return found
+            why = "functions have seen a part of the rows only, or the arithmetic broke down"
+        raise MissingAttributeError(f"{type(self).__name__} has no loo_predictions_: {why}.")
+
+    @property
+    def loo_predictions_(self) -> NDArray[Any]:
+        """For every row of positive weight the prediction by a function that was trained without it."""
+        found = self._derived("left out", self._left_out_rows)
+        return self.targets_.decoded(found.F.T)
+
+    @property
+    def loo_score_(self) -> float:
+        """Accuracy or R^2 of `loo_predictions_`, rows counting by their weights."""
+        predicted, found = self.loo_predictions_, self._derived("left out", self._left_out_rows)
+        truth = self.targets_.decoded(found.Y.T)
+        metric: Callable[..., float] = accuracy_score if is_classifier(self) else r2_score
+        return float(metric(truth, predicted, sample_weight=found.weights))
+
+    @property
+    def feature_relevance_(self) -> Array:
+        """How much the learned functions change with each feature, shares of shape (n_encoded_features,)."""
+
+        def compute() -> Array:
+            found, columns = np.zeros(len(self.scaling_.scale)), self.scaling_.columns
+            found[columns] = relevance(self._evaluate, self._training_points())
+            return found
+
+        return np.array(self._derived("relevance", compute))
+
+    @property
+    def effective_rank_(self) -> float:
+        """``trace(K)^2 / |K|_F^2`` of the learned kernel on training rows: how many dimensions it has."""
+
+        def compute() -> float:
+            points = self._training_points()
+            return effective_rank(self.solution_.kernel(points[spread_rows(len(points), RANK_ROWS)]))
+
+        return float(self._derived("rank", compute))
+
+    def _support(self) -> tuple[Index, Array]:
+        """Rows with a coefficient in the order of the table, and the coefficients in units of the targets."""
+        try:
+            if self._merged_rows is None:
+                raise MissingAttributeError("the rows that were learned from are not here")
+            first = self._merged_rows[2]
+            W = self._coefficients(len(first))
+        except MissingAttributeError as error:
+            raise MissingAttributeError(f"{type(self).__name__} has no support_: {error}.") from error
+        rows = np.flatnonzero(W.any(axis=0))
+        rows = rows[np.argsort(first[rows])]
+        return first[rows], self.targets_.decisions(W[:, rows].T) * getattr(self.targets_, "spread", 1.0)
+
+    @property
+    def support_(self) -> Index:
+        """Rows of the training table that prediction uses, ascending."""
+        return np.array(self._derived("support", self._support)[0])
+
+    @property
+    def support_coefficients_(self) -> Array:
+        """How much each of these rows counts, shape (n_support,) or (n_support, n_outputs)."""
+        return np.array(self._derived("support", self._support)[1])
+
+    def describe(self) -> str:
+        """What was learned and what is known about it, line by line."""
+        check_is_fitted(self)
+        chosen = {name[:-1]: getattr(self, name, None) for name in CHOSEN}
+        weights = list(self._kernel_weights().items())[:SHOWN]
+        lines = {
+            "certificate": str(self.solution_.certificate),
+            "status": self.solution_.status.value,
+            "chosen": ", ".join(
+                f"{name}={value:.3g}" for name, value in chosen.items() if isinstance(value, float | int)
+            ),
+            "kernels": ", ".join(f"{name} {100.0 * weight:.0f} %" for name, weight in weights),
+        }
+        if hasattr(self, "effective_rank_"):
+            lines["rank"] = f"the learned kernel uses {self.effective_rank_:.1f} dimensions"
+        if hasattr(self, "feature_relevance_"):
+            relevance, labels = self.feature_relevance_, self.feature_labels_
+            order = np.argsort(-relevance, kind="stable")[:SHOWN]
+            lines["relevance"] = ", ".join(f"{labels[j]} {100.0 * relevance[j]:.0f} %" for j in order)
+        return "\n".join(f"{name:<12} {line}" for name, line in lines.items() if line)
