@@ -248,8 +248,9 @@ class FixedKernel(OnRows):
         Solution
             Of the problem at the chosen parameter, ``solution.problem.loss.lam``; where there was a choice,
             ``solution.trace`` has the candidates "lams" in ascending order and their "risks", mean losses on held-out
-            rows, these rows ("held_out"), and at them the values of functions that have not seen them
-            ("held_out_values", shape (n_outputs, n_held_out), without the offset). After an interrupt or at the end of the time, the best point so far with its certificate.
+            rows, these rows ("held_out"), and the values there of functions that have not seen them
+            ("held_out_values", shape (n_outputs, n_held_out), without the offset). After an interrupt or at the end of
+            the time, the best point so far with its certificate.
 
         Raises
         ------
