@@ -380,6 +380,40 @@ def test_seven_classes_on_landmarks():
     assert model.predict_proba(T).sum(axis=1) == pytest.approx(np.ones(400))
 
 
+def test_functions_of_many_rows_know_rows_that_were_held_out(monkeypatch):
+    from convexkernels.estimators.hierarchical import all_rows, training
+
+    monkeypatch.setattr(all_rows, "DENSE_ROWS", 100)
+    monkeypatch.setattr(training, "LARGEST_SAMPLE", 100)
+    monkeypatch.setattr(training, "suited_scale", lambda problem, clock, seed: 1.5)
+    X, y = table(600)
+    T, t = table(400, seed=1)
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, random_state=0).fit(X, y)
+    function = model.function_
+    assert model.plan_.method == "iterative"
+    assert isinstance(function.kernel, Rescaled)
+    # The kernel that users get is that of the function.
+    Z = model.scaling_.apply(T)
+    np.testing.assert_allclose(model.kernel_(T, X[:9]), model.tree_(1.5 * Z, 1.5 * model.scaling_.apply(X[:9])))
+    held = function.held_out
+    assert len(held.rows) == 60
+    np.testing.assert_allclose(
+        held.Y, model.solution_.problem.Y[:, held.rows] + model.solution_.problem.offset[:, None]
+    )
+    # They are those of functions of the other rows, with one of the candidates for lam.
+    problem = model.solution_.problem
+    others, lam = np.setdiff1d(np.arange(600), held.rows), np.exp(problem.split(model.solution_.theta)[1])
+    K, cross = (function.kernel(problem.X[rows], problem.X[others]) for rows in (others, held.rows))
+    found = [cross @ np.linalg.solve(K + lam * 4.0**k * np.eye(540), problem.Y[0, others]) for k in range(-8, 9)]
+    apart = [np.abs(np.clip(F + problem.offset[0], -1.0, 1.0) - held.F[0]).max() for F in found]
+    assert min(apart) < 0.02 * np.ptp(held.Y)
+    low, high = model.predict_interval(T, coverage=0.8).T
+    assert 0.65 < np.mean((low <= t) & (t <= high)) < 0.93
+    with pytest.raises(AttributeError, match="a part of the rows only"):
+        model.loo_predictions_  # noqa: B018
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
+
+
 def test_memory_decides_and_is_kept():
     X, y = table(300)
     tight = TreeSelection(training=AllRows(memory_limit=1e6))
