@@ -1,11 +1,11 @@
 """Argument checks shared by every public entry point: each refusal names argument, value and remedy."""
 
 import os
+import sys
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
@@ -105,7 +105,8 @@ def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> A
 
 def refuse_sparse(X: Any, name: str = "X") -> None:
     """Kernels of sparse tables are not implemented, and a dense copy may not fit: the user has to say so."""
-    if issparse(X):
+    known = sys.modules.get("scipy.sparse")  # who has a sparse matrix has loaded it; to load it takes a while
+    if known is not None and known.issparse(X):
         raise InvalidInputError(
             f"{name} is a sparse matrix of shape {X.shape}; sparse data is not supported. Pass {name}.toarray() if it "
             "fits memory, or reduce it first, for example with sklearn.decomposition.TruncatedSVD."

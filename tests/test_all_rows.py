@@ -1,5 +1,6 @@
 """A learned kernel on all rows: cells in its geometry, with one pair of lam and width for all, as the plan says."""
 
+import functools
 import pickle
 import time
 
@@ -395,7 +396,11 @@ def test_functions_of_many_rows_know_rows_that_were_held_out(monkeypatch):
     # The kernel that users get is that of the function.
     Z = model.scaling_.apply(T)
     np.testing.assert_allclose(model.kernel_(T, X[:9]), model.tree_(1.5 * Z, 1.5 * model.scaling_.apply(X[:9])))
-    held = function.held_out
+    assert model.effective_rank_ == pytest.approx(
+        np.trace(function.kernel(model.solution_.problem.X)) ** 2
+        / np.square(function.kernel(model.solution_.problem.X)).sum()
+    )
+    held = function.left_out(False)
     assert len(held.rows) == 60
     np.testing.assert_allclose(
         held.Y, model.solution_.problem.Y[:, held.rows] + model.solution_.problem.offset[:, None]
@@ -412,6 +417,48 @@ def test_functions_of_many_rows_know_rows_that_were_held_out(monkeypatch):
     with pytest.raises(AttributeError, match="a part of the rows only"):
         model.loo_predictions_  # noqa: B018
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
+
+
+@pytest.mark.parametrize("kind", [HierarchicalGaussianRegressor, HierarchicalGaussianClassifier])
+@pytest.mark.parametrize(
+    ("loss", "n_landmarks"), [("least_squares", 15), ("pinball", 15), ("hinge", 15), ("least_squares", 300)]
+)
+def test_functions_on_landmarks_are_left_out_as_they_are(kind, n_landmarks, loss):
+    """Few landmarks know little: what is said of rows left out must not be what the whole kernel knows."""
+    if loss in ("pinball", "hinge") and (loss == "hinge") == (kind is HierarchicalGaussianRegressor):
+        pytest.skip("not a loss of this estimator")
+    X, y = table(300)
+    T, t = table(400, seed=1)
+    if kind is HierarchicalGaussianClassifier:
+        y, t = y > 0.0, t > 0.0
+    on_landmarks = TreeSelection(training=AllRows("landmarks", n_landmarks=n_landmarks), combine="one")
+    model = kind(2, loss=loss, max_time=None, search=QUICK, selection=on_landmarks, random_state=0).fit(X, y)
+    assert model.plan_.method == "landmarks"
+    if loss == "least_squares":
+        assert abs(model.loo_score_ - model.score(T, t)) < 0.12
+        assert model.loo_predictions_.shape == (300,)
+    assert not hasattr(model, "support_")
+    assert np.isfinite(model.effective_rank_)
+    assert np.linalg.matrix_rank(model.kernel_(X)) <= n_landmarks
+    if kind is HierarchicalGaussianRegressor:
+        low, high = model.predict_interval(T, coverage=0.8).T
+        assert 0.68 < np.mean((low <= t) & (t <= high)) < 0.92
+    else:
+        assert np.abs(model.predict_proba(T).sum(axis=1) - 1.0).max() < 1e-9
+
+
+def test_products_without_time_say_nothing_of_rows_left_out(monkeypatch):
+    from convexkernels.estimators.hierarchical import training
+
+    monkeypatch.setattr(training.FixedKernel, "solve", functools.partialmethod(training.FixedKernel.solve, lams=[0.1]))
+    X, y = table(1200)
+    by_products = TreeSelection(training=AllRows("iterative"), combine="one")
+    model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=by_products, random_state=0)
+    model.fit(X, y)
+    assert "held_out" not in model.function_.solution.trace
+    assert not hasattr(model, "loo_score_")
+    low, high = model.predict_interval(X).T
+    assert (low < high).all()
 
 
 def test_memory_decides_and_is_kept():

@@ -9,9 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
 
 import convexkernels as ck
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellSelection
 from convexkernels.criteria.ridge import residuals_at
 from convexkernels.estimators.intervals import margins
-from convexkernels.estimators.left_out import left_out_values
+from convexkernels.estimators.left_out import _of_constant, left_out_values
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance
 from convexkernels.losses import EpsilonInsensitive, Hinge, LeastSquares
@@ -209,9 +211,8 @@ def test_coefficients_of_rows_are_those_of_the_learned_functions(name, outputs, 
     rows, coefficients = model.support_, model.support_coefficients_
     assert coefficients.shape == (len(rows), *y.shape[1:])
     assert not set(rows) & {3, 8, 11}  # of weight 0, and the second of two equal rows
-    kernel = model.scaling_.pull_back(model.function_.functions[0].kernel) if name == "cell" else model.kernel_
     Z = noisy(30, rng)[0] * 0.8
-    f = kernel(Z, X[rows]) @ coefficients
+    f = model.kernel_(Z, X[rows]) @ coefficients
     inside = np.ptp(model.predict(X), axis=0)
     difference = np.atleast_2d((model.predict(Z) - f).T)
     for values, size in zip(difference, np.ravel(inside), strict=True):
@@ -257,7 +258,7 @@ def test_rows_in_cells_have_the_coefficients_of_their_own_cell(rng):
         for j, cell in enumerate(model.function_.functions):
             W = dict(zip(map(tuple, cell.function.gram_set.points), cell.function.W[0], strict=True))
             rows = [i for i in range(120) if tuple(Z[i]) in W and (cells == "random" or own[i] == j)]
-            expected = [share * float(model.targets_.spread) * W[tuple(Z[i])] for i in rows]
+            expected = [share * float(model.targets_.spread) * cell.lam * W[tuple(Z[i])] for i in rows]
             np.testing.assert_allclose(model.support_coefficients_[rows], expected)
     wrapped = ck.VoronoiRidge(estimator=KernelRidge()).fit(X, y)
     with pytest.raises(AttributeError, match="VoronoiRidge has no support_: RegressorCell of cell 0"):
@@ -418,3 +419,29 @@ def test_matrices_have_no_features(rng):
         _ = model.feature_relevance_
     assert 1.0 <= model.effective_rank_ <= 30.0
     assert model.predict_interval(np.stack([K, K**2])[:, :4]).shape == (4, 2)
+
+
+def test_constants_of_cells_leave_rows_out_as_well(rng):
+    """Of a mean the mean of the other rows is left, and of a single row nothing."""
+    Y, weights = rng.standard_normal((2, 6)), rng.uniform(0.5, 2.0, 6)
+    learner = KernelLearner(LeastSquares(intercept=False), CellSelection())
+    left = _of_constant(learner.constant(Y, weights), np.arange(6))
+    for i in range(6):
+        others = np.delete(np.arange(6), i)
+        np.testing.assert_allclose(left.F[:, i], np.average(Y[:, others], axis=1, weights=weights[others]))
+    assert _of_constant(learner.constant(Y[:, :1], weights[:1]), np.arange(1)).rows.tolist() == [-1]
+    # A cell for every row: what it answers with at its own row is no prediction.
+    X, y = rng.standard_normal((40, 2)), rng.standard_normal(40)
+    model = ck.VoronoiRidge(max_cell_size=2, cells=ck.Cells("voronoi"), random_state=0).fit(X, y)
+    assert min(model.function_.sizes) == 1
+    assert not hasattr(model, "loo_score_")
+
+
+@pytest.mark.parametrize("cells", [ck.Cells(), ck.Cells("voronoi", radius=1.0)])
+def test_coefficients_of_cells_go_with_the_kernel_of_all(cells, rng):
+    X = rng.uniform(-1.0, 1.0, (120, 2))
+    y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.standard_normal(120)
+    model = ck.VoronoiRidge(cells=cells, random_state=0).fit(X, y)
+    T = rng.uniform(-1.0, 1.0, (50, 2))
+    rest = model.predict(T) - model.kernel_(T, X[model.support_]) @ model.support_coefficients_
+    assert np.ptp(rest) < 1e-6 * np.ptp(y)

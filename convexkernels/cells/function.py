@@ -56,6 +56,8 @@ class LocalizedFunction:
     def coefficients(self, m: int) -> Array:
         """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it.
 
+        Times lam of the cell, as they go with `kernel`.
+
         Raises
         ------
         MissingAttributeError
@@ -68,7 +70,7 @@ class LocalizedFunction:
                 raise MissingAttributeError(f"{type(cell).__name__} of cell {j} has no coefficients of known rows.")
             if np.isfinite(cell.width):
                 own = slice(None) if self.cover.average else np.flatnonzero(self.cover.cells(cell.X) == j)
-                W[:, rows[own]] = cell.function.coefficients(len(rows))[:, own]
+                W[:, rows[own]] = cell.lam * cell.function.coefficients(len(rows))[:, own]
         return W / self.cover.n_cells if self.cover.average else W
 
     def values(self, X: Array) -> Array:

@@ -63,6 +63,11 @@ class Learned:
             raise MissingAttributeError("its functions are sums of weighted features, not of kernels at rows")
         return np.asarray(function.coefficients(m))
 
+    def _kernel(self) -> Kernel:
+        """The kernel of the learned functions, on scaled points."""
+        kernel: Kernel = self.solution_.kernel
+        return kernel
+
     def _kernel_weights(self) -> dict[str, float]:
         """Weights of candidates by name, the largest first; empty where there are no candidates."""
         return {}
@@ -81,7 +86,7 @@ class Learned:
     def kernel_(self) -> Kernel:
         """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's SVC."""
         check_is_fitted(self)
-        return self.scaling_.pull_back(self.solution_.kernel)
+        return self.scaling_.pull_back(self._kernel())
 
     def _left_out_rows(self) -> LeftOut:
         """For every row that was passed with a weight > 0 the value by functions that have not seen it."""
@@ -130,7 +135,7 @@ class Learned:
 
         def compute() -> float:
             points = self._training_points()
-            return effective_rank(self.solution_.kernel(points[spread_rows(len(points), RANK_ROWS)]))
+            return effective_rank(self._kernel()(points[spread_rows(len(points), RANK_ROWS)]))
 
         return float(self._derived("rank", compute))
 

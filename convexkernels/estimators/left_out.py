@@ -15,7 +15,7 @@ from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import CellFunction
 from convexkernels.criteria.folds import split_rows
 from convexkernels.criteria.ridge import solved_at
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import MissingAttributeError
 from convexkernels.factored import FactoredGram
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
@@ -157,7 +157,7 @@ def _at(problem: Any, theta: Any, whole: bool) -> tuple[Index, Loss, Array, Any]
         lam, offset, bounds = problem.bind().lam(problem.split(theta)[1]), problem.offset, problem.bounds
         bounds = None if bounds is None else tuple(bound + offset[:, None] for bound in bounds)
     else:
-        lam, offset, bounds = problem.loss.lam, problem.center, None
+        lam, offset, bounds = problem.loss.lam, getattr(problem, "center", np.zeros(len(problem.Y))), None
     rows = _sampled(problem.loss, problem.Y, whole)
     return rows, problem.loss.at(lam * float(problem.weights[rows].sum() / problem.weights.sum())), offset, bounds
 
@@ -230,7 +230,7 @@ def left_out_of_features(kernel: Any, problem: Any, lam: float, whole: bool) -> 
 
 def _check_here(localized: Any) -> None:
     if not isinstance(localized, LocalizedFunction):
-        raise InvalidInputError(
+        raise MissingAttributeError(
             "the functions of the cells, and the rows they have seen, are on a cluster; bring them here first: "
             "model.function_ = model.function_.gather()."
         )
@@ -244,7 +244,7 @@ def _of_cell(localized: LocalizedFunction, j: int, whole: bool) -> LeftOut:
         X, Y, weights = cell.rows.X, cell.rows.Y, cell.rows.weights
         F = cell.left_out(min(FOLDS, len(X) // 2)) if len(X) >= FEWEST_ROWS else cell.values(X).T
     elif not np.isfinite(cell.width):
-        return LeftOut(np.repeat(cell.function.b[:, None], cell.Y.shape[1], axis=1), cell.Y, cell.weights, places)
+        return _of_constant(cell, places)
     else:
         rows = _sampled(cell.loss, cell.Y, whole)
         share = float(cell.weights[rows].sum() / cell.weights.sum())
@@ -257,3 +257,13 @@ def _of_cell(localized: LocalizedFunction, j: int, whole: bool) -> LeftOut:
         return LeftOut((others + F) / len(localized.functions), Y, weights, places)
     own = np.flatnonzero(localized.cover.cells(X) == j)
     return LeftOut(F[:, own], Y[:, own], weights[own], places[own])
+
+
+def _of_constant(cell: CellFunction, places: Index) -> LeftOut:
+    """Rows of a cell with a constant: for least squares the mean of the others, nothing where there are none."""
+    weights, total = cell.weights, float(cell.weights.sum())
+    F = np.repeat(cell.function.b[:, None], cell.Y.shape[1], axis=1)
+    if isinstance(cell.loss, LeastSquares) and len(weights) > 1:
+        F = (cell.Y @ weights)[:, None] - weights * cell.Y
+        F /= np.maximum(total - weights, np.finfo(np.float64).tiny)
+    return LeftOut(F, cell.Y, weights, places if len(weights) > 1 else np.full(len(places), -1))

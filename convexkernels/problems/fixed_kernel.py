@@ -223,7 +223,7 @@ class FixedKernel(OnRows):
     ) -> Solution:
         """Solve on all rows: least squares by conjugate gradients, support vector losses block by block.
 
-        Up to 2,000 rows, where the memory holds their matrix, both are solved with it in float64.
+        Up to 1,000 rows, where the memory holds their matrix, both are solved with it in float64.
 
         Parameters
         ----------

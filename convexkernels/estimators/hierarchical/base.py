@@ -320,12 +320,10 @@ class HierarchicalEstimator(KernelEstimator):
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
 
-    @property
-    def kernel_(self) -> Kernel:
-        """The learned kernel on features as they were passed; where all rows were met by products, scaled for them."""
-        check_is_fitted(self)
+    def _kernel(self) -> Kernel:
+        """That of the first function: scaled for all rows, or as landmarks see it, where there are many rows."""
         first = self._functions[0]
-        return self.scaling_.pull_back(first.kernel if isinstance(first, FunctionOfManyRows) else self.solution_.kernel)
+        return first.kernel if isinstance(first, FunctionOfManyRows) else super()._kernel()
 
     @property
     def selection_(self) -> ArchitectureChoice:

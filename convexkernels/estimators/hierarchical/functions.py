@@ -11,9 +11,12 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.estimators.hierarchical.settings import TreeTask
-from convexkernels.estimators.left_out import LeftOut, left_out_of_cells
+from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, left_out_of_kernel, left_out_of_problem
+from convexkernels.exceptions import MissingAttributeError
 from convexkernels.kernels.base import Kernel
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.solution import Solution
 
 
@@ -112,37 +115,39 @@ class OffsetFunction:
 
 @dataclass(frozen=True, eq=False)
 class FunctionOfManyRows:
-    """A function of more rows than one matrix bears, with values at rows that were held out while lam was chosen.
+    """A function of more rows than one matrix bears: by products with the matrix, or on landmarks.
 
     Attributes
     ----------
+    solution : Solution
+        Of a :class:`FixedKernel`, or of a :class:`KernelLearning` of one kernel on landmarks.
     function : DecisionFunction
-    held_out : LeftOut
+    offset : ndarray of shape (n_outputs,)
+        What the functions of the problem learned deviations from.
+    bounds : (low, high) or None
+        Values are clipped to it.
     """
 
+    solution: Solution
     function: DecisionFunction
-    held_out: LeftOut
+    offset: Array
+    bounds: tuple[float, float] | None
 
-    @classmethod
-    def of(cls, solution: Solution) -> Any:
-        """The function of a solution on all rows; by itself where no rows were held out."""
-        problem, trace = solution.problem, solution.trace
-        if "held_out" not in trace:
-            return solution.function
-        rows, offset = trace["held_out"].astype(np.intp), problem.offset[:, None]
-        F, Y = trace["held_out_values"] + offset, problem.Y[:, rows] + offset
-        F = F if problem.bounds is None else np.clip(F, *problem.bounds)
-        return cls(solution.function, LeftOut(F, Y, problem.weights[rows], rows))
+    @property
+    def is_on_landmarks(self) -> bool:
+        """Whether it is a sum of the kernel at landmarks."""
+        return isinstance(self.solution.problem, KernelLearning)
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, scaled for all rows."""
-        points: Any = self.function.gram_set
-        kernel: Kernel = points.kernel
+        """The kernel of the function: scaled for all rows, or as landmarks see it."""
+        kernel: Kernel = self.solution.kernel
         return kernel
 
     def coefficients(self, m: int) -> Array:
         """Coefficients of all m rows of the table, shape (n_outputs, m)."""
+        if self.is_on_landmarks:
+            raise MissingAttributeError("its functions are sums of kernels at landmarks")
         return self.function.coefficients(m)
 
     def values(self, X: Array) -> Array:
@@ -150,5 +155,22 @@ class FunctionOfManyRows:
         return self.function.values(X)
 
     def left_out(self, whole: bool) -> LeftOut:
-        """What is known of rows that functions have not seen: of those that were held out."""
-        return self.held_out
+        """Values at rows that functions have not seen.
+
+        By products those at the rows that were held out while lam was chosen, where there are some. On landmarks each
+        of all rows is left out in closed form, for least squares. Else it is a sample of rows, by functions of these.
+        """
+        problem, theta, trace = self.solution.problem, self.solution.theta, self.solution.trace
+        if "held_out" in trace:
+            rows = trace["held_out"].astype(np.intp)
+            left = LeftOut(trace["held_out_values"], problem.Y[:, rows], problem.weights[rows], rows)
+        elif self.is_on_landmarks and isinstance(problem.loss, LeastSquares):
+            left = left_out_of_problem(problem, theta, lambda rows: problem.gram_set.matrix(theta), True)
+        elif whole:
+            raise MissingAttributeError("no row was left out of functions of so many rows")
+        else:
+            left = left_out_of_kernel(self.solution, False)
+        F, Y = left.F + self.offset[:, None], left.Y + self.offset[:, None]
+        if self.bounds is None:
+            return replace(left, F=F, Y=Y)
+        return replace(left, F=np.clip(F, *self.bounds), Y=Y, leverage=None)

@@ -102,7 +102,7 @@ def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, 
 
 def train_by_products(
     solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[Any, DualityGap]:
+) -> tuple[FunctionOfManyRows, DualityGap]:
     """The function of a learned kernel on all rows, by conjugate gradients, and its certificate.
 
     Features are multiplied by what suits all rows: the kernel was learned on some of them at a time.
@@ -119,12 +119,12 @@ def train_by_products(
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
     certificate: Any = found.certificate
-    return FunctionOfManyRows.of(found), certificate
+    return FunctionOfManyRows(found, found.function, fixed.offset, fixed.bounds), certificate
 
 
 def train_on_landmarks(
     solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[DecisionFunction, DualityGap]:
+) -> tuple[FunctionOfManyRows, DualityGap]:
     """The function of what random rows see of a learned kernel, and the certificate of that problem.
 
     lam of least squares is that of the least leave-one-out risk with the features.
@@ -142,7 +142,8 @@ def train_on_landmarks(
     certificate: Any = found.certificate
     function: DecisionFunction = found.function
     bounds = stated["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in stated["bounds"])
-    return replace(function, b=function.b + problem.offset, bounds=bounds), certificate
+    function = replace(function, b=function.b + problem.offset, bounds=bounds)
+    return FunctionOfManyRows(found, function, problem.offset, stated["bounds"]), certificate
 
 
 def _best_lam(problem: KernelLearning) -> float:

@@ -35,16 +35,21 @@ def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
     order = np.random.default_rng(seed).permutation(problem.m)
     part, risks = problem.on_rows(np.sort(order[:ROWS])), list[float]()
     while len(risks) < 2 or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]:
-        candidate = part.rescaled(RATIO ** len(risks))
-        path = SharedPath.of(candidate, np.random.default_rng(seed), prepared=Preparation(candidate))
-        lam = path.follow(None, clock)
+        lam, risk = _held_out_risk(part.rescaled(RATIO ** len(risks)), clock, seed)
         if clock.is_over:
             break
-        risks.append(float(path.risks().min()))
+        risks.append(risk)
         part = part.with_loss(part.loss.at(lam))
-        clock.show.note(f"features times {RATIO ** (len(risks) - 1):.3g}: risk {risks[-1]:.4g} on held-out rows")
+        clock.show.note(f"features times {RATIO ** (len(risks) - 1):.3g}: risk {risk:.4g} on held-out rows")
     best = int(np.argmin(risks)) if risks else 0
     return float(RATIO ** (best + _vertex(risks, best)))
+
+
+def _held_out_risk(problem: FixedKernel, clock: Clock, seed: int) -> tuple[float, float]:
+    """The lam of the least risk on held-out rows, and this risk; the matrix is gone when it is known."""
+    path = SharedPath.of(problem, np.random.default_rng(seed), prepared=Preparation(problem))
+    lam = path.follow(None, clock)
+    return lam, float(path.risks().min()) if path.is_begun else np.inf
 
 
 def _vertex(risks: list[float], at: int) -> float:

@@ -66,7 +66,7 @@ class HeldOutPath(ABC):
         center = self.problem.loss.lam
         try:
             # Regular functions cost next to nothing beside the others, and say where the risk goes.
-            first = [center * RATIO, center, center / RATIO]
+            first = [center, center * RATIO, center / RATIO]
             self.add(first if lams is None else list(lams), None, deadline, stage)
             while lams is None and len(self.lams) < MOST_LAMS and self._may_gain():
                 at = self.best()
@@ -115,7 +115,7 @@ class HeldOutPath(ABC):
 
     def trace(self) -> dict[str, Array]:
         """Candidates in ascending order and their risks; the rows held out, and values of the best candidate there."""
-        if not self.lams:
+        if not self.is_begun:
             return {}
         order, k = np.argsort(self.lams), len(self.problem.Y)
         best = self.values()[self.best() * k :][:k]
