@@ -10,10 +10,10 @@ from convexkernels.solvers.convex.held_out_path import SharedPath
 from convexkernels.solvers.convex.preparation import Preparation
 
 # Candidates are so many times each other, and are tried on so many rows: fewer than there are, and so they stay below
-# what suits all of them.
-RATIO, ROWS = 1.25, 12_000
-# What the next candidate has to gain: a share of the risk.
-WORTHWHILE = 0.002
+# what suits all of them. Risks of near candidates differ by less than a tenth of the rows tells.
+RATIO, ROWS, SHARE = 1.25, 16_000, 0.25
+# Candidates that are tried in any case, and what the next one has to gain: a share of the risk.
+FIRST, WORTHWHILE = 3, 0.002
 
 
 def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
@@ -34,7 +34,7 @@ def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
     """
     order = np.random.default_rng(seed).permutation(problem.m)
     part, risks = problem.on_rows(np.sort(order[:ROWS])), list[float]()
-    while len(risks) < 2 or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]:
+    while len(risks) < FIRST or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]:
         lam, risk = _held_out_risk(part.rescaled(RATIO ** len(risks)), clock, seed)
         if clock.is_over:
             break
@@ -47,7 +47,7 @@ def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
 
 def _held_out_risk(problem: FixedKernel, clock: Clock, seed: int) -> tuple[float, float]:
     """The lam of the least risk on held-out rows, and this risk; the matrix is gone when it is known."""
-    path = SharedPath.of(problem, np.random.default_rng(seed), prepared=Preparation(problem))
+    path = SharedPath.of(problem, np.random.default_rng(seed), SHARE, prepared=Preparation(problem))
     lam = path.follow(None, clock)
     return lam, float(path.risks().min()) if path.is_begun else np.inf
 

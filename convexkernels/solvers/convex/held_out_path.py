@@ -47,9 +47,9 @@ class HeldOutPath(ABC):
     lams: list[float] = field(default_factory=list)
 
     @classmethod
-    def of(cls, problem: Any, rng: np.random.Generator, **parts: Any) -> Self:
-        """Hold out a tenth of the rows, or some thousands."""
-        return cls(problem, held_out_share(problem.m, min(SHARE, MOST / problem.m), None, rng), **parts)
+    def of(cls, problem: Any, rng: np.random.Generator, share: float = SHARE, **parts: Any) -> Self:
+        """Hold out a tenth of the rows, or another share of them, but some thousands at most."""
+        return cls(problem, held_out_share(problem.m, min(share, MOST / problem.m), None, rng), **parts)
 
     def follow(self, lams: Sequence[float] | None, clock: Clock) -> float:
         """Solve within a share of the time, an interrupt being kept in mind: the lam of the least risk."""
