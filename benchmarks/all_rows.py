@@ -113,7 +113,8 @@ def measure_peers(args, out):
                 if method.missing():
                     print(f"{method.name} is not run: {', '.join(method.missing())} is not installed", flush=True)
                     continue
-                row = cell.run(method, table, split, args.peer_rows, args.peer_limit, 0.0)
+                rows = min(args.peer_rows, int(np.sum(table.marks[:, split] == 0)))
+                row = cell.run(method, table, split, rows, args.peer_limit, 0.0)
                 append(out, row, cell.FIELDS)
                 print(*row.values(), flush=True)
 
