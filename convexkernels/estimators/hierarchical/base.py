@@ -6,16 +6,16 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.function import worst
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
-from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
-from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction, PairwiseFunction
+from convexkernels.estimators.hierarchical.folds import FoldSearches, SearchesOnFolds
+from convexkernels.estimators.hierarchical.functions import MeanFunction
+from convexkernels.estimators.hierarchical.learned import LearnedTrees
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
     Job,
@@ -37,14 +37,11 @@ from convexkernels.estimators.left_out import (
     EXACT_ROWS,
     FEWEST_ROWS,
     LeftOut,
-    left_out_of_kernel,
 )
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import InvalidInputError, MissingAttributeError, tell
-from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
+from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
@@ -52,44 +49,14 @@ from convexkernels.solution import Solution, Status
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
-# Share of the time limit that the choice of the architecture may take.
-CHOICE_SHARE = 0.5
-# Rows of a long table that architectures are compared on.
-CHOICE_ROWS = 5000
 # Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
 MIN_STACKED, MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 50, 3000, 300_000, 0.8
 # Of a stack, for every pair of rows: four matrices in float64.
 BYTES_OF_A_STACK = 32
 
 
-@dataclass(frozen=True, eq=False)
-class FoldSearches:
-    """Searches on the training rows of folds.
-
-    Attributes
-    ----------
-    choice : ArchitectureChoice
-    solutions : list of Solution
-        Of the best architecture, fold by fold.
-    trained : list of (TrainedFunction, DualityGap or None)
-        Their functions, where these are combined.
-    parts : list of ndarray of int
-        The rows held out.
-    F : ndarray of shape (n_outputs, m)
-        Values at them by functions that have not seen them; NaN where an interrupt came first.
-    interrupted : bool
-    """
-
-    choice: ArchitectureChoice
-    solutions: list[Solution]
-    trained: list[tuple[Any, DualityGap | None]]
-    parts: list[Index]
-    F: Array
-    interrupted: bool
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class HierarchicalEstimator(KernelEstimator):
+class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
     """Search for the weights of a tree, perhaps of the best of several, and train on all rows with its kernel."""
 
     architecture: Any = field(default=8, kw_only=False)
@@ -268,133 +235,9 @@ class HierarchicalEstimator(KernelEstimator):
             clock.interrupt()
         return train_at_once(solution, clock, seed)
 
-    def _choose(
-        self, task: TreeTask, candidates: Sequence[Any], earlier: list[Solution], seed: int, clock: Clock, plan: Plan
-    ) -> FoldSearches:
-        """Cross-validate the architectures, and search for the weights that combinations take.
-
-        Of more rows than one matrix bears, a random sample says which is best. Searches go on from earlier ones on the
-        same rows only: others may have seen what is held out.
-        """
-        combines, search = self._in_folds, self.search or TreeSearch()
-        if plan.method != "dense" and not combines:
-            task = task.part(np.sort(np.random.default_rng(seed).permutation(len(task.X))[:CHOICE_ROWS]))
-        Y, n_folds = task.loss.targets(task.y, len(task.y)), (self.selection or TreeSelection()).folds
-        folds = split_rows(np.sign(Y) if self._labels else Y, n_folds, np.random.default_rng(seed))
-        each = search.n_restarts if combines else 1
-        jobs: list[Job] = []
-        for candidate in candidates:
-            for k in range(n_folds * each):
-                problem = task.problem(candidate, seed, folds[k // each][0])
-                start = None
-                if combines and k < len(earlier) and problem.has_rows_of(earlier[k].problem):
-                    start = earlier[k].theta
-                jobs.append(partial(search.run, problem, seed + k, start))
-        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing((len(jobs) + self._n_beside) * plan.seconds)
-        solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
-        if interrupted:
-            clock.interrupt()
-        if combines:
-            trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
-        else:
-            trained = [(solution.function, None) for solution in solutions]
-        risks, F = np.full((len(candidates), n_folds), np.inf), np.full((len(candidates), *Y.shape), np.nan)
-        for k in range(0, len(solutions), each):
-            candidate, fold = divmod(k // each, n_folds)
-            function, held = MeanFunction.of([one for one, _ in trained[k : k + each]]), folds[fold][1]
-            risks[candidate, fold] = task.risk(function, held)
-            F[candidate][:, held] = function.values(task.X[held]).T
-        best = int(risks.mean(axis=1).argmin())
-        own = slice(best * n_folds * each, (best + 1) * n_folds * each)
-        choice = ArchitectureChoice(tuple(candidates), risks, best)
-        return FoldSearches(
-            choice, solutions[own], trained[own] if combines else [], [held for _, held in folds], F[best], interrupted
-        )
-
     def _function(self, task: TreeTask, solution: Solution) -> Any:
         """The function of a solution, trained on all rows that its problem has."""
         return solution.function
 
-    # -- what was learned --------------------------------------------------------------------------
-
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
-
-    def _kernel(self) -> Kernel:
-        """That of the first function: scaled for all rows, or as landmarks see it, where there are many rows."""
-        first = self._functions[0]
-        return first.kernel if isinstance(first, FunctionOfManyRows) else super()._kernel()
-
-    @property
-    def selection_(self) -> ArchitectureChoice:
-        """How the architectures compare, where there are several."""
-        check_is_fitted(self)
-        if self.choice_ is None or len(self.choice_.candidates) == 1:
-            raise MissingAttributeError(
-                f"{type(self).__name__} had one architecture, and nothing to choose: its weights and lam were found by "
-                "a search, see solution_ and RiskHistoryDisplay."
-            )
-        return self.choice_
-
-    @property
-    def tree_(self) -> HierarchicalGaussian:
-        """The kernel of the first search, on features scaled to [-1, 1] without the constant ones."""
-        check_is_fitted(self)
-        kernel: HierarchicalGaussian = self.solution_.kernel
-        return kernel
-
-    def _evaluate(self, points: Array) -> Array:
-        return np.asarray(self.function_.values(points))
-
-    def _coefficients(self, m: int) -> Array:
-        """Of the mean of the functions of all searches, beside those of simple kernels where there are some."""
-        W, each = np.zeros((1, self._m)), (self.search or TreeSearch()).n_restarts
-        for k, (function, solution) in enumerate(zip(self._functions, self.solutions_, strict=True)):
-            seen = np.delete(np.arange(self._m), self._held_out[k // each] if self._held_out else [])
-            if solution.problem.m != len(seen) or isinstance(function, PairwiseFunction):
-                raise MissingAttributeError("functions of pairs of classes, or of some of the rows, have their own")
-            part = function.coefficients(len(seen)) / len(self._functions)
-            W = np.zeros((len(part), self._m)) if k == 0 else W
-            W[:, seen] += part
-        combined = self.function_
-        if isinstance(combined, MeanFunction) and combined.shares is not None:
-            others = zip(combined.shares[1:], combined.functions[1:], strict=True)
-            W = combined.shares[0] * W + sum(share * other.coefficients(self._m) for share, other in others)
-        if self._rows is None:
-            return W
-        of_rows = np.zeros((len(W), m))
-        of_rows[:, np.unique(self._rows[0], return_index=True)[1]] = W
-        return of_rows
-
-    @property
-    def _is_least_squares(self) -> bool:
-        return isinstance(self._loss(), LeastSquares)
-
-    def _left_out(self, whole: bool = False) -> LeftOut:
-        left, is_of_rows = (self._seen, True) if self._seen is not None else self._left_out_of_searches(whole)
-        if self._rows is None:
-            return left
-        if not is_of_rows:  # of points, and not in the order of those
-            return replace(left, rows=np.full(left.F.shape[1], -1))
-        points, Y, weights = self._rows
-        return LeftOut(left.F[:, points], Y, weights)
-
-    def _left_out_of_searches(self, whole: bool = False) -> tuple[LeftOut, bool]:
-        """Of the mean of the functions of all searches, and whether its columns are the rows of the task.
-
-        They are not where functions have rows of their own, those of cells or folds: then these follow one another.
-        """
-        parts = [
-            function.left_out(whole) if hasattr(function, "left_out") else self._left_out_of(solution, whole)
-            for function, solution in zip(self._functions, self.solutions_, strict=True)
-        ]
-        if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
-            return replace(LeftOut.joined(parts), rows=np.full(sum(part.F.shape[1] for part in parts), -1)), False
-        in_cells = any(hasattr(function, "left_out") for function in self._functions)
-        is_of_rows = not (in_cells or self._in_folds) and parts[0].F.shape[1] == self._m
-        mean = replace(parts[0], F=np.mean([part.F for part in parts], axis=0))
-        return (mean if len(parts) == 1 else replace(mean, leverage=None)), is_of_rows
-
-    def _left_out_of(self, solution: Solution, whole: bool) -> LeftOut:
-        """Left-out values of the functions of one search."""
-        return left_out_of_kernel(solution, whole)
