@@ -104,22 +104,22 @@ class FixedKernel(OnRows):
         self.bounds = bounds
 
     @classmethod
-    def of(
-        cls, solution: Solution, X: Any, y: Any, *, sample_weight: Any = None, memory_limit: float | None = None
-    ) -> FixedKernel:
+    def of(cls, solution: Solution, X: Any, y: Any, **settings: Any) -> FixedKernel:
         """What a solution has, on other rows: kernel, regularization parameter, offset, bounds and device.
+
+        Settings of this class take the place of what the solution has, such as ``device=None``.
 
         Of any problem with one kernel and a loss of :class:`FixedKernel`: :class:`KernelLearning`,
         :class:`OuterLearning`, this one, and spectral kernels; in the place of a trace norm stands the ridge that pulls
         as hard.
         """
-        problem, options = solution.problem, {"sample_weight": sample_weight, "memory_limit": memory_limit}
+        problem = solution.problem
         if not hasattr(problem, "stated_at"):
             raise InvalidInputError(
                 f"solution must be of a problem with one kernel and one lam, such as KernelLearning or OuterLearning, "
                 f"got one of {type(problem).__name__}; pass a kernel and a loss to FixedKernel."
             )
-        return cls(solution.kernel, X=X, y=y, **options, **problem.stated_at(solution.theta))
+        return cls(solution.kernel, X=X, y=y, **{**problem.stated_at(solution.theta), **settings})
 
     def __repr__(self) -> str:
         outputs = f", {len(self.Y)} outputs" if len(self.Y) > 1 else ""

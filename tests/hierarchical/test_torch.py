@@ -215,6 +215,7 @@ def test_searches_are_the_same(rng):
         )
         assert there.problem.on_rows(np.arange(9)).gram_set.device == "cpu"
         assert FixedKernel.of(there, X, y).device == "cpu"
+        assert FixedKernel.of(there, X, y, device=None).device is None
         is_near(there.theta, here.theta, tol)
         assert there.certificate.value == pytest.approx(here.certificate.value, rel=tol)
 

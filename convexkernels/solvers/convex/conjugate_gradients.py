@@ -25,6 +25,7 @@ from convexkernels.solvers.convex.preparation import (
     check_needed,
     other_bytes,
     unproven,
+    without_choice,
 )
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 
@@ -73,10 +74,9 @@ class ConjugateGradients(OuterSolver):
         check_needed(problem, other_bytes(problem) + 2.0 * 8.0 * problem.m)
         clock.show.note(f"{problem!r}: tiles and a preconditioner")
         self.clock, self.stage.clock, self.prepared = clock, clock, Preparation(problem)
-        if lams is not None and len(lams) == 1:
-            return problem.with_loss(problem.loss.at(lams[0]))
-        if problem.m == 1:
-            return problem
+        settled: FixedKernel | None = without_choice(problem, lams)
+        if settled is not None:
+            return settled
         path = SharedPath.of(problem, rng, prepared=self.prepared)
         lam = path.follow(lams, clock)
         self.begin = path.functions(path.best()) if path.is_begun else None

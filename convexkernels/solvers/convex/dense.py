@@ -26,6 +26,7 @@ from convexkernels.solvers.convex.preparation import (
     one_candidate,
     seconds_of_tiles,
     unproven,
+    without_choice,
 )
 
 if TYPE_CHECKING:
@@ -91,10 +92,9 @@ class Dense(OuterSolver):
         self._K = problem.kernel_(problem.X)
         if not isinstance(problem.loss, LeastSquares):
             return one_candidate(problem, lams, self.name)
-        if lams is not None and len(lams) == 1:
-            return problem.with_loss(problem.loss.at(lams[0]))
-        if problem.m == 1:
-            return problem
+        settled: FixedKernel | None = without_choice(problem, lams)
+        if settled is not None:
+            return settled
         path = MatrixPath.of(problem, rng, K=self._K)
         lam = path.follow(lams, clock)
         self.trace, self.interrupted = path.trace(), clock.interrupted

@@ -128,6 +128,13 @@ def one_candidate(problem: Any, lams: Sequence[float] | None, name: str) -> Any:
     return problem if lams is None else problem.with_loss(problem.loss.at(lams[0]))
 
 
+def without_choice(problem: Any, lams: Sequence[float] | None) -> Any:
+    """The problem where there is nothing to choose, because of one candidate or one row; else None."""
+    if lams is not None and len(lams) == 1:
+        return problem.with_loss(problem.loss.at(lams[0]))
+    return problem if problem.m == 1 else None
+
+
 def unproven(iterate: Iterate, tol: float) -> Iterate:
     """A point whose values rounded tiles have made: it does not claim the tolerance."""
     iterate.lower = min(iterate.lower, iterate.upper - 1.01 * tol * abs(iterate.upper))
