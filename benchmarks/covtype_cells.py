@@ -10,8 +10,8 @@
 The test rows are a random fifth of all 581,012, the same for every number of training rows, and are looked at once,
 after the fit; everything is the default of `HierarchicalGaussianClassifier`, but for the number of processes. Processor
 seconds are those of this process and its children, wall time grows on a computer with other work. Settings of LightGBM
-are drawn from the published space of `benchmarks.tabular`, stop early on a fifth of the training rows, and are judged
-by their error there; the best one is fitted to all training rows.
+are drawn from the published space of `benchmarks.tabular`, stop early on a fifth of the training rows or after
+`--peer-seconds`, and are judged by their error there; the best one is fitted to all training rows.
 """
 
 import argparse
@@ -64,13 +64,13 @@ def peer(n_jobs):
 
 
 class TunedPeer:
-    """Gradient boosting with the best of random settings."""
+    """Gradient boosting with the best of random settings, each of which may take some seconds of processor."""
 
-    def __init__(self, n_settings, n_jobs):
-        self.n_settings, self.n_jobs = n_settings, n_jobs
+    def __init__(self, n_settings, seconds, n_jobs):
+        self.n_settings, self.seconds, self.n_jobs = n_settings, seconds, n_jobs
 
     def __repr__(self):
-        return f"LightGBM, {self.n_settings} settings"
+        return f"LightGBM, {self.n_settings} settings of {self.seconds:g} s"
 
     def fit(self, X, y):
         from benchmarks.tabular.methods import SPACES, VALIDATION
@@ -89,9 +89,26 @@ class TunedPeer:
         return self
 
     def _model(self, setting):
-        from benchmarks.tabular.rivals import LightGBM
+        from lightgbm import callback, early_stopping
 
-        return LightGBM("classification", 0, n_jobs=self.n_jobs, **setting)
+        from benchmarks.tabular.rivals import MOST_TREES, PATIENCE, LightGBM
+
+        seconds = self.seconds
+
+        class Timed(LightGBM):
+            def fit_early(self, Z, y, V, v):
+                end = time.process_time() + seconds
+
+                def in_time(state):
+                    if time.process_time() > end:
+                        raise callback.EarlyStopException(state.iteration, state.evaluation_result_list)
+
+                self.estimator_.set_params(n_estimators=MOST_TREES)
+                self.estimator_.fit(
+                    Z, y, eval_set=[(V, v)], callbacks=[early_stopping(PATIENCE, verbose=False), in_time]
+                )
+
+        return Timed("classification", 0, n_jobs=self.n_jobs, **setting)
 
     def predict(self, X):
         return self.best_.predict(pd.DataFrame(X))
@@ -132,7 +149,7 @@ def keep(line, path):
 def chosen(given):
     """What is asked for."""
     if given.peer_settings:
-        return TunedPeer(given.peer_settings, given.jobs)
+        return TunedPeer(given.peer_settings, given.peer_seconds, given.jobs)
     return peer(given.jobs) if given.peer else library(given.jobs, given.memory, given.method)
 
 
@@ -145,6 +162,7 @@ def main(argv=None):
     parser.add_argument("--method", default="auto", help="of AllRows")
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--peer-settings", type=int, default=0, help="random settings of the peer, the best one counts")
+    parser.add_argument("--peer-seconds", type=float, default=150.0, help="of processor for a setting of the peer")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args(argv)
     X, y = load(given.path)
