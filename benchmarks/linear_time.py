@@ -1,11 +1,11 @@
 """Tessellated and multiple kernels on many rows: seconds, memory, gap and accuracy.
 
-    python -m benchmarks.linear_time covtype.csv.gz tessellated [--rows 500000] [--points 200]
+    python -m benchmarks.linear_time covtype.csv.gz tessellated [--rows 500000] [--landmarks 200]
     python -m benchmarks.linear_time covtype.csv.gz multiple [--rows 100000] [--landmarks 40]
-    python -m benchmarks.linear_time covtype.csv.gz points      how many points of the box it takes, for 2 to 10 columns
+    python -m benchmarks.linear_time covtype.csv.gz landmarks   how many landmarks it takes, for 2 to 10 columns
 
 The ten numeric columns of covtype, class 2 against the others. The first two print what was certified and the share of
-20,000 other rows that is right; `points` compares with the exact family on 2,000 rows, for the same C. Test rows
+20,000 other rows that is right; `landmarks` compares with the exact family on 2,000 rows, for the same C. Test rows
 choose nothing.
 """
 
@@ -53,43 +53,45 @@ def report(what, model, began, X, y):
 def tessellated(X, y, test, args):
     """The sampled family at C = 1 on a scale of its own."""
     began = time.process_time()
-    model = TessellatedSVC(C=1.0, n_points=args.points, tol=1e-2, max_time=args.max_time, verbose=True).fit(X, y)
-    report(f"{len(X)} rows, {args.points} points", model, began, *test)
+    model = TessellatedSVC(C=1.0, landmarks=args.landmarks or 200, tol=1e-2, max_time=args.max_time, verbose=True).fit(
+        X, y
+    )
+    report(f"{len(X)} rows, {args.landmarks or 200} landmarks", model, began, *test)
 
 
 def multiple(X, y, test, args):
     """Fifty kernels on landmarks."""
     began = time.process_time()
-    family = ck.Candidates(candidates(X.shape[1]), "variance", allow_duplicates=True, landmarks=args.landmarks)
+    count = args.landmarks or 40
+    family = ck.Candidates(candidates(X.shape[1]), "variance", allow_duplicates=True, landmarks=count)
     problem = ck.KernelLearning(family, ck.Hinge(1.0), X, y)
     solution = problem.solve(tol=1e-3, max_time=args.max_time, progress=True)
-    report(f"{len(X)} rows, {len(family.candidates)} kernels on {args.landmarks} landmarks", solution, began, *test)
+    report(f"{len(X)} rows, {len(family.candidates)} kernels on {count} landmarks", solution, began, *test)
 
 
-def points(X, y, test, args):
-    """The exact family against more and more points."""
+def landmarks(X, y, test, args):
+    """The exact family against more and more landmarks."""
     X, y = X[:2000], y[:2000]
     for n in (2, 4, 6, 8, 10):
         for count in (None, 50, 100, 200, 400, 800):
             began = time.process_time()
-            model = TessellatedSVC(C=1.0, n_points=count, tol=1e-3, max_time=args.max_time).fit(X[:, :n], y)
-            report(f"{n} columns, {count or 'integral'}", model, began, test[0][:, :n], test[1])
+            model = TessellatedSVC(C=1.0, landmarks=count, tol=1e-3, max_time=args.max_time).fit(X[:, :n], y)
+            report(f"{n} columns, {count or 'all'}", model, began, test[0][:, :n], test[1])
 
 
 def main():
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table")
-    parser.add_argument("what", choices=("tessellated", "multiple", "points"))
+    parser.add_argument("what", choices=("tessellated", "multiple", "landmarks"))
     parser.add_argument("--rows", type=int)
-    parser.add_argument("--points", type=int, default=200)
-    parser.add_argument("--landmarks", type=int, default=40)
+    parser.add_argument("--landmarks", type=int, help="200 for tessellated kernels, 40 for several")
     parser.add_argument("--max-time", type=float, default=900.0)
     args = parser.parse_args()
     ck.warm_up()
     X, y = load(args.table)
-    rows = args.rows or {"tessellated": 500_000, "multiple": 100_000, "points": 2000}[args.what]
-    work = {"tessellated": tessellated, "multiple": multiple, "points": points}[args.what]
+    rows = args.rows or {"tessellated": 500_000, "multiple": 100_000, "landmarks": 2000}[args.what]
+    work = {"tessellated": tessellated, "multiple": multiple, "landmarks": landmarks}[args.what]
     work(X[:rows], y[:rows], (X[-N_TEST:], y[-N_TEST:]), args)
 
 

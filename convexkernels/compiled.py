@@ -18,7 +18,6 @@ LOOPS = tuple(
     f"convexkernels.{name}"
     for name in (
         "bases.tessellation.tiles",
-        "bases.tessellation.point_sums",
         "families.stacks.packed",
         "losses.sequential",
         "solvers.nonconvex.adam",

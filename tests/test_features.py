@@ -123,23 +123,35 @@ def test_with_every_row_for_a_landmark_the_optimum_is_that_of_the_kernels(rng):
     np.testing.assert_allclose(seen.decision_function(Z), exact.decision_function(Z), atol=0.02)
 
 
-def test_a_grid_of_points_is_the_integral(rng):
-    X = rng.random((6, 2))
-    P = np.cov(rng.standard_normal((6, 20)))
-    side = (np.arange(400) + 0.5) / 400 * 2.0 - 0.5
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    integral = ck.TessellatedKernel(P, [-0.5, -0.5], [1.5, 1.5], 1, 0)(X)
-    of_points = 4.0 * ck.TessellatedKernel(P, [-0.5, -0.5], [1.5, 1.5], 1, 0, points=grid)(X)
-    np.testing.assert_allclose(of_points, integral, atol=0.01 * np.abs(integral).max())
+@pytest.mark.parametrize("loss", [ck.Hinge(5.0), ck.LeastSquares(0.1, intercept=False)], ids=repr)
+def test_with_every_row_for_a_landmark_the_optimum_is_that_of_the_tessellated_kernels(loss, rng):
+    X, y = table(rng, 60)
+    y = np.where(y > y.mean(), 1, -1) if loss.of_labels else y
+    exact, seen = (
+        ck.KernelLearning(ck.Tessellated(1, 1, landmarks=landmarks), loss, X, y).solve(tol=1e-5)
+        for landmarks in (None, X)
+    )
+    assert seen.certificate.upper == pytest.approx(exact.certificate.upper, rel=1e-4)
+    np.testing.assert_allclose(seen.decision_function(X), exact.decision_function(X), atol=0.01)
+
+
+def test_kernels_of_a_family_are_projected_alike(rng):
+    """Sums of kernels stay sums, constants stay constants, and landmarks are seen as they are."""
+    L, Z = rng.random((6, 2)), rng.random((9, 2))
+    wide, narrow, reference = ck.Gaussian(1.0), ck.Gaussian(9.0), ck.Gaussian(3.0)
+    seen = [ck.Nystrom(kernel, L, reference)(Z) for kernel in (wide, narrow, wide + narrow, ck.Constant(2.0))]
+    np.testing.assert_allclose(seen[0] + seen[1], seen[2], atol=1e-9)
+    np.testing.assert_allclose(seen[3], 2.0, rtol=1e-12)
+    np.testing.assert_allclose(ck.Nystrom(narrow, L, reference)(L), narrow(L), atol=1e-7)
 
 
 @pytest.mark.parametrize(
     "family",
     [
-        ck.Tessellated(1, 0, ck.UnitBox(0.5), n_points=20),
+        ck.Tessellated(1, 0, ck.UnitBox(0.5), landmarks=20),
         ck.Candidates([ck.Gaussian(2.0), ("first", ck.Gaussian(5.0), [0])], "variance", landmarks=20),
     ],
-    ids=["points", "landmarks"],
+    ids=["tessellated", "candidates"],
 )
 def test_the_function_is_the_one_that_was_certified(family, rng):
     X, y = table(rng)
@@ -170,8 +182,8 @@ def test_many_rows_need_no_matrix(rng):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: ck.TessellatedRidge(1.0, n_points=25), lambda: ck.MultipleKernelRidge(lam=1.0, landmarks=25)],
-    ids=["points", "landmarks"],
+    [lambda: ck.TessellatedRidge(1.0, landmarks=25), lambda: ck.MultipleKernelRidge(lam=1.0, landmarks=25)],
+    ids=["tessellated", "candidates"],
 )
 def test_estimators_leave_out_rows_exactly(make, rng):
     X, y = table(rng, 90)
@@ -190,12 +202,12 @@ def test_estimators_leave_out_rows_exactly(make, rng):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ck.Tessellated(1, 1, n_points=10), "z_degree=0"),
-        (lambda: ck.Tessellated(0, n_points=0), "n_points"),
+        (lambda: ck.Tessellated(0, landmarks=0), "landmarks"),
+        (lambda: ck.Tessellated(0, landmarks=np.ones((3, 2))).on(np.ones((4, 3))), "landmarks"),
         (lambda: ck.Candidates([ck.Linear()], center=True, landmarks=5), "center=True"),
         (lambda: ck.Candidates([np.eye(3)], landmarks=5), "ready-made"),
         (lambda: ck.Candidates([ck.Linear()], landmarks=0), "landmarks"),
-        (lambda: ck.TessellatedSVC(n_points="many").fit([[0.0], [1.0]], [0, 1]), "n_points"),
+        (lambda: ck.TessellatedSVC(landmarks="many").fit([[0.0], [1.0]], [0, 1]), "landmarks"),
         (lambda: ck.MultipleKernelSVC(landmarks=-1).fit([[0.0], [1.0]], [0, 1]), "landmarks"),
     ],
 )

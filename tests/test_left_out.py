@@ -190,7 +190,7 @@ OF_ROWS = {
     "tessellated": lambda: ck.TessellatedRidge(0.1),
     "candidates": lambda: ck.MultipleKernelSVR(C=10.0, epsilon=0.1),
     "landmarks": lambda: ck.MultipleKernelSVR(C=10.0, epsilon=0.1, landmarks=15),
-    "points": lambda: ck.TessellatedRidge(1.0, n_points=25),
+    "tessellated on landmarks": lambda: ck.TessellatedRidge(1.0, landmarks=25),
     "concatenated": EXACT["concatenated"],
     "interpolant": lambda: ck.ConcatenatedKernelInterpolator(n_restarts=1, tol=0.05, random_state=0),
     "tree": EXACT["tree"],

@@ -66,8 +66,7 @@ def test_bounds_are_proven_near_those_of_floats_or_refused(family, name, interce
 
 
 def is_bounded(kernel):
-    of_few_points = isinstance(kernel, ck.TessellatedKernel) and kernel.points is not None
-    return type(kernel).__name__ in BOUNDED_KERNELS and not of_few_points
+    return type(kernel).__name__ in BOUNDED_KERNELS
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -178,16 +178,12 @@ def test_what_is_no_task_is_refused(column, message, rng):
 
 
 def test_other_refusals(rng):
-    with pytest.raises(ck.InvalidInputError, match="n_points=9 takes no tasks, got tasks=2; pass n_points=None"):
-        ck.Tessellated(0, n_points=9, tasks=2)
     with pytest.raises(ck.InvalidInputError, match="tasks must be a whole number >= 1, got 0"):
         ck.Tessellated(0, tasks=0)
     with pytest.raises(ck.InvalidInputError, match="X has 1 column and no features"):
         ck.Tessellated(0, tasks=2).on(np.zeros((3, 1)))
     with pytest.raises(ck.InvalidInputError, match="X has 1 features, but the box of the kernel has 1 and the task"):
         ck.TessellatedKernel(np.eye(4), [0.0], [1.0], 0, tasks=2)(np.zeros((3, 1)))
-    with pytest.raises(ck.InvalidInputError, match="points take no tasks, got tasks=2"):
-        ck.TessellatedKernel(np.eye(4), [0.0], [1.0], 0, points=[[0.5]], tasks=2)(np.zeros((3, 2)))
     with pytest.raises(ck.InvalidInputError, match="task_similarity needs a kernel with tasks"):
         ck.TessellatedKernel(np.eye(2), [0.0], [1.0], 0).task_similarity()
     silent = ck.TessellatedKernel(np.diag([1.0, 0.0, 1.0, 0.0]), [0.0], [1.0], 0, tasks=2)

@@ -47,7 +47,7 @@ MODELS: dict[str, Model] = {
 # Parameters by estimator, so that a slip is found before the estimators are loaded; a test compares them.
 _ANY = "checkpoint max_time verbose"
 _CONVEX = f"{_ANY} intercept memory_limit solver tol"
-_TESSELLATED = f"{_CONVEX} degree margin n_points z_degree"
+_TESSELLATED = f"{_CONVEX} degree landmarks margin z_degree"
 _CANDIDATES = f"{_CONVEX} center kernels landmarks normalize"
 _TREES = f"{_ANY} architecture clip criterion loss random_state search selection warm_start"
 _DEEP = f"{_ANY} layers mu n_jobs n_restarts random_state tol"

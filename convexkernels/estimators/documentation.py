@@ -32,8 +32,6 @@ margin : float, > 0, or None
     Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``, as in the
     paper. There the part of the kernel that is no polynomial vanishes with the number of features. None: the box
     ``[-0.1, 1.1 + 0.7 r]^n_features``, r being the mean distance between rows in the sum of coordinates.
-n_points : int, "auto" or None
-    So many points of the box take the place of the integral; "auto" is None to 10,000 rows, and 400 beyond.
 kernels : list, ndarray of shape (l, N, N), "precomputed" or None
     Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
     DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which goes
@@ -48,7 +46,8 @@ normalize : {"variance", "mean", "trace", "cosine", "none"} or None
 center : bool
     Whether the training points get mean 0 in the feature space of every kernel.
 landmarks : int, "auto" or None
-    What so many rows see of a kernel takes its place; "auto" is None to 10,000 rows, and 100 beyond.
+    What so many rows see of a kernel takes its place; "auto" is None to 10,000 rows, and beyond 100 for candidates and
+    200 for tessellated kernels.
 tol : float, > 0
     Relative duality gap at which learning stops.
 solver : str or solver object

@@ -23,7 +23,7 @@ from convexkernels.kernels import Gaussian, Polynomial
 FAMILIES: dict[str, Callable[[], Family]] = {
     "tessellated": lambda: Tessellated(degree=1, box=UnitBox(0.3)),
     "tessellated_no_z": lambda: Tessellated(degree=2, z_degree=0, box=UnitBox(0.5), trace=2.0),
-    "tessellated_of_points": lambda: Tessellated(degree=1, z_degree=0, box=UnitBox(0.5), n_points=12),
+    "tessellated_on_landmarks": lambda: Tessellated(degree=1, box=UnitBox(0.5), landmarks=9),
     "tessellated_of_tasks": lambda: Tessellated(degree=1, box=UnitBox(0.4), tasks=2),
     "generalized_polynomial": lambda: GeneralizedPolynomial(degree=2),
     "candidates": lambda: Candidates(_example_kernels()),

@@ -16,12 +16,12 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Crossing, Family, FamilyStatement, GramSet, sizes_by_diagonal
 from convexkernels.families.candidate_list import CandidateList, Combination, combination
 from convexkernels.families.stacks.base import GramStack, PackedStack, StreamedStack
-from convexkernels.families.stacks.factored import FactoredStack, OnFeatures, with_landmarks
+from convexkernels.families.stacks.factored import FactoredStack, OnFeatures, check_landmarks, with_landmarks
 from convexkernels.families.stacks.filling import make_stack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized, with_mean
 from convexkernels.linalg import project_simplex
-from convexkernels.validation import check_points, check_range, check_whole_number
+from convexkernels.validation import check_range
 
 NORMALIZATIONS = ("trace", "mean", "variance", "cosine", "none")
 # Share of a matrix that has to be left by centering: below, rounding of the matrix makes up its digits.
@@ -79,22 +79,14 @@ class Candidates(Family):
         self.candidates = CandidateList(kernels)
         self.normalize, self.center = normalize, bool(center)
         self.allow_duplicates = bool(allow_duplicates)
-        self.landmarks, self._is_of_part = landmarks, False
-        if landmarks is not None:
-            self._check_landmarks()
+        self.landmarks, self._is_of_part = check_landmarks(landmarks), False
+        if self.landmarks is not None and self.candidates.n_rows is not None:
+            raise InvalidInputError("landmarks need kernels, got ready-made matrices; pass landmarks=None.")
+        if self.landmarks is not None and self.center:
+            raise InvalidInputError("landmarks and center=True exclude each other; an intercept centers.")
 
     def __repr__(self) -> str:
         return f"Candidates({len(self.candidates)} kernels, normalize={self.normalize!r}, center={self.center})"
-
-    def _check_landmarks(self) -> None:
-        if self.candidates.n_rows is not None:
-            raise InvalidInputError("landmarks need kernels, got ready-made matrices; pass landmarks=None.")
-        if self.center:
-            raise InvalidInputError("landmarks and center=True exclude each other; an intercept centers.")
-        if np.ndim(self.landmarks) == 0:
-            self.landmarks = check_whole_number("landmarks", self.landmarks, low=1)
-        else:
-            self.landmarks = check_points(self.landmarks, name="landmarks")
 
     def on(
         self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64

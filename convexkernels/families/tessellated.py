@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.bases.monomials import MonomialBasis, monomial_basis
+from convexkernels.bases.monomials import monomial_basis
 from convexkernels.bases.tessellation.adjoint import adjoint, derivative, pullback
 from convexkernels.bases.tessellation.box import margin_slope
 from convexkernels.bases.tessellation.gram import BoxPoints, Tessellation, split_tasks
-from convexkernels.bases.tessellation.points import PointTessellation, dividing_points
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.box import BoxRule, UnitBox
+from convexkernels.families.landmarks import LandmarkGramSet
 from convexkernels.families.spectraplex import SpectraplexGramSet, check_spectraplex_memory
-from convexkernels.families.tessellated_points import PointGramSet
+from convexkernels.families.stacks.factored import check_landmarks, landmark_rows
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.validation import check_memory, check_points, check_range, check_scale, check_whole_number
 
@@ -41,10 +40,9 @@ class Tessellated(Family):
         Integration domain; the training points must lie in it. ``UnitBox(margin)`` for features in [0, 1].
     trace : float, > 0
         Bound tau on the trace of P; scaling it by s is scaling C by s.
-    n_points : int, optional
-        The integral over the box is replaced by the mean over so many of its points that divide the rows, and memory
-        and time grow as the number of rows. Certificates are those of the family that this makes. With ``z_degree=0``
-        only.
+    landmarks : int or array of shape (n_landmarks, n_features), optional
+        Kernels are replaced by what landmarks see of them (a number is drawn among the rows), so that memory and time
+        grow as the number of rows; certificates are those of the family that this makes.
     tasks : int, >= 1, optional
         Several tasks learn together: the last column of X is the task of a row, 0, ..., tasks - 1, and P is one
         matrix over pairs of a task and a monomial, ``k((x, s), (y, t)) = integral of N(z, x)' P_st N(z, y) dz``. How
@@ -64,33 +62,30 @@ class Tessellated(Family):
         z_degree: int | None = None,
         box: BoxRule | None = None,
         trace: float = 1.0,
-        n_points: int | None = None,
+        landmarks: Any = None,
         tasks: int | None = None,
     ) -> None:
         self.degree = check_whole_number("degree", degree, low=0)
         self.z_degree = None if z_degree is None else check_whole_number("z_degree", z_degree, low=0)
         self.box = UnitBox() if box is None else box
         self.trace = check_scale("trace", trace, remedy="Scaling it by s is scaling C by s.")
-        self.n_points = None if n_points is None else check_whole_number("n_points", n_points, low=1)
-        if n_points is not None and self.z_degree != 0 and self.degree != 0:
-            raise InvalidInputError(f"n_points={n_points} takes z_degree=0, got {z_degree!r}; pass z_degree=0.")
         self.tasks = None if tasks is None else check_whole_number("tasks", tasks, low=1)
-        if tasks is not None and n_points is not None:
-            raise InvalidInputError(f"n_points={n_points} takes no tasks, got tasks={tasks}; pass n_points=None.")
+        self.landmarks = check_landmarks(landmarks)
 
     def with_margin(self, margin: float) -> Tessellated:
         """The same family on another box ``[-margin, 1 + margin]^n``."""
-        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace, self.n_points, self.tasks)
+        return Tessellated(self.degree, self.z_degree, UnitBox(margin), self.trace, self.landmarks, self.tasks)
 
     def __repr__(self) -> str:
-        points = "" if self.n_points is None else f", n_points={self.n_points}"
-        points += "" if self.tasks is None else f", tasks={self.tasks}"
-        settings = f"degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g}{points}"
+        seen = len(self.landmarks) if isinstance(self.landmarks, np.ndarray) else self.landmarks
+        given = "" if seen is None else f", landmarks={seen}"
+        given += "" if self.tasks is None else f", tasks={self.tasks}"
+        settings = f"degree={self.degree}, z_degree={self.z_degree}, box={self.box!r}, trace={self.trace:g}{given}"
         return f"Tessellated({settings})"
 
     def on(
         self, X: Any, *, modulo_constants: bool = False, memory_limit: float | None = None, dtype: Any = np.float64
-    ) -> TessellatedGramSet | PointGramSet:
+    ) -> TessellatedGramSet | LandmarkGramSet:
         X = check_points(X)
         features = X if self.tasks is None else split_tasks(X, self.tasks)[0]
         lower, upper = self.box.containing(features)
@@ -102,25 +97,20 @@ class Tessellated(Family):
             dtype,
             remedy="scale the features to [0, 1], lower the degree or the trace, or use dtype='float64'.",
         )
-        if self.n_points is not None:
-            return self._on_points_of(lower, upper, basis, X, memory_limit)
-        tessellation = Tessellation(basis, lower, upper)
+        tessellation, modulo_constants = Tessellation(basis, lower, upper), modulo_constants and self.tasks is None
+        if self.landmarks is not None:
+            landmarks = landmark_rows(X, self.landmarks)
+            check_memory(
+                8.0 * (4 * len(X) * len(landmarks) + 10 * len(landmarks) ** 2 + 10 * (2 * basis.q) ** 2),
+                memory_limit,
+                what=f"{len(landmarks)} landmarks of {len(X)} rows",
+                remedy="Use fewer landmarks, a lower degree or a larger memory_limit.",
+            )
+            seen = TessellatedGramSet(self, tessellation, landmarks, modulo_constants, np.float64)
+            return LandmarkGramSet(seen, landmarks, X, modulo_constants)
         # The Gram matrix, the pair volumes, and the rows a new Gram matrix is built from.
         check_spectraplex_memory(X.shape[0], 2 * basis.q, 2.2, dtype, memory_limit, "tessellated")
-        return TessellatedGramSet(self, tessellation, X, modulo_constants and self.tasks is None, dtype)
-
-    def _on_points_of(
-        self, lower: Array, upper: Array, basis: MonomialBasis, X: Array, memory_limit: float | None
-    ) -> PointGramSet:
-        count = self.n_points or 1
-        check_memory(
-            len(X) * (count + 8.0 * 6 * basis.q) + 8.0 * (count * 2 * basis.q) ** 2,
-            memory_limit,
-            what=f"{count} points of the box with {basis.q} monomials on {len(X)} rows",
-            remedy="Use fewer points, a lower degree or a larger memory_limit.",
-        )
-        points = dividing_points(X, lower, upper, count)
-        return PointGramSet(self, PointTessellation(basis, lower, upper, points), self.trace, X)
+        return TessellatedGramSet(self, tessellation, X, modulo_constants, dtype)
 
 
 class TessellatedGramSet(SpectraplexGramSet):

@@ -49,13 +49,13 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     "tessellated_no_z": lambda n: TessellatedKernel(
         _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, degree=1, z_degree=0
     ),
-    "tessellated_of_points": lambda n: TessellatedKernel(
-        _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, 1, 0, points=np.outer([0.2, 0.6, 0.9, 1.1], np.ones(n))
-    ),
     "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
     "rescaled": lambda n: Rescaled(Gaussian(1.0), np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n)),
     "normalized": lambda n: Normalized(Polynomial(degree=2, offset=0.5)),
     "nystrom": lambda n: Nystrom(Gaussian(1.5), np.linspace(0.1, 0.9, 5)[:, None] * np.ones(n)),
+    "nystrom_by_reference": lambda n: Nystrom(
+        Polynomial(2), np.linspace(0.1, 0.9, 5)[:, None] * np.ones(n), Gaussian(1.5)
+    ),
     "centered": lambda n: Centered(Gaussian(1.5), np.linspace(0.1, 0.9, 7)[:, None] * np.ones(n)),
     "stumps": lambda n: Stumps(np.outer([0.1, 0.4, 0.4, 0.7, 0.9], np.ones(n))),
     "localized": lambda n: Localized(

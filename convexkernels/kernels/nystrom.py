@@ -1,6 +1,9 @@
 """A kernel replaced by what landmarks see of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,63 @@ from convexkernels.validation import check_points
 
 # Directions that are smaller than this share of the largest one are left out.
 NEGLIGIBLE = 1e-9
+# The same for a matrix in those directions.
+NEGLIGIBLE_PART = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkView:
+    """Points by their projections on what landmarks span in the space of a kernel.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (n_landmarks, rank)
+        Combinations of ``k(l, .)``: orthonormal ones, V, then perhaps the mean over the landmarks.
+    values : ndarray of shape (n_directions,)
+        Eigenvalues of the matrix of the landmarks that belong to V.
+    mean : ndarray of shape (n_landmarks,)
+        What is subtracted from ``k(x, landmarks)``.
+    """
+
+    basis: Array
+    values: Array
+    mean: Array
+
+    @classmethod
+    def linear(cls, K: Array) -> LandmarkView:
+        """Projections on the span, given the matrix of the landmarks."""
+        return cls(*_directions(K), np.zeros(len(K)))
+
+    @classmethod
+    def affine(cls, K: Array, with_mean: bool = True) -> LandmarkView:
+        """Combinations of coefficients that sum to one; without the mean, what constants leave out of them."""
+        mean = K.mean(axis=0)
+        basis, values = _directions(K - mean - mean[:, None] + mean.mean())
+        return cls(np.hstack([basis, np.full((len(K), int(with_mean)), 1.0 / len(K))]), values, mean)
+
+    def coordinates(self, K: Array) -> Array:
+        """Coefficients of points in the basis, given ``k(points, landmarks)``; shape (n_points, rank)."""
+        r = len(self.values)
+        found = np.ones((len(K), self.basis.shape[1]))
+        np.divide((K - self.mean) @ self.basis[:, :r], self.values, out=found[:, :r])
+        return found
+
+    def seen(self, K: Array) -> Array:
+        """The matrix of the basis, given that of the landmarks, of any kernel."""
+        return self.basis.T @ K @ self.basis
+
+    def root(self, K: Array) -> Array:
+        """R with ``R R' = seen(K)``, up to what is negligible."""
+        values, vectors = np.linalg.eigh(self.seen(K))
+        keep = values > NEGLIGIBLE_PART * values.max(initial=0.0)
+        return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+
+def _directions(K: Array) -> tuple[Array, Array]:
+    """Eigenvectors and eigenvalues that are no rounding."""
+    values, vectors = np.linalg.eigh(K)
+    keep = values > NEGLIGIBLE * values.max(initial=0.0)
+    return vectors[:, keep], values[keep]
 
 
 class Nystrom(Kernel):
@@ -25,21 +85,28 @@ class Nystrom(Kernel):
     ----------
     kernel : Kernel
     landmarks : array-like of shape (n_landmarks, n_features)
+    reference : Kernel, optional
+        Instead ``u(x)' K_LL u(y)``, linear in the kernel, for the coefficients u, of sum one, of the best combinations
+        of landmarks in the space of this one.
     """
 
-    def __init__(self, kernel: Kernel, landmarks: Any) -> None:
-        self.kernel, self.landmarks = kernel, landmarks
+    def __init__(self, kernel: Kernel, landmarks: Any, reference: Kernel | None = None) -> None:
+        self.kernel, self.landmarks, self.reference = kernel, landmarks, reference
 
     def feature_map(self) -> Callable[[Array], Array]:
         landmarks, kernel = check_points(self.landmarks, name="landmarks"), as_kernel(self.kernel)
-        values, vectors = np.linalg.eigh(kernel(landmarks))
-        keep = values > NEGLIGIBLE * max(float(values[-1]), 0.0)
-        projection = vectors[:, keep] / np.sqrt(values[keep])
+        if self.reference is None:
+            reference, view = kernel, LandmarkView.linear(kernel(landmarks))
+            root = np.diag(np.sqrt(view.values))
+        else:
+            reference = as_kernel(self.reference)
+            view = LandmarkView.affine(reference(landmarks))
+            root = view.root(kernel(landmarks))
 
         def features(X: Array) -> Array:
             if landmarks.shape[1] != X.shape[1]:
                 raise InvalidInputError(f"X has {X.shape[1]} features, but the landmarks have {landmarks.shape[1]}.")
-            return kernel._gram(X, landmarks) @ projection
+            return view.coordinates(reference._gram(X, landmarks)) @ root
 
         return features
 

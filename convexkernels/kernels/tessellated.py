@@ -7,11 +7,10 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.bases.monomials import count_monomials, monomial_basis, monomials
 from convexkernels.bases.tessellation.gram import Tessellation
-from convexkernels.bases.tessellation.points import PointTessellation
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import rescale
-from convexkernels.validation import check_points, check_whole_number, floats
+from convexkernels.validation import check_whole_number, floats
 
 
 def check_parameter_matrix(P: Any, size: int, what: str) -> Array:
@@ -64,8 +63,6 @@ class TessellatedKernel(Kernel):
     degree : int, >= 0
     z_degree : int, >= 0, optional
         `degree` when None.
-    points : array-like of shape (r, n_features), optional
-        The mean over these z takes the place of the integral; with ``z_degree=0`` only.
     tasks : int, >= 1, optional
         The last column of a table is then no feature but the task of the row, 0, ..., tasks - 1, and N has every
         monomial once for each task, 0 but for that of x: rows ``i * tasks + s`` of each half of P, which are
@@ -90,11 +87,10 @@ class TessellatedKernel(Kernel):
         upper: Any,
         degree: int = 1,
         z_degree: int | None = None,
-        points: Any = None,
         tasks: int | None = None,
     ) -> None:
         self.P, self.lower, self.upper, self.degree, self.z_degree = P, lower, upper, degree, z_degree
-        self.points, self.tasks = points, tasks
+        self.tasks = tasks
 
     def task_similarity(self) -> Array:
         """How much the tasks share: ``trace P_st / sqrt(trace P_ss trace P_tt)`` for the blocks of P, shape (T, T).
@@ -117,7 +113,7 @@ class TessellatedKernel(Kernel):
         np.fill_diagonal(similarity, 1.0)
         return np.asarray(np.clip(similarity, -1.0, 1.0))
 
-    def _prepare(self, X: Array) -> tuple[Array, Any]:
+    def _prepare(self, X: Array) -> tuple[Array, Tessellation]:
         lower, upper = check_corners(self.lower, self.upper)
         basis = monomial_basis(lower.size, self.degree, self.z_degree, self.tasks)
         what = f"{lower.size} features, degree={self.degree}, z_degree={self.z_degree}, tasks={self.tasks}"
@@ -128,26 +124,15 @@ class TessellatedKernel(Kernel):
             raise InvalidInputError(
                 f"X has {X.shape[1]} features, but the box of the kernel has {lower.size}{with_task}."
             )
-        if self.points is None:
-            return P, Tessellation(basis, lower, upper)
-        if self.tasks is not None:
-            raise InvalidInputError(f"points take no tasks, got tasks={self.tasks}.")
-        if basis.z_degree != 0:
-            raise InvalidInputError(f"points take z_degree=0, got degree={self.degree}, z_degree={self.z_degree}.")
-        points = check_points(self.points, name="points", n_features=lower.size)
-        return P, PointTessellation(basis, lower, upper, points)
+        return P, Tessellation(basis, lower, upper)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         P, tessellation = self._prepare(X)
-        if self.points is not None:
-            return np.asarray(tessellation.gram(P, X, Y))
         x = tessellation.points(X)
         return tessellation.gram(P, x, x if Y is X else tessellation.points(Y))
 
     def _diag(self, X: Array) -> Array:
         P, tessellation = self._prepare(X)
-        if self.points is not None:
-            return np.asarray(tessellation.diagonal(P, X))
         return np.asarray(tessellation.diagonal(P, tessellation.points(X)))
 
 

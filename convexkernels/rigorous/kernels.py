@@ -158,10 +158,6 @@ def _constant(kernel: Any, pairs: Pairs) -> Enclosure:
 
 
 def _tessellated(kernel: Any, pairs: Pairs) -> Enclosure:
-    if kernel.points is not None:
-        raise InvalidInputError(
-            f"rigorous=True: no error bound is known for the kernel {kernel!r} of finitely many points."
-        )
     return tessellated_entries(kernel, pairs.X, pairs.Y)
 
 

@@ -244,20 +244,6 @@ def _tessellated(z_degree: int | None) -> Callable[[Generator, int], tuple[Any, 
     return draw
 
 
-def _of_points(rng: Generator, n: int) -> tuple[Any, Formula]:
-    points, G = rng.uniform(-0.2, 1.2, (7, n)), rng.standard_normal((2 * (n + 1), 3))
-    lower, upper = np.full(n, -0.2), np.full(n, 1.2)
-
-    def N(z: Array, x: Array) -> Array:
-        Z, above = np.append(1.0, x), float(all(z[j] >= x[j] for j in range(n)))
-        return np.concatenate([above * Z, (1.0 - above) * Z])
-
-    def mean(x: Array, y: Array) -> float:
-        return float(np.mean([N(z, x) @ G @ G.T @ N(z, y) for z in points]))
-
-    return k.TessellatedKernel(G @ G.T, lower, upper, 1, 0, points=points), mean
-
-
 def _nystrom(rng: Generator, n: int) -> tuple[Any, Formula]:
     gamma = float(rng.uniform(5.0, 10.0))
     L = np.array([0.1, 0.5, 0.9])[:, None] + rng.uniform(-0.1, 0.1, (3, n))
@@ -268,6 +254,23 @@ def _nystrom(rng: Generator, n: int) -> tuple[Any, Formula]:
     inverse = np.linalg.inv([[f(a, b) for b in L] for a in L])
     kernel = k.Nystrom(k.Gaussian(gamma), L)
     return kernel, lambda x, y: float(np.array([f(x, a) for a in L]) @ inverse @ np.array([f(a, y) for a in L]))
+
+
+def _nystrom_by_reference(rng: Generator, n: int) -> tuple[Any, Formula]:
+    """Coefficients minimize ``u'Fu - 2 u'F_x`` subject to ``sum u = 1``: a bordered system."""
+    gamma, c = float(rng.uniform(5.0, 10.0)), float(rng.uniform(0.5, 1.5))
+    L = np.array([0.1, 0.5, 0.9])[:, None] + rng.uniform(-0.1, 0.1, (3, n))
+
+    def f(x: Array, y: Array) -> float:
+        return float(np.exp(-gamma * np.sum((x - y) ** 2)))
+
+    def u(x: Array) -> Array:
+        bordered = np.ones((4, 4))
+        bordered[:3, :3], bordered[3, 3] = [[f(a, b) for b in L] for a in L], 0.0
+        return np.linalg.solve(bordered, np.append([f(x, a) for a in L], 1.0))[:3]
+
+    K = np.array([[(a @ b + c) ** 2 for b in L] for a in L])
+    return k.Nystrom(k.Polynomial(2, c), L, k.Gaussian(gamma)), lambda x, y: float(u(x) @ K @ u(y))
 
 
 def _inhomogeneous(rng: Generator, n: int) -> tuple[Any, Formula]:
@@ -333,11 +336,11 @@ FORMULAS: dict[str, Callable[[Generator, int], tuple[Any, Formula]]] = {
     "generalized_polynomial": _generalized_polynomial,
     "tessellated": _tessellated(None),
     "tessellated_no_z": _tessellated(0),
-    "tessellated_of_points": _of_points,
     "on_columns": _on_columns,
     "rescaled": _rescaled,
     "normalized": _normalized,
     "nystrom": _nystrom,
+    "nystrom_by_reference": _nystrom_by_reference,
     "centered": _centered,
     "stumps": _stumps,
     "localized": _localized,

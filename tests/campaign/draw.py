@@ -238,8 +238,7 @@ class Draw:
             return
         if case.kind == "estimator":
             count = int(rng.integers(1, 40))
-            options = {"Tessellated": {"n_points": count}, "MultipleKernel": {"landmarks": count}}
-            case.options = next((more for name, more in options.items() if case.estimator.startswith(name)), {})
+            case.options = {"landmarks": count} if case.estimator.startswith(("Tessellated", "MultipleKernel")) else {}
             return
         if case.X is None or case.family.startswith("ck.AllKernelMatrices"):
             return
@@ -251,7 +250,7 @@ class Draw:
             degree, count = self.one(0, 1, 2), int(rng.integers(1, 60))
             trace = self.ten(-9, 12) if self.bad(0.25) else self.ten(-1, 1)
             box = f"ck.Box({case.X.min(axis=0).tolist()!r}, {case.X.max(axis=0).tolist()!r})"
-            case.family = f"ck.Tessellated({degree}, 0, box={box}, trace={trace!r}, n_points={count})"
+            case.family = f"ck.Tessellated({degree}, 0, box={box}, trace={trace!r}, landmarks={count})"
         else:
             kernels = [self.whole_kernel(n) for _ in range(rng.integers(1, 4))]
             normalize = self.one("trace", "mean", "variance", "cosine", "none")

@@ -125,8 +125,8 @@ class ExactMoments:
         self.trace = LONG(family.trace)
         x, self.Z = X.astype(LONG), None
         coordinates = getattr(problem.gram_set, "coordinates", None)
-        if getattr(family, "n_points", None) is not None:
-            self.parts = point_parts(family, X, x, problem.gram_set.tessellation.points)
+        if getattr(family, "landmarks", None) is not None:
+            self.parts = landmark_parts(family, problem.gram_set)
         elif coordinates is not None and coordinates.G is not None:
             self.Z = sorted_features(X, coordinates, family.degree, problem.gram_set.modulo_constants)
         elif isinstance(family, ck.GeneralizedPolynomial):
@@ -140,7 +140,8 @@ class ExactMoments:
         share = min(LONG(1), self.trace / trace)
         if self.Z is not None:
             return share * self.Z.T @ theta @ self.Z
-        return share * np.einsum("ij,ijml->ml", np.asarray(solution.kernel.P).astype(LONG), self.parts)
+        kernel = getattr(solution.kernel, "kernel", solution.kernel)
+        return share * np.einsum("ij,ijml->ml", np.asarray(kernel.P).astype(LONG), self.parts)
 
     def support(self, W):
         if self.Z is not None:  # products of the sums keep the digits that sums of products lose far from the origin
@@ -202,15 +203,13 @@ def tessellated_parts(family, X, x):
     return parts
 
 
-def point_parts(family, X, x, points):
-    """The mean of ``N_i(z, x) N_j(z, y)`` over given points, entry by entry."""
-    deltas = monomial_basis(X.shape[1], family.degree, 0).delta
-    Z = np.stack([np.prod(x**delta, axis=1) for delta in deltas])
-    N = []
-    for z in points:
-        above = (z >= X).all(axis=1)
-        N.append(np.concatenate([Z * above, Z * ~above]))
-    return np.einsum("zim,zjl->ijml", np.array(N), np.array(N)) / LONG(len(points))
+def landmark_parts(family, gram_set):
+    """Those of the landmarks between coefficients of the rows, which are what defines the family."""
+    E = (gram_set.B @ gram_set.seen.view.basis.T).astype(LONG)
+    if gram_set.modulo_constants:
+        E = E - E.mean(axis=1, keepdims=True)
+    L = gram_set.landmarks
+    return E @ tessellated_parts(family, L, L.astype(LONG)) @ E.T
 
 
 def form_above(W, K):

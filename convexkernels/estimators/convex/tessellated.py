@@ -32,8 +32,8 @@ SAMPLE = 500
 BELOW, REACH = 0.1, 0.7
 # Logarithm of the volume of a box from which on its sides become the units of the features.
 LARGEST_VOLUME = 500.0
-# Points of the box on tables that are too long for matrices.
-POINTS = 400
+# Landmarks on tables that are too long for matrices.
+LANDMARKS = 200
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -41,11 +41,11 @@ class _TessellatedEstimator(ConvexEstimator):
     degree: int | None = None
     z_degree: int | None = 0
     margin: float | None = None
-    n_points: int | str | None = "auto"
+    landmarks: int | str | None = "auto"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        number_of_features("n_points", self.n_points, 1, POINTS)
+        number_of_features("landmarks", self.landmarks, 1, LANDMARKS)
         if self.margin is not None:
             UnitBox(self.margin)
 
@@ -62,10 +62,10 @@ class _TessellatedEstimator(ConvexEstimator):
         sample = _sample(X)
         box: BoxRule = _far_box(sample, float(X.max()) or 1.0) if self.margin is None else UnitBox(self.margin)
         degree = self.degree if self.degree is not None else int(X.shape[1] <= MANY_FEATURES)
-        points = number_of_features("n_points", self.n_points, len(X), POINTS)
-        family = Tessellated(degree, self.z_degree, box, n_points=points)
+        landmarks = number_of_features("landmarks", self.landmarks, len(X), LANDMARKS)
+        family = Tessellated(degree, self.z_degree, box, landmarks=landmarks)
         size = family.on(sample, modulo_constants=self.intercept).largest_scale(self.intercept)
-        return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, points)
+        return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, landmarks)
 
     def _reference(self, X: Array) -> Family:
         # The narrowest Gaussians would fit the rows best and get all weight.

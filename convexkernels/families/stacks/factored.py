@@ -14,7 +14,7 @@ from convexkernels.factored import FactoredGram
 from convexkernels.families.stacks.base import GramStack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.nystrom import Nystrom
-from convexkernels.validation import check_memory, check_points
+from convexkernels.validation import check_memory, check_points, check_whole_number
 
 # Rows whose features are made at once.
 CHUNK = 4096
@@ -144,9 +144,24 @@ def _feature_map(kernel: Kernel) -> Callable[[Array], Array]:
     return features
 
 
-def with_landmarks(kernels: Sequence[Kernel], X: Array, landmarks: int | Array) -> list[Kernel]:
-    """Kernels by what landmarks see of them; a number of landmarks is drawn among the rows, always the same."""
+def check_landmarks(landmarks: Any) -> int | Array | None:
+    """A number of landmarks, the landmarks, or None."""
+    if landmarks is None:
+        return None
+    if np.ndim(landmarks) == 0:
+        return check_whole_number("landmarks", landmarks, low=1)
+    return check_points(landmarks, name="landmarks")
+
+
+def landmark_rows(X: Array, landmarks: int | Array) -> Array:
+    """Landmarks; a number of them is drawn among the rows, always the same."""
     if isinstance(landmarks, int):
         order = np.random.default_rng(0).permutation(len(X))
-        landmarks = np.unique(X[order[:landmarks]], axis=0)
-    return [kernel if kernel.feature_map() is not None else Nystrom(kernel, landmarks) for kernel in kernels]
+        return np.unique(X[order[:landmarks]], axis=0)
+    return check_points(landmarks, name="landmarks", n_features=X.shape[1])
+
+
+def with_landmarks(kernels: Sequence[Kernel], X: Array, landmarks: int | Array) -> list[Kernel]:
+    """Kernels by what landmarks see of them."""
+    rows = landmark_rows(X, landmarks)
+    return [kernel if kernel.feature_map() is not None else Nystrom(kernel, rows) for kernel in kernels]

@@ -71,7 +71,7 @@ def _fill_tessellated(values: Array, kernels: Sequence[Kernel], X: Array) -> set
     """Write what tessellated kernels that differ in P only can share; returns their positions."""
     groups: dict[Any, list[int]] = {}
     for k, kernel in enumerate(kernels):
-        if isinstance(kernel, TessellatedKernel) and kernel.points is None and kernel.tasks is None:
+        if isinstance(kernel, TessellatedKernel) and kernel.tasks is None:
             box = (np.asarray(kernel.lower, float).tobytes(), np.asarray(kernel.upper, float).tobytes())
             groups.setdefault((*box, kernel.degree, kernel.z_degree), []).append(k)
     shared = [group for group in groups.values() if len(group) >= SHARED_FROM]
