@@ -95,11 +95,15 @@ class Checkpoint:
 
 
 class Piece:
-    """A piece of work, and what a checkpoint knows of it; without a checkpoint nothing, and nothing is kept."""
+    """A piece of work, and what a checkpoint knows of it; without one nothing, and nothing is kept."""
 
     def __init__(self, checkpoint: Checkpoint | None, *work: Any) -> None:
         self.checkpoint = checkpoint
         self.key = "" if checkpoint is None else f"{fingerprint(*work)}."
+
+    def part(self, *work: Any) -> Piece:
+        """A piece of this piece."""
+        return Piece(self.checkpoint, self.key, *work)
 
     @property
     def found(self) -> Numbers:

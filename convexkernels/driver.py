@@ -26,7 +26,7 @@ MUCH = 0.1
 # Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.
 COARSE = 1e-6
 # What states a problem, by the attributes of all that there are.
-STATED = ("family", "loss", "criterion", "X", "Y", "weights", "offset", "bounds", "dtype")
+STATED = ("family", "kernel_", "loss", "criterion", "X", "Y", "weights", "offset", "bounds", "dtype")
 # What ends a run before its work is done.
 LIMITS = ("", Status.TIME_LIMIT.name, Status.INTERRUPTED.name)
 
@@ -68,12 +68,14 @@ class _Earlier:
     """
 
     def __init__(self, problem: Any, solver: OuterSolver, tol: float, max_iter: int, clock: Clock) -> None:
-        self.piece = clock.piece(type(problem).__name__, *(getattr(problem, name, None) for name in STATED))
+        self.piece = clock.piece(*stated(problem))
         self.point: Iterate | None = None
         self.end: Iterate | None = None
         self.n_steps, self.solver, found = 0, solver, self.piece.found
         if clock.checkpoint is not None:
-            self.asked = fingerprint(solver.name, vars(solver), tol, max_iter)
+            self.asked = fingerprint(solver.name, solver.settings, tol, max_iter)
+            self.solver = copy(solver)
+            self.solver.piece = self.piece
         if not found:
             return
         theta, alpha, witness = found["theta"], *(_rows(found.get(name)) for name in ("alpha", "witness"))
@@ -85,7 +87,6 @@ class _Earlier:
         if said not in LIMITS:
             self.end = replace(self.point, status=Status[said])
         else:
-            self.solver = copy(solver)
             self.solver.go_on(self.point, self.n_steps)
 
     def keep(self, best: Any, n_steps: int, status: str = "", *, now: bool = False) -> None:
@@ -98,6 +99,11 @@ class _Earlier:
         """Write how the run has ended, unless what was known is better."""
         if self.piece.checkpoint is not None and (self.point is None or solution.value <= self.point.upper):
             self.keep(solution, n_steps, solution.status.name, now=True)
+
+
+def stated(problem: Any) -> tuple[Any, ...]:
+    """What a problem is known again by."""
+    return type(problem).__name__, *(getattr(problem, name, None) for name in STATED)
 
 
 def _rows(alpha: Array | None) -> Array | None:

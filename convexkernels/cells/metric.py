@@ -98,7 +98,7 @@ def learned_widths(
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
     piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds)
     if known := piece.found:
-        return LearnedWidths(known["alike"], known["by_feature"], float(known["share"]))
+        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]))
     m = len(X)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(m, SAMPLE, replace=False)) if m > SAMPLE else np.arange(m)
@@ -115,6 +115,8 @@ def learned_widths(
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
     factor = np.full(X.shape[1], np.exp(alike.theta[0]))
     if not tells_widths(X):
+        if alike.status is not Status.TIME_LIMIT:
+            piece.keep(alike=factor, share=np.inf)
         return LearnedWidths(factor, None, np.inf)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
     share = problem(True, few).certificate(each.theta).value / alike.certificate.value

@@ -212,6 +212,10 @@ class OuterLearning:
         """The function of a point, trained on all rows."""
         found = self.train(theta)
         W, b = found.multiples[:, None] * found.W, found.multiples * found.b + self.offset
+        return self.function_of(theta, W, b)
+
+    def function_of(self, theta: Any, W: Array, b: Array) -> DecisionFunction:
+        """The function with the kernel of a point and these coefficients, shapes (n_outputs, m) and (n_outputs,)."""
         bounds = self.bounds
         if bounds is not None:
             bounds = (bounds[0] + self.offset[:, None], bounds[1] + self.offset[:, None])
