@@ -19,14 +19,7 @@ EVERY = 5.0
 class Clock:
     """Seconds since the start, against a limit for the whole work; it starts when compiled code is ready.
 
-    Parameters
-    ----------
-    max_time : float or None
-        Seconds; None for no limit.
-    progress : bool or progress object
-        Where messages go.
-    checkpoint : Checkpoint or None
-        What earlier runs have found, and where this one keeps what it finds.
+    Without a `checkpoint` nothing is known of earlier runs, and nothing is kept.
     """
 
     def __init__(

@@ -12,13 +12,7 @@ EVERY_IN_FILES = 5.0
 
 
 class Silent:
-    """Progress that says nothing.
-
-    Attributes
-    ----------
-    tol : float or None
-        The relative gap at which the present run ends, where it is known.
-    """
+    """Progress that says nothing; `tol` is the relative gap at which the present run ends, where it is known."""
 
     tol: float | None = None
 

@@ -25,19 +25,8 @@ ROUNDING = 1e-9
 class LocalizedFunction:
     """The function of the cell that a point is in [MS16 (3)]; for random chunks the mean of all [ZDW15].
 
-    It is the problem of its own solution: it measures the certificates of its cells again.
-
-    Attributes
-    ----------
-    cover : Cover
-    functions : list of TrainedFunction
-        One per cell.
-    sizes : ndarray of int, shape (n_cells,)
-        Rows that each cell learned from.
-    n_outputs : int
-        Columns of the values.
-    members : Assignment, optional
-        The rows that each cell learned from; None for a table that is on a cluster.
+    It is the problem of its own solution: it measures the certificates of its cells again. `sizes` are numbers of rows
+    that cells learned from, `members` these rows; None for a table that is on a cluster.
     """
 
     cover: Cover

@@ -82,14 +82,7 @@ class CandidateList:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """``sum_k theta_k scales_k k_k`` against fixed points.
-
-    Attributes
-    ----------
-    kernels : sequence of Kernel
-    scales : ndarray of shape (l,)
-    points : ndarray of shape (n_points, n)
-    """
+    """``sum_k theta_k scales_k k_k`` against fixed points."""
 
     kernels: Sequence[Kernel]
     scales: Array

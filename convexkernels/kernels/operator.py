@@ -92,20 +92,8 @@ class GramOperator:
     ) -> Array:
         """``V K`` in float64, shape (k, m): one look at every tile for all rows of `V`.
 
-        Parameters
-        ----------
-        V : ndarray of shape (k, m)
-        deadline : float, optional
-            Value of ``time.monotonic()``.
-        tell : callable
-            Is told now and then which share of the work is done.
-
-        Raises
-        ------
-        OutOfTimeError
-            When the deadline comes first.
-        InvalidInputError
-            When values overflow the type of the tiles.
+        `tell` hears now and then which share is done. OutOfTimeError where the deadline, by ``time.monotonic()``, comes
+        first; values that overflow the type of the tiles are refused.
         """
         right, (k, m), xp = self.backend.array(V.T), V.shape, self.backend.xp
         if not right.any():

@@ -54,13 +54,9 @@ def interior_point(
 ) -> Array:
     """Maximize ``lin'w - sum eps_i |w_i| - 1/2 w'Kw`` over ``lo <= w <= hi`` (and ``sum w = 0``).
 
-    Mehrotra's predictor-corrector method on ``w = u - v``. The Newton system reduces to
-    ``(K + E^-1) dw + 1 db = r`` with a positive diagonal E, one factorization an iteration.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Inside the box up to rounding; the sum condition holds up to the tolerance.
+    Mehrotra's predictor-corrector method on ``w = u - v``. The Newton system reduces to ``(K + E^-1) dw + 1 db = r``
+    with a positive diagonal E, one factorization an iteration. The answer is inside the box up to rounding; the sum
+    condition holds up to the tolerance.
     """
     w = np.zeros(len(lin))
     used = np.flatnonzero((hi > 0) | (lo < 0))  # points of weight 0 have no variable
@@ -89,16 +85,7 @@ def solve_on_factor(
 ) -> tuple[Array, Array]:
     """Solve a box dual with ``K = V V'`` where K itself would lose the small columns of V.
 
-    Parameters
-    ----------
-    V : ndarray of shape (m, q)
-        Columns may differ in size by many orders of magnitude.
-
-    Returns
-    -------
-    w : ndarray of shape (m,)
-    u : ndarray of shape (q,)
-        ``V'w``, more exact than that product of w: the function is ``V u + b``.
+    With w comes ``u = V'w``, more exact than that product of w: the function is ``V u + b``.
     """
     w, u = np.zeros(len(V)), np.zeros(V.shape[1])
     used, kept = np.flatnonzero((dual.hi > 0) | (dual.lo < 0)), np.flatnonzero(V.any(axis=0))

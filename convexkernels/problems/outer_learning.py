@@ -290,13 +290,7 @@ class OuterLearning:
 
 
 class OuterEvaluation:
-    """The objective at one point; the gradient is computed on demand.
-
-    Attributes
-    ----------
-    value : float
-        inf outside of the domain.
-    """
+    """The objective at one point, inf outside of the domain; the gradient is computed on demand."""
 
     value: float = np.inf
 

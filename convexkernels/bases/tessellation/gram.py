@@ -82,14 +82,7 @@ def split_tasks(X: Array, tasks: int) -> tuple[Array, Array]:
 
 
 class Tessellation:
-    """A monomial basis on a box: matrices of tessellated kernels and their adjoint.
-
-    Parameters
-    ----------
-    basis : MonomialBasis
-    lower, upper : ndarray of shape (n,)
-        The box [a, b].
-    """
+    """A monomial basis on the box [lower, upper]: matrices of tessellated kernels and their adjoint."""
 
     def __init__(self, basis: MonomialBasis, lower: Array, upper: Array) -> None:
         self.basis = basis

@@ -13,13 +13,7 @@ from convexkernels.kernels.base import Kernel
 
 
 class CurvedFamily(ABC):
-    """A set of kernels ``{k_z}``; learning in it is not convex.
-
-    Attributes
-    ----------
-    device : str or None
-        The device of PyTorch that evaluates matrices and derivatives; None for numpy.
-    """
+    """A set of kernels ``{k_z}``, learning in which is not convex; on a `device` of PyTorch, None for numpy."""
 
     device: str | None = None
 
@@ -77,10 +71,7 @@ class CurvedGramSet(ABC):
 class CurvedGram(ABC):
     """The Gram matrix at one point, and the way back from a derivative in it.
 
-    Attributes
-    ----------
-    penalty : float
-        What the family itself adds to an objective at this point, for example norms of inner layers.
+    The `penalty` is what the family itself adds to an objective there, for example norms of inner layers.
     """
 
     penalty: float = 0.0
@@ -93,10 +84,7 @@ class CurvedGram(ABC):
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         """Derivative of ``sum_ab M_ab K_ab + penalty`` in the coordinates of the search, M being held fixed.
 
-        Parameters
-        ----------
-        M : ndarray of shape (m, m)
-            Symmetric; with `lower` its upper triangle is not read.
+        M is symmetric; with `lower` its upper triangle is not read.
         """
 
 

@@ -193,15 +193,9 @@ class TreeEvaluation:
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to log w, shape (n_weights,).
 
-        Parameters
-        ----------
-        M : ndarray of the shape of the matrix
-            For one table its symmetric part counts; with `lower` it is symmetric and its upper triangle is not read.
-
-        Notes
-        -----
-        [ST16 Lemma 4.1], with the factor k that its second formula lacks, by reverse accumulation: the
-        derivative of the sum with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's.
+        [ST16 Lemma 4.1], with the factor k that its second formula lacks, by reverse accumulation: the derivative of
+        the sum with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's. For one table the
+        symmetric part of M counts; with `lower` it is symmetric and its upper triangle is not read.
         """
         if self.Z is None and not lower:
             M = 0.5 * (M + M.T)

@@ -125,13 +125,7 @@ class HeldOutPath(ABC):
 
 @dataclass(eq=False)
 class SharedPath(HeldOutPath):
-    """By conjugate gradients that share every product with the matrix.
-
-    Attributes
-    ----------
-    systems : ShiftedSystems
-        For every candidate the systems of all outputs.
-    """
+    """By conjugate gradients that share every product with the matrix: systems of all outputs for every candidate."""
 
     prepared: Preparation | None = None
     systems: ShiftedSystems | None = None
