@@ -55,16 +55,8 @@ class _Best:
 class _Earlier:
     """Where earlier runs have come to, as their checkpoint says, and a solver that goes on from there.
 
-    Attributes
-    ----------
-    piece : Piece
-    point : Iterate or None
-        Measured again.
-    end : Iterate or None
-        The same, where it is proven to keep the tolerance, or all was done that is asked for.
-    n_steps : int
-        Steps that were taken towards it, by the same solver.
-    solver : OuterSolver
+    `point` is measured again; it is the `end` where it is proven to keep the tolerance, or all was done that is asked
+    for. `n_steps` were taken towards it, by the same solver.
     """
 
     def __init__(self, problem: Any, solver: OuterSolver, tol: float, max_iter: int, clock: Clock) -> None:

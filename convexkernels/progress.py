@@ -32,12 +32,8 @@ class Silent:
 class Table(Silent):
     """Progress as a table: iteration, upper, lower, relative gap, time, and about how much more time it takes.
 
-    Parameters
-    ----------
-    stream : text stream, optional
-        Where to write; standard error by default, so that output can still be piped.
-    every : float
-        Least number of seconds between two lines (the first and last are always shown).
+    It goes to standard error by default, so that output can still be piped; `every` is the least number of seconds
+    between two lines (the first and last are always shown).
     """
 
     def __init__(self, stream: TextIO | None = None, every: float = 0.0) -> None:

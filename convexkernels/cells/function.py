@@ -45,12 +45,8 @@ class LocalizedFunction:
     def coefficients(self, m: int) -> Array:
         """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it.
 
-        Times lam of the cell, as they go with `kernel`.
-
-        Raises
-        ------
-        MissingAttributeError
-            Where cells have no coefficients, or it is not known of which rows.
+        Times lam of the cell, as they go with `kernel`. MissingAttributeError where cells have none, or it is not known
+        of which rows.
         """
         W = np.zeros((self.n_outputs, m))
         for j in np.flatnonzero(self.sizes).tolist():
@@ -86,10 +82,7 @@ class LocalizedFunction:
     def kernel(self, theta: Any) -> Kernel:
         """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)], or of one cell of any kind.
 
-        Raises
-        ------
-        MissingAttributeError
-            For covers and learners that have none.
+        MissingAttributeError for covers and learners that have none.
         """
         cover, functions = self.cover, self.functions
         if all(isinstance(f, CellFunction) for f in functions):

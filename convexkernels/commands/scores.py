@@ -49,15 +49,10 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A score on test rows: accuracy for classes, R^2 for numbers.
+    """A score on test rows, accuracy for classes and R^2 for numbers, with its standard error over them.
 
-    Attributes
-    ----------
-    value, error : float
-        `error` is the standard error over test rows.
-    influence : ndarray of shape (n_test,)
-        What each test row adds to the deviation of the score from its expectation; two scores on the same rows are
-        compared by the difference of theirs.
+    The `influence` is what each test row adds to the deviation of the score from its expectation, shape (n_test,); two
+    scores on the same rows are compared by the difference of theirs.
     """
 
     value: float

@@ -9,6 +9,8 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.certificate import Stationarity
+from convexkernels.checkpoint import Checkpoint
+from convexkernels.clock import Clock
 from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
@@ -274,19 +276,14 @@ class OuterLearning:
         # Solvers see problems, so this layer cannot import them at the top.
         from convexkernels.solvers import search
 
-        return search(
-            self,
-            solver,
-            start=start,
-            restarts=restarts,
-            tol=tol,
-            max_time=max_time,
-            max_iter=max_iter,
-            progress=progress,
-            checkpoint=checkpoint,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        clock = Clock(max_time, progress, Checkpoint.of(checkpoint, self.X, self.Y, self.weights))
+        settings: dict[str, Any] = {
+            "start": start,
+            "restarts": restarts,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        }
+        return search(self, solver, clock, tol=tol, max_iter=max_iter, **settings)
 
 
 class OuterEvaluation:

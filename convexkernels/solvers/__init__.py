@@ -215,19 +215,16 @@ def _joined(first: Solution, second: Solution, tol: float) -> Solution:
 def search(
     problem: Any,
     solver: Any,
+    clock: Clock,
     *,
-    start: Any = None,
-    restarts: int = 1,
+    start: Any,
+    restarts: int,
     tol: float,
-    max_time: float | None,
     max_iter: int | None,
-    progress: bool | Silent,
-    checkpoint: Any,
     random_state: Any,
     n_jobs: int | None,
 ) -> Solution:
     """Choose a solver for a problem that is not convex, and run it; see :meth:`OuterLearning.solve`."""
-    clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
     rng = np.random.default_rng(random_state)
     restarts = check_whole_number("restarts", restarts, low=1)
     limit = {} if max_iter is None else {"max_iter": max_iter}

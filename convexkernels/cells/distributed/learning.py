@@ -35,11 +35,8 @@ def learn_distributed_cells(
     there is no cluster. `sample` are scaled rows of the table as the learner takes them: they say how large cells are
     about, and what cells answer that have no rows, or were not learned before a keyboard interrupt.
 
-    Raises
-    ------
-    ClusterError
-        When the scheduler is gone, or workers die again and again. A worker that dies otherwise costs time only: what
-        it had is done again elsewhere.
+    A ClusterError says that the scheduler is gone, or workers die again and again. One that dies otherwise costs time
+    only: what it had is done again elsewhere.
     """
     from dask import delayed
 

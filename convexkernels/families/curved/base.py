@@ -23,14 +23,9 @@ class CurvedFamily(ABC):
 
 
 class CurvedGramSet(ABC):
-    """The Gram matrices ``K(z)`` of a curved family on m points.
+    """The Gram matrices ``K(z)`` of a curved family on m points, for z of `n_unknowns` numbers.
 
-    Attributes
-    ----------
-    n_unknowns : int
-        Length of z.
-    draws_rows : bool
-        Whether z means the same kernel on other rows, so that a search may draw rows anew for every step.
+    It `draws_rows` where z means the same kernel on other rows, so that a search may draw rows anew for every step.
     """
 
     n_unknowns: int
@@ -95,15 +90,7 @@ def whole(M: Array, lower: bool) -> Array:
 
 
 class Chart:
-    """Coordinates u of a search around a point: here z itself.
-
-    Attributes
-    ----------
-    u : ndarray
-        The coordinates of the point it was made for.
-    renewals : int
-        How often it pays to begin again with the chart of the point found.
-    """
+    """Coordinates u of a search around a point: here z itself; `renewals` is how often it pays to make a new chart."""
 
     renewals: int = 0
 

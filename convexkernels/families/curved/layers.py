@@ -64,15 +64,8 @@ class Pass:
 class LayerStack:
     """The kernels of the inner layers on the training points, and everything derived from them alone.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        K_2, ..., K_L, outermost first.
-    X : ndarray of shape (m, n)
-    widths : int or sequence of int
-        Output dimension of each layer, outermost first.
-    weights : sequence of array-like, optional
-        The diagonals a of the matrix-valued kernels ``K_l diag(a)``, one vector per layer.
+    Kernels K_2, ..., K_L, output dimensions (one number, or one per layer) and the diagonals a of the matrix-valued
+    kernels ``K_l diag(a)`` (one vector per layer) come outermost first.
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Array, widths: Any, weights: Any = None) -> None:

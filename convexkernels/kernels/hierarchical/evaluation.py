@@ -33,20 +33,10 @@ LOWEST = {np.dtype(np.float32): -87.0}
 
 @dataclass(eq=False)
 class TreeEvaluation:
-    """The kernel of a tree with weights on given points; nothing of the size of the matrix is kept.
+    """The kernel of a tree with weights on points X and Z, or X alone; nothing of the size of the matrix is kept.
 
-    Parameters
-    ----------
-    tree : KernelTree
-    squares : ndarray of shape (n_weights,)
-        Squared weights, >= 0.
-    X : ndarray of shape (m, n)
-    Z : ndarray of shape (k, n), optional
-        `X` again when not given.
-    dtype : numpy dtype
-        Precision of the matrix: float64, or float32 for searches.
-    device : str or torch.device, optional
-        A device of PyTorch that evaluates; numpy when not given. What is returned is numpy's, but for :meth:`block`.
+    `squares` are those of the weights. The matrix has the precision `dtype`, float32 for searches; a `device` of
+    PyTorch evaluates it. What is returned is numpy's, but for :meth:`block`.
     """
 
     tree: KernelTree
