@@ -19,7 +19,8 @@ from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
-# A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
+# A search whose values do not compare has to lower the certified value by more than this fraction to replace its start;
+# an end that is worse by less than that is none the worse.
 LEAST_GAIN = 1e-9
 # Share of a gap from which on rounding is the reason for it.
 MUCH = 0.1
@@ -88,8 +89,9 @@ class _Earlier:
         self.piece.keep(now=now, n_steps=n_steps, asked=self.asked, status=status, **numbers)
 
     def conclude(self, solution: Solution, n_steps: int) -> None:
-        """Write how the run has ended, unless what was known is better."""
-        if self.piece.checkpoint is not None and (self.point is None or solution.value <= self.point.upper):
+        """Write how the run has ended, unless what was known is better, by more than rounding."""
+        known = np.inf if self.point is None else self.point.upper
+        if self.piece.checkpoint is not None and solution.value <= known + LEAST_GAIN * abs(known):
             self.keep(solution, n_steps, solution.status.name, now=True)
 
 
