@@ -1,4 +1,4 @@
-# Written by docs/public_names.py.
+# What users import, and where it lives: read by type checkers, and by the package when a name is first used.
 __version__: str
 
 from convexkernels.cells.cover import OverlappingCover as OverlappingCover

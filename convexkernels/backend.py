@@ -24,16 +24,7 @@ class MissingTorchError(ConvexKernelsError, ImportError):
 
 
 class Backend:
-    """Where arrays live, what type they have, and the functions that work on them.
-
-    Attributes
-    ----------
-    xp : namespace
-        Functions under the names of the array API standard.
-    dtype : data type of `xp`
-    device : str or torch.device or None
-        None for numpy.
-    """
+    """Where arrays live (a `device` of PyTorch, None for numpy), their type, and the functions of the array API."""
 
     def __init__(self, dtype: str = "float32", device: Any = None) -> None:
         if dtype not in DTYPES:
@@ -93,22 +84,9 @@ class Backend:
 
 
 def backend_for(arrays: dict[str, Any], *, dtype: str, device: Any = None) -> Backend:
-    """The backend that arrays ask for.
+    """The backend that arguments ask for: tensors bring their device along; to one that is given all is moved.
 
-    Parameters
-    ----------
-    arrays : dict of str to array-like
-        Arguments by name. Tensors bring their device along.
-    dtype : {"float32", "float64"}
-    device : str or torch.device, optional
-        Asked for explicitly; everything is moved there.
-
-    Raises
-    ------
-    InvalidInputError
-        For tensors on different devices where none is asked for.
-    MissingTorchError
-        When a device is asked for and PyTorch is not installed.
+    Tensors on different devices are refused where none is given, and so is a device where PyTorch is not installed.
     """
     places = {name: x.device for name, x in arrays.items() if is_tensor(x)}
     if device is None and len({str(place) for place in places.values()}) > 1:

@@ -32,21 +32,10 @@ def fingerprint(*parts: Any) -> str:
 
 
 class Checkpoint:
-    """A file with numbers by the piece of work that found them; it belongs to one table.
+    """A file with numbers by the piece of work that found them; it belongs to one table: rows, targets and weights.
 
-    What it says is where work begins, never what is true: certificates are computed again.
-
-    Parameters
-    ----------
-    path : path
-        A file in a folder that exists: none yet, or a checkpoint of these data.
-    data : array-like
-        Rows, targets and weights.
-
-    Raises
-    ------
-    InvalidInputError
-        For any other file, which stays as it is.
+    What it says is where work begins, never what is true: certificates are computed again. Any file that is there and
+    no checkpoint of these data is refused, and stays as it is.
     """
 
     def __init__(self, path: Any, *data: Any) -> None:
@@ -95,11 +84,15 @@ class Checkpoint:
 
 
 class Piece:
-    """A piece of work, and what a checkpoint knows of it; without a checkpoint nothing, and nothing is kept."""
+    """A piece of work, and what a checkpoint knows of it; without one nothing, and nothing is kept."""
 
     def __init__(self, checkpoint: Checkpoint | None, *work: Any) -> None:
         self.checkpoint = checkpoint
         self.key = "" if checkpoint is None else f"{fingerprint(*work)}."
+
+    def part(self, *work: Any) -> Piece:
+        """A piece of this piece."""
+        return Piece(self.checkpoint, self.key, *work)
 
     @property
     def found(self) -> Numbers:

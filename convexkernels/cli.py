@@ -22,18 +22,10 @@ FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status.
+    """Run one command, with the arguments of the process when none are given, and return the exit status.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; those of the process when not given.
-
-    Returns
-    -------
-    int
-        0 when the command did what it says, 1 when the system got in the way, 2 when the input was
-        refused, 130 when the user interrupted before there was an answer.
+    0 when the command did what it says, 1 when the system got in the way, 2 when the input was refused, 130 when the
+    user interrupted before there was an answer.
     """
     # argparse answers --help and mistakes before numpy, let alone a solver, is loaded.
     arguments = _parser().parse_args(argv)

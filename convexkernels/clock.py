@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from convexkernels.checkpoint import Checkpoint, Piece
+from convexkernels.checkpoint import Checkpoint, Numbers, Piece
 from convexkernels.progress import Silent, as_progress
 from convexkernels.validation import check_number
 
@@ -18,14 +19,7 @@ EVERY = 5.0
 class Clock:
     """Seconds since the start, against a limit for the whole work; it starts when compiled code is ready.
 
-    Parameters
-    ----------
-    max_time : float or None
-        Seconds; None for no limit.
-    progress : bool or progress object
-        Where messages go.
-    checkpoint : Checkpoint or None
-        What earlier runs have found, and where this one keeps what it finds.
+    Without a `checkpoint` nothing is known of earlier runs, and nothing is kept.
     """
 
     def __init__(
@@ -85,6 +79,16 @@ class Clock:
     def piece(self, *work: Any) -> Piece:
         """A piece of the work, known again by what states it."""
         return Piece(self.checkpoint, *work)
+
+    def once(self, find: Callable[[], dict[str, Any]], *work: Any) -> Numbers:
+        """What an earlier run has found by a piece of work, or what `find` does: kept, unless the time is up."""
+        piece = self.piece(*work)
+        if known := piece.found:
+            return known
+        found: dict[str, Any] = {name: np.array(value) for name, value in find().items()}
+        if not self.is_over:
+            piece.keep(**found)
+        return found
 
     def tell(self, share: float, what: str, *, now: bool = False) -> None:
         """Say where the work is and when it will be over, every few seconds."""

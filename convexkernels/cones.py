@@ -14,12 +14,7 @@ from convexkernels.linalg import longest_step
 class Cone(ABC):
     """A cone of points P with the dual cone of points S; Theta is its part with ``<one, P> = total``.
 
-    Attributes
-    ----------
-    rank : int
-        The barrier parameter: ``<P, S> = rank * mu`` on the central path.
-    one : ndarray
-        In the coordinates of P.
+    The `rank` is the barrier parameter: ``<P, S> = rank * mu`` on the central path.
     """
 
     rank: int

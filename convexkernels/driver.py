@@ -19,14 +19,15 @@ from convexkernels.progress import Silent
 from convexkernels.solution import Record, Solution, Status
 from convexkernels.validation import check_number, check_whole_number
 
-# A search whose values do not compare has to lower the certified value by more than this fraction to replace its start.
+# A search whose values do not compare has to lower the certified value by more than this fraction to replace its start;
+# an end that is worse by less than that is none the worse.
 LEAST_GAIN = 1e-9
 # Share of a gap from which on rounding is the reason for it.
 MUCH = 0.1
 # Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.
 COARSE = 1e-6
 # What states a problem, by the attributes of all that there are.
-STATED = ("family", "loss", "criterion", "X", "Y", "weights", "offset", "bounds", "dtype")
+STATED = ("family", "kernel_", "loss", "criterion", "X", "Y", "weights", "offset", "bounds", "dtype")
 # What ends a run before its work is done.
 LIMITS = ("", Status.TIME_LIMIT.name, Status.INTERRUPTED.name)
 
@@ -55,25 +56,19 @@ class _Best:
 class _Earlier:
     """Where earlier runs have come to, as their checkpoint says, and a solver that goes on from there.
 
-    Attributes
-    ----------
-    piece : Piece
-    point : Iterate or None
-        Measured again.
-    end : Iterate or None
-        The same, where it is proven to keep the tolerance, or all was done that is asked for.
-    n_steps : int
-        Steps that were taken towards it, by the same solver.
-    solver : OuterSolver
+    `point` is measured again; it is the `end` where it is proven to keep the tolerance, or all was done that is asked
+    for. `n_steps` were taken towards it, by the same solver.
     """
 
     def __init__(self, problem: Any, solver: OuterSolver, tol: float, max_iter: int, clock: Clock) -> None:
-        self.piece = clock.piece(type(problem).__name__, *(getattr(problem, name, None) for name in STATED))
+        self.piece = clock.piece(*stated(problem))
         self.point: Iterate | None = None
         self.end: Iterate | None = None
         self.n_steps, self.solver, found = 0, solver, self.piece.found
         if clock.checkpoint is not None:
-            self.asked = fingerprint(solver.name, vars(solver), tol, max_iter)
+            self.asked = fingerprint(solver.name, solver.settings, tol, max_iter)
+            self.solver = copy(solver)
+            self.solver.piece = self.piece
         if not found:
             return
         theta, alpha, witness = found["theta"], *(_rows(found.get(name)) for name in ("alpha", "witness"))
@@ -85,7 +80,6 @@ class _Earlier:
         if said not in LIMITS:
             self.end = replace(self.point, status=Status[said])
         else:
-            self.solver = copy(solver)
             self.solver.go_on(self.point, self.n_steps)
 
     def keep(self, best: Any, n_steps: int, status: str = "", *, now: bool = False) -> None:
@@ -95,9 +89,15 @@ class _Earlier:
         self.piece.keep(now=now, n_steps=n_steps, asked=self.asked, status=status, **numbers)
 
     def conclude(self, solution: Solution, n_steps: int) -> None:
-        """Write how the run has ended, unless what was known is better."""
-        if self.piece.checkpoint is not None and (self.point is None or solution.value <= self.point.upper):
+        """Write how the run has ended, unless what was known is better, by more than rounding."""
+        known = np.inf if self.point is None else self.point.upper
+        if self.piece.checkpoint is not None and solution.value <= known + LEAST_GAIN * abs(known):
             self.keep(solution, n_steps, solution.status.name, now=True)
+
+
+def stated(problem: Any) -> tuple[Any, ...]:
+    """What a problem is known again by."""
+    return type(problem).__name__, *(getattr(problem, name, None) for name in STATED)
 
 
 def _rows(alpha: Array | None) -> Array | None:

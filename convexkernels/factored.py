@@ -14,16 +14,9 @@ BLOCK = 8_000_000
 
 
 class FactoredGram(ABC):
-    """``K = Psi Psi'`` for a matrix Psi with many rows and few columns: products with K cost ``O(m rank)``.
+    """``K = Psi Psi'`` for a matrix Psi, shape (m, rank), of few columns: products with K cost ``O(m rank)``.
 
     Takes the place of a Gram matrix wherever that is only multiplied by vectors.
-
-    Parameters
-    ----------
-    m : int
-        Number of rows of Psi.
-    rank : int
-        Number of its columns.
     """
 
     dtype = np.dtype(np.float64)

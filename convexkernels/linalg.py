@@ -113,7 +113,11 @@ def solve_bordered(factor: Any, right: Array, total: float, border: bool = True)
 
 
 def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int, tol: float) -> tuple[Array, Index]:
-    """Low-rank factor Z with ``K = Z Z' + E``, E positive semidefinite with diagonal at most `tol`.
+    """Low-rank factor Z, shape (m, r), with ``K = Z Z' + E``, E positive semidefinite with diagonal at most `tol`.
+
+    The points with the largest entries of E are candidates, a panel at a time; within the panel they are taken in the
+    order of their remaining diagonal until it has fallen to a tenth of what the panel started with, so that near copies
+    do not all become pivots. O(m r^2) operations in matrix products, and r rows of K.
 
     Parameters
     ----------
@@ -123,19 +127,10 @@ def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int,
         Diagonal of K.
     rank : int, >= 1
         Most columns of Z; when they do not suffice, the diagonal of E may exceed `tol`.
-    tol : float, >= 0
 
     Returns
     -------
-    Z : ndarray of shape (m, r), r <= rank
-    pivots : ndarray of int, shape (r,)
-        E vanishes in their rows and columns.
-
-    Notes
-    -----
-    The points with the largest entries of E are candidates, a panel at a time; within the panel they are taken in
-    the order of their remaining diagonal until it has fallen to a tenth of what the panel started with, so that
-    near copies do not all become pivots. O(m r^2) operations in matrix products, and r rows of K.
+    Z, and the pivots, in whose rows and columns E vanishes
     """
     m = diagonal.size
     rank = min(rank, m)

@@ -10,6 +10,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
+from convexkernels.checkpoint import Piece
 from convexkernels.solution import Status
 
 
@@ -78,6 +79,8 @@ class OuterSolver(ABC):
         Whether gaps fall so slowly at the end that it is a cross-check.
     initial, random_state
         A point to begin with and the randomness of a search.
+    piece : Piece
+        What is known of the work from before, and where the solver may keep what it finds on its way.
     """
 
     name: str
@@ -90,6 +93,12 @@ class OuterSolver(ABC):
     sublinear: bool = False
     initial: Any = None
     random_state: Any = None
+    piece: Piece = Piece(None)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it was asked for, by which its work is known again; nothing where `prepare` fills what it has."""
+        return {} if hasattr(self, "prepare") else vars(self)
 
     def accepts(self, problem: Any) -> str | None:
         """None when the solver can solve `problem`, else the reason why not."""

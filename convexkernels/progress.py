@@ -12,13 +12,7 @@ EVERY_IN_FILES = 5.0
 
 
 class Silent:
-    """Progress that says nothing.
-
-    Attributes
-    ----------
-    tol : float or None
-        The relative gap at which the present run ends, where it is known.
-    """
+    """Progress that says nothing; `tol` is the relative gap at which the present run ends, where it is known."""
 
     tol: float | None = None
 
@@ -38,12 +32,8 @@ class Silent:
 class Table(Silent):
     """Progress as a table: iteration, upper, lower, relative gap, time, and about how much more time it takes.
 
-    Parameters
-    ----------
-    stream : text stream, optional
-        Where to write; standard error by default, so that output can still be piped.
-    every : float
-        Least number of seconds between two lines (the first and last are always shown).
+    It goes to standard error by default, so that output can still be piped; `every` is the least number of seconds
+    between two lines (the first and last are always shown).
     """
 
     def __init__(self, stream: TextIO | None = None, every: float = 0.0) -> None:

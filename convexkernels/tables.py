@@ -80,25 +80,9 @@ def load_features(
 ) -> tuple[NDArray[Any], list[str]]:
     """Read the columns of these names, in this order, for a model that was fitted on them.
 
-    Parameters
-    ----------
-    path : path-like
-        A file as :func:`load_table` reads it.
-    names : sequence of str
-    category : sequence of str
-        Those of `names` that hold text, or numbers that are names of groups.
-
-    Returns
-    -------
-    X : ndarray of shape (rows, len(names))
-        As :func:`load_table` returns it.
-    others : list of str
-        Further columns of the file.
-
-    Raises
-    ------
-    InvalidInputError
-        When a column is not there, or holds text where the model expects numbers.
+    X is as :func:`load_table` returns it; with it come the names of further columns of the file. In `category` are
+    those of `names` that hold text, or numbers that are names of groups. A column that is not there, or holds text
+    where the model expects numbers, is refused.
     """
     path, others = Path(path), list[str]()
 

@@ -25,14 +25,7 @@ PARTS = 4
 def threads_for(size: int, alone: bool = True, *, enough: int = MULTITHREADED_SIZE) -> Iterator[None]:
     """One thread for matrices with fewer than `enough` rows, or beside other workers; else all there are.
 
-    Parameters
-    ----------
-    size : int
-        Rows of the matrices.
-    alone : bool
-        Whether nobody else computes at the same time.
-    enough : int
-        Rows from which on several threads are faster; fewer than for square matrices where they are long.
+    `enough` is fewer than for square matrices where they are long.
     """
     if alone and size >= enough:
         yield

@@ -389,3 +389,23 @@ def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(mon
     clock = Clock()
     assert suited_scale(problem, clock, 0) == 1.25
     assert clock.interrupted
+
+
+def test_the_choice_and_the_steps_of_an_earlier_run_are_not_taken_again(tmp_path, monkeypatch, rng):
+    X = rng.random((1100, 3))
+    y = np.sin(6.0 * X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(len(X))
+    problem = ck.FixedKernel(ck.Gaussian(200.0), ck.LeastSquares(1e-3), X, y)
+    options = {"solver": "conjugate-gradients", "tol": 1e-8, "random_state": 0}
+    whole = problem.solve(**options)
+    with pytest.warns(ck.ConvexKernelsWarning, match="ITERATION_LIMIT"):
+        cut = problem.solve(max_iter=whole.n_iter // 2, checkpoint=tmp_path / "fit.npz", **options)
+    monkeypatch.setattr(HeldOutPath, "follow", None)
+    again = problem.solve(checkpoint=tmp_path / "fit.npz", **options)
+    assert again.problem.loss.lam == cut.problem.loss.lam == whole.problem.loss.lam
+    assert again.n_iter < 0.9 * whole.n_iter
+    assert again.certificate.holds(1e-8)
+    np.testing.assert_array_equal(again.trace["held_out_values"], cut.trace["held_out_values"])
+    assert problem.solve(checkpoint=tmp_path / "fit.npz", **options).n_iter == 0
+    other = ck.FixedKernel(ck.Gaussian(100.0), ck.LeastSquares(1e-3), X, y)
+    with pytest.raises(TypeError):  # of another kernel nothing is known, and it chooses
+        other.solve(checkpoint=tmp_path / "fit.npz", **options)

@@ -564,7 +564,7 @@ def test_bounds_far_above_the_coefficients_cost_the_interior_method_no_second_ru
     K, y = ck.Gaussian(0.5)(X), np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(300)
     dual = ck.EpsilonInsensitive(C=100.0, epsilon=0.05, intercept=False).box_dual(y, np.ones(300))
     monkeypatch.setattr(interior_point, "FactoredTerm", None)  # the second run would fail
-    w = interior_point.interior_point(K, y, dual.eps, dual.lo, dual.hi, False, tol=1e-6)
+    w = interior_point.interior_point(K, dual, False, tol=1e-6)
     primal, value = box_dual_gap(y, dual.eps, dual.lo, dual.hi, w, y - K @ w, 0.0)
     assert 0.0 <= primal - value <= 1e-6 * value
     assert np.abs(w).max() < 100.0

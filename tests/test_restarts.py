@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from convexkernels import (
     TrainingValue,
     Widths,
 )
+from convexkernels.checkpoint import Checkpoint, Piece
 from convexkernels.losses import Interpolation
 from convexkernels.solvers.nonconvex.bfgs import Limits, descend
 from convexkernels.solvers.nonconvex.restarts import Restarts
@@ -142,6 +143,44 @@ def test_a_checkpoint_holds_the_best_point_and_is_one_more_start(tmp_path, solve
     again = stated.solve(solver, restarts=2, random_state=1, checkpoint=file)
     assert len(again.restarts) == 3
     assert again.value <= first.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("search_size", [None, 25])
+def test_starts_that_have_ended_are_not_searched_again(tmp_path, monkeypatch, search_size):
+    monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
+    stated, file = problem(), tmp_path / "point.npz"
+    plain = stated.solve(Restarts(6, search_size, random_state=0))
+    descended, begun, limit = restarts_module.descended, [], 4
+
+    def counted(problem, start, *options):
+        begun.append(start.index)
+        if len(begun) == limit:
+            raise KeyboardInterrupt
+        return descended(problem, start, *options)
+
+    monkeypatch.setattr(restarts_module, "descended", counted)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+        stated.solve(Restarts(6, search_size, random_state=0), checkpoint=file)
+    limit = begun.clear()
+    again = stated.solve(Restarts(6, search_size, random_state=0), checkpoint=file)
+    assert begun[:3] == [3, 4, 5]
+    np.testing.assert_array_equal(again.theta, plain.theta)
+    np.testing.assert_array_equal(again.restarts, plain.restarts)
+    begun.clear()
+    stated.solve(Restarts(6, search_size, random_state=0, max_steps=499), checkpoint=file)
+    assert begun[:6] == [0, 1, 2, 3, 4, 5]  # another search, of which nothing is known but a point to begin with
+
+
+def test_a_descent_that_a_limit_has_cut_goes_on_from_where_it_stopped(tmp_path):
+    stated, limits = problem(), Limits(1e-6, max_iter=200)
+    piece, start = Checkpoint(tmp_path / "point.npz", 1), restarts_module.starts_of(1, 0)
+    piece = Piece(piece, "work")
+    found = restarts_module.descended(stated, start[0], replace(limits, max_iter=5))
+    replace(found, status=Status.TIME_LIMIT).keep(piece.part("descent", *start[0].stated, limits, None))
+    again, _ = next(restarts_module.rounds(stated, start, limits, 1, piece))
+    whole = restarts_module.descended(stated, start[0], limits)
+    assert again.value <= found.value
+    assert again.n_iter < whole.n_iter
 
 
 def dropping(monkeypatch, fails):

@@ -18,30 +18,15 @@ if TYPE_CHECKING:
 
 
 def ratio_coefficients(max_power: int) -> Array:
-    """Coefficients of ``r_k(u, b) = (integral_u^b z^k dz) / (b - u)`` for k = 0..max_power.
+    """Coefficients of ``r_k(u, b) = (integral_u^b z^k dz) / (b - u)`` for k = 0..max_power, those of r_k in row k.
 
-    Returns
-    -------
-    ndarray of shape (max_power + 1, max_power + 1)
-        Entry [k, i] multiplies ``b^(k - i) u^i``; it is ``1 / (k + 1)`` for i <= k.
+    Entry [k, i] multiplies ``b^(k - i) u^i``; it is ``1 / (k + 1)`` for i <= k.
     """
     return np.tril(np.repeat(1.0 / np.arange(1.0, max_power + 2.0)[:, None], max_power + 1, axis=1))
 
 
 def interval_ratios(U: Array, b: Array, max_power: int) -> Array:
-    """Evaluate ``r_k(U_l, b_l)`` for k = 0..max_power.
-
-    Parameters
-    ----------
-    U : ndarray of shape (n, m)
-        Lower limits, one row per coordinate.
-    b : ndarray of shape (n,)
-        Upper limits.
-
-    Returns
-    -------
-    ndarray of shape (max_power + 1, n, m)
-    """
+    """``r_k(U_l, b_l)`` for k = 0..max_power, shape (max_power + 1, n, m); U (n, m) has a row per coordinate."""
     table = ratio_coefficients(max_power)
     ratios = np.zeros((max_power + 1, *U.shape))
     for k in range(max_power + 1):
@@ -51,18 +36,9 @@ def interval_ratios(U: Array, b: Array, max_power: int) -> Array:
 
 
 def box_integrals(U: Array, b: Array, basis: MonomialBasis) -> Array:
-    """``T(U_j, b, s + 1)`` of [CP20 Corollary 13] for every s in ``basis.sums`` and every column j of `U`.
+    """``T(U_j, b, s + 1)`` of [CP20 Corollary 13] for every s in ``basis.sums`` and every column j of `U`, (n_sums, m).
 
-    Parameters
-    ----------
-    U : ndarray of shape (n, m)
-        Lower corners of the boxes, one per column.
-    b : ndarray of shape (n,)
-        Their common upper corner.
-
-    Returns
-    -------
-    ndarray of shape (n_sums, m)
+    The columns of U, shape (n, m), are lower corners of boxes; b, shape (n,), is their common upper corner.
     """
     ratios = interval_ratios(U, b, 2 * basis.z_degree)
     values = np.empty((basis.sums.shape[0], U.shape[1]))
@@ -75,13 +51,9 @@ def box_integrals(U: Array, b: Array, basis: MonomialBasis) -> Array:
 def symbolic_entry(basis: MonomialBasis, i: int, j: int) -> dict[str, Any]:
     """One entry of the matrices g, t, t~ and h of [CP20 (23)] as sympy expressions, with t~ corrected.
 
-    The printed corollary writes ``t_ij(y, x)`` where ``t~_ij(x, y) = t_ji(y, x)`` is needed.
-
-    Returns
-    -------
-    dict
-        ``"x"``, ``"y"``, ``"a"``, ``"b"``, ``"p"``: tuples of n symbols, p standing for max(x, y) element by element;
-        ``"g"``, ``"t"``, ``"t_mirror"``, ``"h"``: expressions in these symbols.
+    The printed corollary writes ``t_ij(y, x)`` where ``t~_ij(x, y) = t_ji(y, x)`` is needed. Of what is returned
+    ``"x"``, ``"y"``, ``"a"``, ``"b"``, ``"p"`` are tuples of n symbols, p standing for max(x, y) element by element;
+    ``"g"``, ``"t"``, ``"t_mirror"``, ``"h"`` are expressions in them.
     """
     import sympy
 

@@ -13,19 +13,10 @@ from convexkernels.validation import available_memory, check_whole_number
 
 
 def exponents(n: int, degree: int) -> Index:
-    """Exponents of all monomials in `n` variables up to `degree`, graded lexicographically.
+    """Exponents of all monomials in `n` variables up to `degree`, graded lexicographically, one in a row.
 
-    Parameters
-    ----------
-    n : int
-        Number of variables.
-    degree : int
-
-    Returns
-    -------
-    ndarray of int, shape (binom(n + degree, degree), n)
-        Row 0 is the constant; within a degree, powers of earlier variables come first, so those up
-        to any smaller degree are a prefix.
+    Row 0 is the constant; within a degree, powers of earlier variables come first, so those up to any smaller degree
+    are a prefix.
     """
     rows = []
     for total in range(degree + 1):
@@ -132,25 +123,11 @@ class MonomialBasis:
 
 
 def monomial_basis(n: int, degree: int, z_degree: int | None = None, tasks: int | None = None) -> MonomialBasis:
-    """Return the (cached) basis of `n` features.
+    """The (cached) basis of `n` features: |gamma| + |delta| at most `degree`, |gamma| at most `z_degree`.
 
-    Parameters
-    ----------
-    n : int, >= 1
-    degree : int, >= 0
-        Bound on |gamma| + |delta|.
-    z_degree : int, >= 0, optional
-        Bound on |gamma|; `degree` when None. With 0 no monomial contains z: q falls from
-        binom(2n + degree, degree) to binom(n + degree, degree) and a single integral remains.
-    tasks : int, >= 1, optional
-        q is that many times as large.
-
-    Raises
-    ------
-    InvalidInputError
-        For negative or fractional degrees.
-    MemoryLimitError
-        When the (2q, 2q) matrix P and its work space do not fit the memory.
+    With ``z_degree=0`` no monomial contains z: q falls from binom(2n + degree, degree) to binom(n + degree, degree) and
+    a single integral remains. With `tasks` q is that many times as large. What would not fit the memory, the (2q, 2q)
+    matrix P and its work space, is refused.
     """
     check_whole_number("n", n, low=1)
     check_whole_number("degree", degree, low=0)

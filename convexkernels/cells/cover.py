@@ -54,13 +54,8 @@ class Assignment:
 class Cover(ABC):
     """A rule that says which cells learn from a point, and which cell predicts at it.
 
-    Attributes
-    ----------
-    n_cells : int
-    average : bool
-        Whether all cells predict at every point, and the prediction is their mean.
-    overlaps : bool
-        Whether cells learn from points that others predict at.
+    With `average` all cells predict at every point, and the prediction is their mean; it `overlaps` where cells learn
+    from points that others predict at.
     """
 
     n_cells: int

@@ -163,39 +163,12 @@ def cell_size_within(
     random_state: Any = None,
     kernel: Kernel | None = None,
 ) -> int:
-    """The largest cell size whose partition stays within a budget.
+    """The largest cell size, among m, m/2, m/4, ... for m rows, whose partition stays within a budget.
 
-    Parameters
-    ----------
-    X : array-like of shape (m, n_features)
-    time_budget : float, > 0, optional
-        Seconds that all cells together may take.
-    memory_budget : float, > 0, optional
-        Bytes that one cell may take.
-    seconds_of, bytes_of : callable
-        Cost of a cell by its number of points.
-    subset : int
-        Size of the random subset on which partitions are tried.
-    n_rows : int, optional
-        Rows of the table that `X` is a random sample of; its own when not given.
-    random_state : int, numpy.random.Generator or None
-    kernel : Kernel, optional
-        Of whose geometry the cells are.
-
-    Returns
-    -------
-    int
-        Among m, m/2, m/4, ... with m rows of the table.
-
-    Raises
-    ------
-    InvalidInputError
-        When even the smallest cells would take more than the budget.
-
-    Notes
-    -----
-    The procedure at the end of [MS16 Section 4.2]: partitions of a random subset for a few
-    candidates, costs estimated cell by cell, and the coarsest partition that can be afforded.
+    The procedure at the end of [MS16 Section 4.2]: partitions of a random subset for a few candidates, costs estimated
+    cell by cell, and the coarsest partition that can be afforded. `time_budget` is for all cells together,
+    `memory_budget`, in bytes, for one; `seconds_of` and `bytes_of` say what a cell costs by its number of points. X may
+    be a random sample of `n_rows`. Budgets that the smallest cells exceed are refused.
     """
     points = check_points(X)
     for name, value in (("time_budget", time_budget), ("memory_budget", memory_budget)):

@@ -25,19 +25,8 @@ ROUNDING = 1e-9
 class LocalizedFunction:
     """The function of the cell that a point is in [MS16 (3)]; for random chunks the mean of all [ZDW15].
 
-    It is the problem of its own solution: it measures the certificates of its cells again.
-
-    Attributes
-    ----------
-    cover : Cover
-    functions : list of TrainedFunction
-        One per cell.
-    sizes : ndarray of int, shape (n_cells,)
-        Rows that each cell learned from.
-    n_outputs : int
-        Columns of the values.
-    members : Assignment, optional
-        The rows that each cell learned from; None for a table that is on a cluster.
+    It is the problem of its own solution: it measures the certificates of its cells again. `sizes` are numbers of rows
+    that cells learned from, `members` these rows; None for a table that is on a cluster.
     """
 
     cover: Cover
@@ -56,12 +45,8 @@ class LocalizedFunction:
     def coefficients(self, m: int) -> Array:
         """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it.
 
-        Times lam of the cell, as they go with `kernel`.
-
-        Raises
-        ------
-        MissingAttributeError
-            Where cells have no coefficients, or it is not known of which rows.
+        Times lam of the cell, as they go with `kernel`. MissingAttributeError where cells have none, or it is not known
+        of which rows.
         """
         W = np.zeros((self.n_outputs, m))
         for j in np.flatnonzero(self.sizes).tolist():
@@ -97,10 +82,7 @@ class LocalizedFunction:
     def kernel(self, theta: Any) -> Kernel:
         """The kernel with which one SVM, at lam = 1, is those of all cells [MS16 (15)], or of one cell of any kind.
 
-        Raises
-        ------
-        MissingAttributeError
-            For covers and learners that have none.
+        MissingAttributeError for covers and learners that have none.
         """
         cover, functions = self.cover, self.functions
         if all(isinstance(f, CellFunction) for f in functions):

@@ -96,17 +96,12 @@ class KernelLearner:
     ----------
     loss : Loss
         Without intercept, at any regularization parameter.
-    selection : CellSelection
     clip : float
         Bound of the targets.
-    tol : float
-        Relative duality gap of the final function, for losses that are solved by iteration.
-    width : float, optional
-        Of the Gaussian kernel that was learned on the whole table, around which widths are sought.
+    width, lam : float, optional
+        Of the kernel that was learned on the whole table: around these they are sought.
     kernel : Kernel, optional
         A kernel that is given, instead of Gaussians of all widths.
-    lam : float, optional
-        Of that kernel, around which lams are sought.
     pair : (width, lam), optional
         What is used in all cells; nothing is selected then.
     risk : float

@@ -17,13 +17,7 @@ ALL = slice(None)
 
 
 class Matrices(ABC):
-    """The matrices of one kernel on given points.
-
-    Attributes
-    ----------
-    m : int
-        Number of points.
-    """
+    """The matrices of one kernel on m given points."""
 
     m: int
 
@@ -63,13 +57,7 @@ class GaussianMatrices(Matrices):
 
 
 class KernelMatrices(Matrices):
-    """``k(x / width, x' / width)`` for a kernel that is given.
-
-    Parameters
-    ----------
-    given : Kernel
-    X : ndarray of shape (m, n_features)
-    """
+    """``k(x / width, x' / width)`` for a kernel that is given."""
 
     def __init__(self, given: Kernel, X: Array) -> None:
         self.given, self.X, self.m = given, X, len(X)

@@ -35,24 +35,8 @@ CLEARLY, COMPARED_ROWS = 0.9, 700
 def learned_metric(X: Array, Y: Array, weights: Array, clock: Clock, seed: int) -> Array | None:
     """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, n_features)
-    Y : ndarray of shape (n_outputs, m)
-        In [-1, 1]; predictions are clipped to it.
-    weights : ndarray of shape (m,), > 0
-    clock : Clock
-        Of the whole work.
-    seed : int
-
-    Returns
-    -------
-    ndarray, or None where one factor for all is about as good, or there are too few rows
-
-    Raises
-    ------
-    KeyboardInterrupt
-        The search itself would keep its best point; there is nothing to use it for.
+    None where one factor for all is about as good, or there are too few rows. Targets are in [-1, 1], and predictions
+    are clipped to it. An interrupt is raised: there is nothing to use the best point of the search for.
     """
     if not tells_widths(X) or is_constant(Y):
         return None
@@ -65,14 +49,8 @@ def learned_metric(X: Array, Y: Array, weights: Array, clock: Clock, seed: int) 
 class LearnedWidths:
     """Factors of features, shape (n_features,), that make a leave-one-out risk small.
 
-    Attributes
-    ----------
-    alike : ndarray
-        The same for all.
-    by_feature : ndarray or None
-        One for each; None where there are too few rows.
-    share : float
-        The risk of these over that of the others.
+    The same for all (`alike`) and one for each, None where there are too few rows; `share` is the risk of these over
+    that of the others.
     """
 
     alike: Array
@@ -98,7 +76,7 @@ def learned_widths(
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
     piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds)
     if known := piece.found:
-        return LearnedWidths(known["alike"], known["by_feature"], float(known["share"]))
+        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]))
     m = len(X)
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(m, SAMPLE, replace=False)) if m > SAMPLE else np.arange(m)
@@ -115,6 +93,8 @@ def learned_widths(
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
     factor = np.full(X.shape[1], np.exp(alike.theta[0]))
     if not tells_widths(X):
+        if alike.status is not Status.TIME_LIMIT:
+            piece.keep(alike=factor, share=np.inf)
         return LearnedWidths(factor, None, np.inf)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
     share = problem(True, few).certificate(each.theta).value / alike.certificate.value

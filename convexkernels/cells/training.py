@@ -74,23 +74,16 @@ def learn_cells(
 ) -> Solution:
     """Learn in every cell, the largest first.
 
+    When the time is up, or at a keyboard interrupt (perhaps of what came before: `interrupted`), no further cell is
+    begun, and the searches of those begun end with the best pair so far. Cells that were not begun answer with a
+    constant: the best one for their points, or for all points when they have none.
+
     Parameters
     ----------
-    table : CellRows
-    cover : Cover
-    learner : CellLearner
-    clock : Clock
-        When its time is up, no further cell is begun, and the searches of those begun end with the best pair so far.
-        Cells that were not begun answer with a constant: the best one for their points, or for all points when they
-        have none. The same holds after a keyboard interrupt.
     seed : int
         Every cell draws from a stream of its own, so that the answer does not depend on `n_jobs`.
-    n_jobs : int, optional
-        Processes, as joblib counts them.
     tol : float
         Relative duality gap that the learner promises for every cell.
-    interrupted : bool
-        Whether the user has interrupted what came before; no cell is begun then.
     assigned : (cells, Assignment), optional
         ``cover.assigned(table.X)``, where it is known.
 
@@ -187,17 +180,9 @@ def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clo
 def conclude(
     function: Any, cells: Sequence[LearnedCell], status: Status, clock: Clock, tol: float = np.inf
 ) -> Solution:
-    """State what was learned, and warn where a limit came first or a cell does not keep what is promised.
+    """State what was learned, and warn where a limit came first or a cell does not keep the gap `tol` that is promised.
 
-    Parameters
-    ----------
-    function : LocalizedFunction or DistributedFunction
-    cells : sequence of LearnedCell
-        All of them; functions may be elsewhere.
-    status : Status
-        OPTIMAL or INTERRUPTED.
-    clock : Clock
-    tol : float
+    Functions may be elsewhere; `status` is OPTIMAL or INTERRUPTED.
     """
     # Where there are no rows, there is nothing to be proven.
     certificate = worst([cell.certificate for cell in cells if cell.size])

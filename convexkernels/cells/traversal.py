@@ -69,23 +69,11 @@ def farthest_first(X: Any, *, radius: float = 0.0, n_centers: int | None = None,
 
 
 def split_largest(X: Any, max_cell_size: int, *, start: int = 0) -> Traversal:
-    """Centers whose Voronoi cells have at most `max_cell_size` points each.
+    """Centers whose Voronoi cells have at most `max_cell_size` points each; only cells of equal points have more.
 
-    The next center is the point of the largest cell farthest from that cell's center, until no cell is too large.
-    Plain farthest-first traversal would spend most centers on outliers, long before it divides the dense regions.
-
-    Parameters
-    ----------
-    X : array-like of shape (m, n_features)
-    max_cell_size : int, >= 2
-        Only a cell of equal points, which nothing can divide, may have more.
-    start : int
-        Row of the first center.
-
-    Returns
-    -------
-    Traversal
-        ``radii`` need not fall to the least possible ones, as centers go where the points are.
+    The next center is the point of the largest cell farthest from that cell's center, until no cell is too large. Plain
+    farthest-first traversal would spend most centers on outliers, long before it divides the dense regions. The first
+    is row number `start`; radii need not fall to the least possible ones, as centers go where the points are.
     """
     points = check_points(X)
     size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")

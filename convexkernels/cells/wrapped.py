@@ -22,13 +22,7 @@ KEPT_ROWS = 500
 class WrappedLearner:
     """A clone of an estimator in every cell: of a classifier on the classes that the cell has.
 
-    Attributes
-    ----------
-    estimator : object
-        It gets what is left of the time as its ``max_time``, where it has one.
-    fallback : KernelLearner
-        For the constants of cells in which there is nothing to learn.
-    classifies : bool
+    It gets what is left of the time as its ``max_time``, where it has one; constants are those of the `fallback`.
     """
 
     estimator: Any

@@ -36,23 +36,12 @@ def is_function(kernel: Callable[[Any, Any], Any], X: Array, Y: Array) -> Verdic
 
 
 def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Array]:
-    """Return the smallest eigenvalue of a symmetric matrix and how far it can be trusted.
+    """The smallest eigenvalue of a symmetric matrix, how far it can be trusted, and its vector.
 
-    Parameters
-    ----------
-    K : ndarray of shape (m, m)
-        Symmetrized before use.
-    error : float, >= 0
-        Bound on the error of every entry.
-
-    Returns
-    -------
-    value, bound : float
-        The exact matrix has an eigenvalue within `bound` of `value`. Let K be the exact matrix and
-        K + E the computed one. By Weyl's inequality an eigenvalue moves by at most
-        ``|E|_2 <= |E|_F <= m error``, and the values of a backward stable eigenvalue solver are those of a matrix that
-        differs from the computed one by at most ``m eps |K|_2``; `bound` is the sum of the two.
-    vector : ndarray of shape (m,)
+    Entries are off by at most `error`. The exact matrix K has an eigenvalue within the bound of the value: with K + E
+    the computed one, by Weyl's inequality an eigenvalue moves by at most ``|E|_2 <= |E|_F <= m error``, and the values
+    of a backward stable eigenvalue solver are those of a matrix that differs from the computed one by at most ``m eps
+    |K|_2``; the bound is the sum of the two.
     """
     m = K.shape[0]
     values, vectors = np.linalg.eigh(0.5 * (K + K.T))
@@ -62,14 +51,10 @@ def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Arr
 def gram_and_error(kernel: Callable[[Any, Any], Any], X: Array) -> tuple[Array, float]:
     """Evaluate a Gram matrix and measure how far its entries can be trusted.
 
-    Returns
-    -------
-    K : ndarray of shape (m, m)
-    error : float
-        Error of an entry: the largest change seen anywhere when the same matrix is evaluated in other
-        ways, plus one rounding of the largest entry. Each way is as good as the first in exact
-        arithmetic, or differs by the rounding of the data: rows one half at a time, points in reverse
-        order, and every coordinate moved by one unit in the last place, up or down.
+    The error of an entry is the largest change seen anywhere when the same matrix is evaluated in other ways, plus one
+    rounding of the largest entry. Each way is as good as the first in exact arithmetic, or differs by the rounding of
+    the data: rows one half at a time, points in reverse order, and every coordinate moved by one unit in the last
+    place, up or down.
     """
     K = matrix_of(kernel, X, X)
     reverse = np.ascontiguousarray(X[::-1])

@@ -10,15 +10,7 @@ MOST_ROWS, MOST_COLUMNS = 10_000, 100
 
 @dataclass(frozen=True)
 class Model:
-    """An estimator for each task.
-
-    Attributes
-    ----------
-    classification, regression : str or None
-        Public names in :mod:`convexkernels.estimators`.
-    about : str
-        What it learns, in a few words.
-    """
+    """An estimator for each task, by its name in :mod:`convexkernels.estimators`, and what it learns in a few words."""
 
     classification: str | None
     regression: str | None
@@ -93,12 +85,7 @@ def estimator_name(model: str, task: str) -> str | None:
 
 
 def chosen_model(task: str, n_rows: int, n_columns: int) -> tuple[str, str]:
-    """The model that ``--model auto`` stands for, and why.
-
-    Returns
-    -------
-    model, reason : str
-    """
+    """The model that ``--model auto`` stands for, and why."""
     if n_rows <= MOST_ROWS:
         return "hierarchical", f"it predicts best on tables of up to {MOST_ROWS:,} rows, and weighs every column"
     if n_columns <= MOST_COLUMNS:

@@ -36,14 +36,8 @@ class Learned:
 def learn(title: str, X: Labels, y: Labels, names: Sequence[str], request: Request) -> Learned:
     """Learn, print what was learned and how it compares; refuse before the work what can be refused.
 
-    Parameters
-    ----------
-    title : str
-        What the table is called.
-    X, y : table and target as ``load_table`` returns them
-    names : sequence of str
-        Of the columns of X.
-    request : Request
+    `title` is what the table is called, `X` and `y` are as ``load_table`` returns them, `names` are those of the
+    columns.
     """
     began = time.monotonic()
     task = task_of(y) if request.task == "auto" else request.task

@@ -21,21 +21,8 @@ COLUMNS = "columns.json"
 class SavedModel:
     """A fitted estimator with what is needed to use it on another table.
 
-    Attributes
-    ----------
-    estimator : fitted estimator
-    features : list of str
-        Names of the columns it was fitted on, in order.
-    categories : list of str
-        Those that hold text.
-    target : str
-        Name of the column that was learned.
-    table : str
-        Name of the file it was learned from.
-    scores : dict of str to (float, float)
-        Test scores and their standard errors, under the names of the models.
-    version : str
-        Version of the library that wrote the file.
+    Names of the columns it was fitted on in order, of those that hold text, of the target and of the file; test scores
+    with standard errors by the names of models.
     """
 
     estimator: Any
@@ -62,10 +49,7 @@ def save_model(model: SavedModel, path: Path) -> None:
 def columns_of(path: Path) -> tuple[list[str], list[str]]:
     """Features of a model, and those of them that hold text: what a table needs, known before anything slow is loaded.
 
-    Raises
-    ------
-    InvalidInputError
-        When there is no such file, it is none that `save_model` wrote, or what reads it is not installed.
+    What is no file that `save_model` wrote is refused, and any where what reads it is not installed.
     """
     if find_spec("skops") is None:
         raise InvalidInputError("Models need skops, which is not installed: pip install 'convexkernels[persist]'.")
@@ -80,13 +64,7 @@ def columns_of(path: Path) -> tuple[list[str], list[str]]:
 
 
 def load_model(path: Path) -> SavedModel:
-    """Read a model that `save_model` wrote.
-
-    Raises
-    ------
-    InvalidInputError
-        When the file is not such a model, or holds types that are not this library's.
-    """
+    """Read a model that `save_model` wrote; a file that holds types that are not this library's is refused."""
     columns_of(path)
     import skops.io
 

@@ -30,24 +30,12 @@ MOST_VALUES = 20
 
 
 def draw_page(estimator: Any, split: Split, names: list[str]) -> Figure:
-    """Draw four panels about a fitted estimator.
+    """Draw four panels about a fitted estimator with ``solution_``, ``kernel_`` and ``predict``.
 
     Top: how far the bounds (or the objective) were from the end over the iterations; what was learned. Bottom: the
     kernel at the median point, and the decision, both over two features along which the decision varies much and which
     are not copies of each other. The other features follow these two by linear regression, so that the surface passes
     where the rows are; rows are faint where they lie far from it.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-        With ``solution_``, ``kernel_`` and ``predict``.
-    split : Split
-    names : list of str
-        Names of the features.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     X, X_test = split.X, split.X_test
     if estimator.columns_ is not None:

@@ -13,23 +13,10 @@ from convexkernels.exceptions import InvalidInputError
 
 
 def predict(model: SavedModel, X: Labels, out: Path | None, *, proba: bool, interval: float | None) -> int:
-    """Predict the rows of a table.
+    """Predict the rows of a table as ``load_features`` returns it, and say how many there are.
 
-    Parameters
-    ----------
-    model : SavedModel
-    X : table as ``load_features`` returns it
-    out : path or None
-        A CSV file with a line for each row; standard output when None.
-    proba : bool
-        Whether to write the probability of each class as well.
-    interval : float or None
-        Coverage of intervals to write as well.
-
-    Returns
-    -------
-    int
-        Number of rows.
+    A line for each row goes to the CSV file `out`, or to standard output: the prediction, with `proba` the probability
+    of each class, with `interval` the ends of intervals of that coverage.
     """
     estimator = model.estimator
     for asked, method, flag in ((proba, "predict_proba", "--proba"), (interval, "predict_interval", "--interval")):

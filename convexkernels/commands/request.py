@@ -26,22 +26,8 @@ from convexkernels.validation import check_number, check_whole_number
 class Request:
     """What should be learned, and with what; checked when it is made.
 
-    Attributes
-    ----------
-    model : str
-        A name in ``MODELS``, the name of an estimator, or "auto".
-    task : {"auto", "classification", "regression"}
-    given : sequence of str
-        Parameters of the estimator as ``name=value``.
-    rivals : sequence of str
-        Names in ``RIVALS``.
-    tol : float or None
-        Relative gap to prove, where the estimator has one; its own default when None.
-    max_time : float or None
-        Seconds in all.
-    test_size : float
-    seed : int
-    quiet : bool
+    `model` is a name in ``MODELS``, that of an estimator, or "auto"; `given` are parameters as ``name=value``, `rivals`
+    names in ``RIVALS``, `tol` a relative gap to prove, `max_time` seconds in all.
     """
 
     model: str = "auto"

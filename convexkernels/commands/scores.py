@@ -49,15 +49,10 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """A score on test rows: accuracy for classes, R^2 for numbers.
+    """A score on test rows, accuracy for classes and R^2 for numbers, with its standard error over them.
 
-    Attributes
-    ----------
-    value, error : float
-        `error` is the standard error over test rows.
-    influence : ndarray of shape (n_test,)
-        What each test row adds to the deviation of the score from its expectation; two scores on the same rows are
-        compared by the difference of theirs.
+    The `influence` is what each test row adds to the deviation of the score from its expectation, shape (n_test,); two
+    scores on the same rows are compared by the difference of theirs.
     """
 
     value: float
@@ -66,22 +61,9 @@ class Score:
 
 
 def split_table(X: Labels, y: Labels, task: str, *, test_size: float = 0.2, seed: int = 0) -> Split:
-    """Cut a table into rows to learn from and rows to test on; classes keep their proportions in both.
+    """Cut a table into rows to learn from and a share to test on; classes keep their proportions in both.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, n)
-    y : ndarray of shape (m,)
-        As `check_target` accepts it.
-    task : {"classification", "regression"}
-    test_size : float in ]0, 1[
-        Share of the rows to test on.
-    seed : int
-
-    Raises
-    ------
-    InvalidInputError
-        When a part would be empty.
+    A share that leaves one part empty is refused.
     """
     stratify = y if task == "classification" else None
     try:
@@ -120,23 +102,10 @@ def difference(first: Score, second: Score) -> tuple[float, float]:
 
 
 def learned_rival(name: str, split: Split, task: str, *, seed: int, max_time: float) -> tuple[Any, str]:
-    """Fit a customary model to the rows to learn from; text and missing values are encoded as for learned kernels.
+    """A customary model, named in ``RIVALS``, of the rows to learn from, and what it chose, in words.
 
-    Parameters
-    ----------
-    name : {"svm", "forest", "boosting", "linear"}
-    split : Split
-    task : {"classification", "regression"}
-    seed : int
-    max_time : float
-        Seconds. Half of them are for C and gamma of the SVM; the fit takes as many rows, drawn at random, as there
-        is time for.
-
-    Returns
-    -------
-    estimator : object with ``predict`` for rows as in `split`
-    chosen : str
-        What was chosen, in words.
+    Text and missing values are encoded as for learned kernels. Of `max_time`, seconds, half are for C and gamma of the
+    SVM; the fit takes as many rows, drawn at random, as there is time for.
     """
     end = time.monotonic() + max_time
     columns = Columns.of(split.X, np.arange(len(split.X)))

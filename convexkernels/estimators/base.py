@@ -17,11 +17,7 @@ from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.learned import Learned
 from convexkernels.estimators.scaling import Scaling
-from convexkernels.estimators.scikit_learn import (
-    BaseEstimator,
-    CallbackSupportMixin,
-    with_callbacks,
-)
+from convexkernels.estimators.scikit_learn import BaseEstimator, CallbackSupportMixin, with_callbacks
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import Targets
 from convexkernels.notebook import page_about
@@ -43,8 +39,6 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
     checkpoint: Any = None
     verbose: bool = False
 
-    # Whether equal rows become one row with the sum of their weights.
-    _merges_rows: ClassVar[bool] = True
     # Whether targets may have several columns.
     _multi_output: ClassVar[bool] = False
 
@@ -132,10 +126,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         targets = self._targets_of(read)
         rows = targets.encoded(read)
         scaling = self._scaling_of(rows.X)
-        table = rows.scaled(scaling)
-        places = np.arange(len(table.X))
-        if self._merges_rows:
-            table, places = table.merged()
+        table, places = rows.scaled(scaling).merged()
         problem = self._problem(table, targets)
         try:
             solution = self._solve(problem)

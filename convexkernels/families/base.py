@@ -179,16 +179,7 @@ class GramSet(ABC):
     def support_above(self, D: Array, sigma: float, W: Array, sizes: Array, unit: float) -> float:
         """Support function of the exact adjoint of `W`, or more, where `D` is what rounding has made of it.
 
-        Parameters
-        ----------
-        D : ndarray
-            ``adjoint(W)``.
-        sigma : float
-            Its support function.
-        W : ndarray of shape (k, m)
-        sizes : ndarray of shape (k, m)
-            Those of `W` at a theta where the support function is nearly attained.
-        unit : float
+        `sigma` is the support function at D, `sizes`, shape (k, m), are those of `W` where it is nearly attained.
         """
         return sigma + unit * float(np.vdot(np.abs(W), sizes))
 

@@ -20,18 +20,8 @@ from convexkernels.validation import check_points
 class CandidateList:
     """Candidate kernels as they were given, checked as far as they can be without points.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel or (name, Kernel, columns), or array of shape (l, m, m)
-    definite : bool
-        Whether ready-made matrices must be positive semidefinite.
-
-    Attributes
-    ----------
-    entries : list of (name, Kernel, columns)
-        Ready-made matrices as :class:`Precomputed` kernels.
-    n_rows : int or None
-        Of ready-made matrices: the points are their row numbers.
+    The `entries` are (name, Kernel, columns). Ready-made matrices, which must be positive semidefinite where that is
+    asked for (`definite`), are :class:`Precomputed` kernels, whose points are the numbers of `n_rows` rows.
     """
 
     def __init__(self, kernels: Any, definite: bool = True) -> None:
@@ -82,14 +72,7 @@ class CandidateList:
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """``sum_k theta_k scales_k k_k`` against fixed points.
-
-    Attributes
-    ----------
-    kernels : sequence of Kernel
-    scales : ndarray of shape (l,)
-    points : ndarray of shape (n_points, n)
-    """
+    """``sum_k theta_k scales_k k_k`` against fixed points."""
 
     kernels: Sequence[Kernel]
     scales: Array

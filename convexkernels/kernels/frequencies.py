@@ -112,12 +112,7 @@ class SpectralMap:
 
 
 class Features:
-    """Features of some points, and the way back from their derivative to that of frequencies and points.
-
-    Attributes
-    ----------
-    values : array of shape (m, width)
-    """
+    """Features of some points, their `values`, and the way back from a derivative to frequencies and points."""
 
     def __init__(self, spectral_map: SpectralMap, X: Any) -> None:
         self.map, self.X = spectral_map, X
@@ -140,18 +135,10 @@ class Features:
         return folded
 
     def angle_gradient(self, slope: Any) -> Any:
-        """Gradient in ``Omega'x + b`` of the sum of ``slope * values``.
+        """Gradient in ``Omega'x + b``, shape (m, D) or (m, 2 D), of the sum of ``slope * values``.
 
         To be asked for once: on the processor the angles make room for their sines, since a fresh array of that size
         costs as much as filling it.
-
-        Parameters
-        ----------
-        slope : array of shape (m, width)
-
-        Returns
-        -------
-        array of shape (m, D) or (m, 2 D)
         """
         xp, D, scale = self.map.backend.xp, self.map.D, self.map.scale
         in_place = self.map.backend.is_numpy and self.map.phase is not None

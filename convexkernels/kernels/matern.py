@@ -175,12 +175,7 @@ class Matern(MaternBase):
 def without_kinks(kernel: Kernel, distance: float) -> Kernel:
     """The kernel itself, or one with smoothing over a distance for every Matern kernel in it that has a kink.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        Matern kernels in its sums, products and multiples are found, those in lists are not.
-    distance : float, > 0
-        In units of the features.
+    Those in sums, products and multiples are found, those in lists are not. The distance is in units of the features.
     """
     parameters = kernel.get_params()
     smoothed = {}

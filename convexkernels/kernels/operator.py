@@ -29,20 +29,9 @@ class OutOfTimeError(Exception):
 class GramOperator:
     """``V -> V K`` for the Gram matrix of one kernel on one table, tile by tile of its lower triangle.
 
-    Tiles are evaluated when they are first needed, and kept as long as they fit; others are evaluated again for every
-    product.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : ndarray of shape (m, n)
-        Validated points.
-    dtype : float64 or float32
-        Of the tiles and of the products with one of them; what tiles contribute is added up in float64.
-    memory : float
-        Bytes that tiles may take.
-    device : str or torch.device, optional
-        A device of PyTorch where tiles are evaluated, kept and multiplied; numpy when not given.
+    Tiles are evaluated when they are first needed, and kept as long as they fit in `memory`, bytes; others are
+    evaluated again for every product. `dtype` is that of the tiles and of the products with one of them; what they
+    contribute is added up in float64. With a `device` of PyTorch they live there.
     """
 
     def __init__(
@@ -92,20 +81,8 @@ class GramOperator:
     ) -> Array:
         """``V K`` in float64, shape (k, m): one look at every tile for all rows of `V`.
 
-        Parameters
-        ----------
-        V : ndarray of shape (k, m)
-        deadline : float, optional
-            Value of ``time.monotonic()``.
-        tell : callable
-            Is told now and then which share of the work is done.
-
-        Raises
-        ------
-        OutOfTimeError
-            When the deadline comes first.
-        InvalidInputError
-            When values overflow the type of the tiles.
+        `tell` hears now and then which share is done. OutOfTimeError where the deadline, by ``time.monotonic()``, comes
+        first; values that overflow the type of the tiles are refused.
         """
         right, (k, m), xp = self.backend.array(V.T), V.shape, self.backend.xp
         if not right.any():

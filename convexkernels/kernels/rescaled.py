@@ -58,6 +58,9 @@ class Rescaled(Kernel):
     def _diag(self, X: Array) -> Array:
         return self.kernel._diag(self._map(X))
 
+    def _sizes(self, X: Array) -> Array:
+        return self.kernel._sizes(self._map(X))
+
     def squared_distances(self, X: Array, Y: Array) -> Array:
         return self.kernel.squared_distances(self._map(X), self._map(Y))
 

@@ -158,15 +158,9 @@ class _Smooth(_Step):
 
 @dataclass(eq=False)
 class _Proximal(_Step):
-    """Of a dual in a box, with the proximal term.
+    """Of a dual in a box, with the proximal term: w0 is `before`.
 
-    Attributes
-    ----------
-    before : ndarray of shape (m,)
-        w0.
-    delta : ndarray of shape (m,)
-    steep : ndarray of shape (m,)
-        ``diagonal + delta``; infinite where the weight of a row is 0.
+    ``steep = diagonal + delta``, infinite where the weight of a row is 0.
     """
 
     dual: BoxDual

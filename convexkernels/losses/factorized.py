@@ -12,10 +12,7 @@ from convexkernels.losses.base import BoxDual, Loss
 class FactorizedLoss(Loss):
     """``c(w) = y'w - ridge/2 sum_i w_i^2 / weights_i``, w being free where the weight is positive; alpha is w.
 
-    Attributes
-    ----------
-    ridge : float
-        The optimum solves ``(K + ridge diag(1 / weights)) w = y - b``.
+    The optimum solves ``(K + ridge diag(1 / weights)) w = y - b``.
     """
 
     ridge: float = 0.0

@@ -42,19 +42,9 @@ class Fit:
     constant: float
 
 
-def fit(
-    loss: Loss,
-    K: Array,
-    Y: Array,
-    weights: Array,
-    *,
-    start: Array | None = None,
-    tol: float = 1e-6,
-    deadline: float | None = None,
-) -> Fit:
-    """Solve for all outputs up to the relative duality gap `tol`; arguments as for :meth:`Loss.maximize_all`."""
-    alpha = maximize(loss, K, Y, weights, start=start, tol=tol, deadline=deadline)
-    return measure(loss, K, Y, weights, alpha)
+def fit(loss: Loss, K: Array, Y: Array, weights: Array, **settings: Any) -> Fit:
+    """Solve for all outputs up to a relative duality gap; settings as for :meth:`Loss.maximize_all`."""
+    return measure(loss, K, Y, weights, maximize(loss, K, Y, weights, **settings))
 
 
 def maximize(loss: Loss, K: Any, Y: Array, weights: Array, **settings: Any) -> Array:

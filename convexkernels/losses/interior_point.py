@@ -21,6 +21,8 @@ from convexkernels.losses.sequential import box_dual_gap
 LARGEST_INTERIOR = 4000
 # The second run is worth its cost (a larger, indefinite matrix) where the first one leaves more than this.
 GOOD_ENOUGH = 1e-7
+# Most iterations, with a matrix and with its factor.
+ITERATIONS, ITERATIONS_ON_FACTOR = 80, 200
 # Iterations without a smaller error after which rounding has won.
 PATIENCE = 12
 EPSILON = float(np.finfo(np.float64).eps)
@@ -41,41 +43,23 @@ class _State:
 
 
 def interior_point(
-    K: Array,
-    lin: Array,
-    eps: Array,
-    lo: Array,
-    hi: Array,
-    intercept: bool,
-    *,
-    tol: float = 1e-9,
-    max_iter: int = 80,
-    deadline: float | None = None,
+    K: Array, dual: BoxDual, intercept: bool, *, tol: float = 1e-9, deadline: float | None = None
 ) -> Array:
     """Maximize ``lin'w - sum eps_i |w_i| - 1/2 w'Kw`` over ``lo <= w <= hi`` (and ``sum w = 0``).
 
-    Mehrotra's predictor-corrector method on ``w = u - v``. The Newton system reduces to
-    ``(K + E^-1) dw + 1 db = r`` with a positive diagonal E, one factorization an iteration.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Inside the box up to rounding; the sum condition holds up to the tolerance.
+    Mehrotra's predictor-corrector method on ``w = u - v``. The Newton system reduces to ``(K + E^-1) dw + 1 db = r``
+    with a positive diagonal E, one factorization an iteration. The answer is inside the box up to rounding; the sum
+    condition holds up to the tolerance.
     """
-    w = np.zeros(len(lin))
-    used = np.flatnonzero((hi > 0) | (lo < 0))  # points of weight 0 have no variable
-    if used.size < len(lin):
-        K, lin, eps, lo, hi = K[np.ix_(used, used)], lin[used], eps[used], lo[used], hi[used]
+    w, used = np.zeros(len(dual.lin)), _with_variables(dual)
     if used.size == 0:
         return w
-    # Units in which the box is about [0, 1] and the linear term about 1, whatever C is.
-    size = max(float(np.max(hi)), float(np.max(-lo)))
-    gain = float(np.abs(lin).max()) or float(eps.max()) or 1.0
+    size, gain, scaled = _in_units(dual, used)
+    K = K if used.size == len(w) else K[np.ix_(used, used)]
     unit = size / gain
     if not np.isfinite(unit * float(np.abs(K).max())):
         return w
-    problem = (lin / gain, eps / gain, lo / size, hi / size, intercept, tol, max_iter, deadline)
-    K = K * unit
+    problem, K = (*scaled, intercept, tol, ITERATIONS, deadline), K * unit
     found, error = _run(DenseTerm(K), float(np.diagonal(K).mean()), *problem)
     if error > max(tol, GOOD_ENOUGH):
         again, other = _run(FactoredTerm(pivoted_factor(K)), float(np.diagonal(K).mean()), *problem)
@@ -89,33 +73,34 @@ def solve_on_factor(
 ) -> tuple[Array, Array]:
     """Solve a box dual with ``K = V V'`` where K itself would lose the small columns of V.
 
-    Parameters
-    ----------
-    V : ndarray of shape (m, q)
-        Columns may differ in size by many orders of magnitude.
-
-    Returns
-    -------
-    w : ndarray of shape (m,)
-    u : ndarray of shape (q,)
-        ``V'w``, more exact than that product of w: the function is ``V u + b``.
+    With w comes ``u = V'w``, more exact than that product of w: the function is ``V u + b``.
     """
     w, u = np.zeros(len(V)), np.zeros(V.shape[1])
-    used, kept = np.flatnonzero((dual.hi > 0) | (dual.lo < 0)), np.flatnonzero(V.any(axis=0))
+    used, kept = _with_variables(dual), np.flatnonzero(V.any(axis=0))
     part = V[np.ix_(used, kept)]
-    lin, eps, lo, hi = (np.asarray(getattr(dual, name))[used] for name in ("lin", "eps", "lo", "hi"))
     if used.size == 0 or kept.size == 0:
         return w, u
-    if dual.diagonal is not None and np.isinf(hi).all():
-        w[used], u[kept] = _ridge_on_factor(part, lin, dual.diagonal[used], intercept)
+    if dual.diagonal is not None and np.isinf(dual.hi[used]).all():
+        w[used], u[kept] = _ridge_on_factor(part, dual.lin[used], dual.diagonal[used], intercept)
         return w, u
-    size = max(float(np.max(hi)), float(np.max(-lo)))
-    gain = float(np.abs(lin).max()) or float(eps.max()) or 1.0
-    unit = np.sqrt(size / gain)
-    term = FactoredTerm(part * unit, given=True)
-    found, _ = _run(term, 1.0, lin / gain, eps / gain, lo / size, hi / size, intercept, tol, 200, deadline)
+    size, gain, scaled = _in_units(dual, used)
+    term = FactoredTerm(part * np.sqrt(size / gain), given=True)
+    found, _ = _run(term, 1.0, *scaled, intercept, tol, ITERATIONS_ON_FACTOR, deadline)
     w[used], u[kept] = found * size, term.best * np.sqrt(size * gain)
     return w, u
+
+
+def _with_variables(dual: BoxDual) -> Index:
+    """Coefficients that may be other than 0: not those of points of weight 0."""
+    return np.flatnonzero((dual.hi > 0) | (dual.lo < 0))
+
+
+def _in_units(dual: BoxDual, used: Index) -> tuple[float, float, tuple[Array, Array, Array, Array]]:
+    """Units in which the box is about [0, 1] and the linear term about 1, whatever C is, and both in them."""
+    lin, eps, lo, hi = (np.asarray(getattr(dual, name))[used] for name in ("lin", "eps", "lo", "hi"))
+    size = max(float(np.max(hi)), float(np.max(-lo)))
+    gain = float(np.abs(lin).max()) or float(eps.max()) or 1.0
+    return size, gain, (lin / gain, eps / gain, lo / size, hi / size)
 
 
 def _ridge_on_factor(V: Array, lin: Array, diagonal: Array, intercept: bool) -> tuple[Array, Array]:

@@ -13,10 +13,7 @@ from convexkernels.arrays import Array, Index
 class QuadraticTerm(ABC):
     """Values ``K w``, and the Newton system ``(K + E^-1) dw + 1 db = rho``, ``[sum dw = -balance]``.
 
-    Attributes
-    ----------
-    has_unknowns : bool
-        Whether the values come from unknowns of its own, which need not agree with w yet.
+    It `has_unknowns` of its own where values come from these, which need not agree with w yet.
     """
 
     has_unknowns = True

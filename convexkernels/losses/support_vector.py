@@ -2,6 +2,7 @@
 
 import time
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
@@ -128,12 +129,12 @@ def _from_inside(
     # Bounds far above every coefficient spoil the scaling: solve with lower ones unless they turn out active.
     limit = min(full, 1e3 * max(float(np.abs(dual.lin).max()), 1e-300) / max(float(np.diagonal(K).mean()), 1e-300))
     while True:
-        lo, hi = np.maximum(dual.lo, -limit), np.minimum(dual.hi, limit)
-        found = interior_point(K64, dual.lin, dual.eps, lo, hi, intercept, tol=0.1 * tol, deadline=deadline)
+        lower = replace(dual, lo=np.maximum(dual.lo, -limit), hi=np.minimum(dual.hi, limit))
+        found = interior_point(K64, lower, intercept, tol=0.1 * tol, deadline=deadline)
         if limit >= full or np.abs(found).max() < 0.9 * limit:
             break
         limit = min(full, 1e3 * limit)
-    width = 1e-9 * (hi - lo)
+    width = 1e-9 * (lower.hi - lower.lo)
     found = np.clip(found, dual.lo, dual.hi)
     moved = np.where(np.abs(found) <= width, 0.0, found)
     moved = np.where(dual.hi - moved <= width, dual.hi, np.where(moved - dual.lo <= width, dual.lo, moved))

@@ -6,11 +6,7 @@ from convexkernels.plotting.cover import CoverDisplay
 from convexkernels.plotting.decision_surface import DecisionSurfaceDisplay
 from convexkernels.plotting.hierarchical import FeatureRelevanceDisplay, KernelTreeDisplay, RiskHistoryDisplay
 from convexkernels.plotting.kernel_slice import KernelSliceDisplay
-from convexkernels.plotting.kernel_weights import (
-    KernelMatricesDisplay,
-    KernelWeightsDisplay,
-    RegularizationPathDisplay,
-)
+from convexkernels.plotting.kernel_weights import KernelMatricesDisplay, KernelWeightsDisplay, RegularizationPathDisplay
 from convexkernels.plotting.parameter_matrix import ParameterMatrixDisplay
 from convexkernels.plotting.selection import SelectionDisplay
 from convexkernels.plotting.spectral import LearningCurvesDisplay, NonStationarityDisplay, SpectralDensityDisplay

@@ -9,15 +9,14 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.plotting.canvas import SEQUENTIAL, Display
-from convexkernels.validation import check_number, check_points, check_whole_number
+from convexkernels.validation import check_points, check_whole_number
 
 Function = Callable[[Array], Array]
 
 
-def plane_grid(low: float = -1.0, high: float = 1.0, size: int = 101) -> Array:
-    """Points of a uniform grid of the square ``[low, high]^2``, shape (size^2, 2), first coordinate slowest."""
-    size = check_whole_number("size", size, low=2)
-    axis = np.linspace(check_number("low", low), check_number("high", high, low=low, open_low=True), size)
+def plane_grid(size: int = 101) -> Array:
+    """Points of a uniform grid of the square ``[-1, 1]^2``, shape (size^2, 2), first coordinate slowest."""
+    axis = np.linspace(-1.0, 1.0, check_whole_number("size", size, low=2))
     return np.column_stack([part.ravel() for part in np.meshgrid(axis, axis, indexing="ij")])
 
 

@@ -23,12 +23,7 @@ from convexkernels.validation import check_points
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Fit):
-    """The inner problem solved at one theta: J(theta) lies between `value` and `upper`.
-
-    Attributes
-    ----------
-    theta : ndarray
-    """
+    """The inner problem solved at one theta: J(theta) lies between `value` and `upper`."""
 
     theta: Array = field(default_factory=lambda: np.zeros(0))
 
@@ -36,18 +31,8 @@ class Evaluation(Fit):
 class Certified(OnRows):
     """A family on points, a loss and targets: any pair (theta, alpha) is measured here, whoever found it.
 
-    Attributes
-    ----------
-    family : Family
-    X : array-like or None
-    center : ndarray of shape (n_outputs,)
-        What was taken from the targets.
-    single : bool
-        Whether y was a vector.
-    gram_set : GramSet
-    dtype : numpy.dtype
-        Of the Gram matrices while solving.
-    memory_limit : float or None
+    `center` was taken from the targets, y was a vector where it is `single`, and `dtype` is that of Gram matrices while
+    solving.
     """
 
     family: Family
@@ -69,17 +54,9 @@ class Certified(OnRows):
         tol: float = 1e-6,
         deadline: float | None = None,
     ) -> Evaluation:
-        """Solve the SVMs at `theta` up to the relative gap `tol`.
+        """Solve the SVMs at `theta` up to the relative gap `tol`, from dual variables `start`; K is that of `theta`.
 
-        Parameters
-        ----------
-        theta : ndarray
-        K : ndarray of shape (m, m), optional
-            ``gram_set.matrix(theta)`` when it is at hand.
-        start : ndarray of shape (n_outputs, m), optional
-            Dual variables to start from.
-        deadline : float, optional
-            ``time.monotonic()`` after which inexact inner solutions are returned.
+        After the deadline, by ``time.monotonic()``, inexact inner solutions are returned.
         """
         K = self.gram_set.matrix(theta) if K is None else K
         alpha = maximize(self.loss, K, self.Y, self.weights, start=start, tol=tol, deadline=deadline)
@@ -90,15 +67,9 @@ class Certified(OnRows):
         return Evaluation(**vars(measure(self.loss, K, self.Y, self.weights, alpha)), theta=theta)
 
     def lower_bound(self, evaluation: Evaluation) -> tuple[float, Array, Array]:
-        """Lower bound from the dual variables of `evaluation`.
+        """Lower bound by the dual variables of `evaluation`, gradient of J, and the theta of the support function.
 
-        Returns
-        -------
-        bound : float
-        gradient : ndarray
-            Of J at ``evaluation.theta``: ``-scale / 2 * A*(sum_k w_k w_k')``.
-        vertex : ndarray
-            The theta in Theta that attains the support function.
+        The gradient at ``evaluation.theta`` is ``-scale / 2 * A*(sum_k w_k w_k')``.
         """
         D = self.gram_set.adjoint(evaluation.W)
         sigma, vertex = self.gram_set.support(D)

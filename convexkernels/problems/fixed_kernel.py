@@ -219,6 +219,7 @@ class FixedKernel(OnRows):
         max_time: float | None = None,
         max_iter: int | None = None,
         progress: bool | Silent = False,
+        checkpoint: Any = None,
         random_state: Any = None,
     ) -> Solution:
         """Solve on all rows: least squares by conjugate gradients, support vector losses block by block.
@@ -240,6 +241,8 @@ class FixedKernel(OnRows):
         max_iter : int, optional
             Steps, each of them one product with the matrix; of support vector losses a second or two of work.
         progress : bool or progress object
+        checkpoint : path, optional
+            A file that the choice and the best point are written to, as :meth:`KernelLearning.solve` says.
         random_state : int, numpy.random.Generator or None
             Which rows are held out.
 
@@ -270,5 +273,6 @@ class FixedKernel(OnRows):
             max_time=max_time,
             max_iter=max_iter,
             progress=progress,
+            checkpoint=checkpoint,
             random_state=random_state,
         )

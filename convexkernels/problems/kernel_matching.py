@@ -17,17 +17,7 @@ NORMS = ("one", "infinity")
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Answer of a matching problem.
-
-    Attributes
-    ----------
-    theta : ndarray
-        Parameter of the closest kernel.
-    kernel : Kernel
-    certificate : DualityGap
-        Bounds on the smallest possible distance; the upper one is the distance of `kernel`.
-    seconds : float
-    """
+    """The closest kernel, its theta, and bounds on the smallest possible distance, the upper one being its own."""
 
     theta: Array = field(repr=False)
     kernel: Kernel = field(repr=False)

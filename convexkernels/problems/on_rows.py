@@ -22,14 +22,7 @@ def check_bounded_loss(loss: Any, others: str = "") -> None:
 
 
 class OnRows:
-    """A loss on rows: what problems with dual variables share.
-
-    Attributes
-    ----------
-    loss : Loss
-    Y : ndarray of shape (n_outputs, m)
-    weights : ndarray of shape (m,)
-    """
+    """A loss on rows: what problems with dual variables share."""
 
     loss: Loss
     Y: Array

@@ -9,6 +9,8 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.certificate import Stationarity
+from convexkernels.checkpoint import Checkpoint
+from convexkernels.clock import Clock
 from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
@@ -212,6 +214,10 @@ class OuterLearning:
         """The function of a point, trained on all rows."""
         found = self.train(theta)
         W, b = found.multiples[:, None] * found.W, found.multiples * found.b + self.offset
+        return self.function_of(theta, W, b)
+
+    def function_of(self, theta: Any, W: Array, b: Array) -> DecisionFunction:
+        """The function with the kernel of a point and these coefficients, shapes (n_outputs, m) and (n_outputs,)."""
         bounds = self.bounds
         if bounds is not None:
             bounds = (bounds[0] + self.offset[:, None], bounds[1] + self.offset[:, None])
@@ -270,29 +276,18 @@ class OuterLearning:
         # Solvers see problems, so this layer cannot import them at the top.
         from convexkernels.solvers import search
 
-        return search(
-            self,
-            solver,
-            start=start,
-            restarts=restarts,
-            tol=tol,
-            max_time=max_time,
-            max_iter=max_iter,
-            progress=progress,
-            checkpoint=checkpoint,
-            random_state=random_state,
-            n_jobs=n_jobs,
-        )
+        clock = Clock(max_time, progress, Checkpoint.of(checkpoint, self.X, self.Y, self.weights))
+        settings: dict[str, Any] = {
+            "start": start,
+            "restarts": restarts,
+            "random_state": random_state,
+            "n_jobs": n_jobs,
+        }
+        return search(self, solver, clock, tol=tol, max_iter=max_iter, **settings)
 
 
 class OuterEvaluation:
-    """The objective at one point; the gradient is computed on demand.
-
-    Attributes
-    ----------
-    value : float
-        inf outside of the domain.
-    """
+    """The objective at one point, inf outside of the domain; the gradient is computed on demand."""
 
     value: float = np.inf
 

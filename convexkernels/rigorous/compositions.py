@@ -32,12 +32,8 @@ def tiles(m: int) -> Iterator[tuple[slice, slice]]:
 def enclosure(kernel: Any, X: Array) -> Entries:
     """How to enclose the entries of a kernel on the rows of a table, tile by tile.
 
-    The arrays that it returns may be shared and are not to be overwritten.
-
-    Raises
-    ------
-    InvalidInputError
-        Names a kernel, or a part of one, of which no error bound is known.
+    The arrays that it returns may be shared and are not to be overwritten. A kernel of a part of which no error bound
+    is known is refused by name.
     """
     if type(kernel) in SIMPLE:
         if isinstance(kernel, Matern | TensorMatern):

@@ -26,27 +26,10 @@ NOTEWORTHY = 1e-6
 def rigorous_gap(
     gram_set: GramSet, loss: Loss, X: Array, Y: Array, weights: Array, theta: Array, alpha: Array, witness: Array
 ) -> RigorousGap:
-    """Bounds on the optimum over the set, from any point.
+    """Bounds on the optimum over the set, from any point: `theta` is moved into it, dual variables are made feasible.
 
-    Parameters
-    ----------
-    gram_set : GramSet
-        Of a family for which :func:`enclosed` knows error bounds.
-    loss : Loss
-        With a box dual.
-    X : ndarray of shape (m, n)
-    Y : ndarray of shape (n_outputs, m)
-        As from ``loss.targets``.
-    weights : ndarray of shape (m,)
-    theta : ndarray
-        Moved into the set.
-    alpha, witness : ndarray of shape (n_outputs, m)
-        Dual variables behind the upper and the lower bound; made feasible exactly.
-
-    Raises
-    ------
-    InvalidInputError
-        Names the loss, the family or the kernel for which there are no error bounds.
+    `alpha` and `witness`, shape (n_outputs, m), are behind the upper and the lower bound. Losses without a box dual,
+    and families or kernels without error bounds, are refused by name.
     """
     duals = _box_duals(loss, Y, weights)
     _refuse_extremes(X=X, y=Y, sample_weight=weights, C=np.array([loss.cost, loss.lam]))

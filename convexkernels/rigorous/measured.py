@@ -18,17 +18,14 @@ class Measured:
     theta : ndarray
         The parameter behind the functions: weights, or G of the parameter matrix ``G G'``. Its sum, or trace, is not
         exactly what the family asks for; that is charged to the norms.
-    values : ndarray of shape (n_outputs, m)
+    values, radius : ndarray of shape (n_outputs, m)
         Approximate ``(K + defect I) w`` at theta, up to a constant where a family leaves constants out.
-    radius : ndarray of shape (n_outputs, m)
     norms : ndarray of shape (n_outputs,)
         Upper bounds of the squared norms, in the feasible kernel.
     defect : float
         ``K(theta) + defect I`` is positive semidefinite.
-    support : float
-        Upper bound of the support function at ``A*(V'V)``.
-    charged : float
-        How much of `support` is error bounds.
+    support, charged : float
+        Upper bound of the support function at ``A*(V'V)``, and how much of it is error bounds.
     """
 
     theta: Array

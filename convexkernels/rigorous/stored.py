@@ -30,13 +30,7 @@ FEW = 300
 class Known:
     """What is known of a matrix: ``|K_ij| <= roots_i roots_j``, and stored entries are off by that times `error`.
 
-    Attributes
-    ----------
-    roots : ndarray of shape (m,)
-    error : float
-        Of values of the diagonal that are computed by themselves, too.
-    nonnegative : bool
-        Whether all entries are >= 0.
+    So are values of the diagonal that are computed by themselves.
     """
 
     roots: Array
@@ -47,18 +41,10 @@ class Known:
 def known_entries(kernel: Any, rows: Pairs, rate: float) -> Known | None:
     """What is known of the entries a :class:`PackedStack` holds for a kernel; None where that is nothing.
 
-    Parameters
-    ----------
-    rows : Pairs
-        The rows of the table with themselves, which remember what kernels share.
-    rate : float
-        Largest gamma of the Gaussians in the stack: their distances may be shared.
-
-    Notes
-    -----
-    `kernels.distances` takes the rows around their mean, where it has not lost digits that matter, and uses
-    ``|x|^2 - 2 x'y + |y|^2``: n + 8 roundings of ``(|x| + |y|)^2``. Inner products are wrong by n roundings of
-    ``|x| |y|``, which with the offset are at most ``sqrt((|x|^2 + offset) (|y|^2 + offset))``.
+    `kernels.distances` takes the rows around their mean, where it has not lost digits that matter, and uses ``|x|^2 - 2
+    x'y + |y|^2``: n + 8 roundings of ``(|x| + |y|)^2``. Inner products are wrong by n roundings of ``|x| |y|``, which
+    with the offset are at most ``sqrt((|x|^2 + offset) (|y|^2 + offset))``. `rate` is the largest gamma of the
+    Gaussians in the stack: their distances may be shared.
     """
     return RULES[type(kernel)](kernel, rows, rate) if type(kernel) in RULES else None
 

@@ -18,7 +18,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.driver import because_of_rounding, run, warn_unless_reached
+from convexkernels.driver import because_of_rounding, run, stated, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import check_regularization
 from convexkernels.losses.factored import dual_of_values
@@ -142,6 +142,7 @@ def solve_on_all_rows(
     max_time: float | None,
     max_iter: int | None,
     progress: bool | Silent,
+    checkpoint: Any,
     random_state: Any,
 ) -> Solution:
     """Choose the regularization parameter, and solve; see :meth:`FixedKernel.solve`."""
@@ -150,11 +151,19 @@ def solve_on_all_rows(
     if lams is not None:
         lams = [check_regularization("lams", lam) for lam in lams]
     solver = with_one_kernel(problem, solver)
-    clock = Clock(max_time, progress)
+    clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
+    piece = clock.piece("lam on rows held out", solver.name, *stated(problem), lams, random_state)
+    rng = np.random.default_rng(random_state)
     with threads_for(problem.m):
         if max_time is not None:  # the certificate comes after the last step
             clock.max_time = max(max_time - seconds_of_tiles(problem, np.float64), 0.5 * max_time)
-        problem = solver.prepare(problem, lams, clock, np.random.default_rng(random_state))
+        if known := piece.found:  # with one candidate nothing is held out
+            problem = solver.prepare(problem, [float(known.pop("lam"))], clock, rng)
+            solver.trace = known
+        else:
+            problem = solver.prepare(problem, lams, clock, rng)
+            if getattr(solver, "trace", None) and not clock.is_over:
+                piece.keep(lam=problem.loss.lam, **solver.trace)
         return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
 
 
@@ -206,19 +215,16 @@ def _joined(first: Solution, second: Solution, tol: float) -> Solution:
 def search(
     problem: Any,
     solver: Any,
+    clock: Clock,
     *,
-    start: Any = None,
-    restarts: int = 1,
+    start: Any,
+    restarts: int,
     tol: float,
-    max_time: float | None,
     max_iter: int | None,
-    progress: bool | Silent,
-    checkpoint: Any,
     random_state: Any,
     n_jobs: int | None,
 ) -> Solution:
     """Choose a solver for a problem that is not convex, and run it; see :meth:`OuterLearning.solve`."""
-    clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
     rng = np.random.default_rng(random_state)
     restarts = check_whole_number("restarts", restarts, low=1)
     limit = {} if max_iter is None else {"max_iter": max_iter}

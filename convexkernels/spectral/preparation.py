@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.backend import to_numpy
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import random_folds
 from convexkernels.kernels.frequencies import SpectralMap
@@ -86,20 +87,25 @@ class Preparation:
         options, problem = self.options, self.problem
         # Frequencies that stay as they are deserve a closer look at their width.
         n_rows, n_components = (1500, 384) if options.setting.learned else (3000, 768)
-        return choose_width(
-            problem.X,
-            problem.Y,
-            problem.weights,
-            stationary=options.setting.stationary,
-            feature_map=options.feature_map,
-            measure=options.setting.measure,
-            rng=rng,
-            sigmas=options.sigma,
-            n_rows=n_rows,
-            n_components=min(n_components, options.n_components),
-            factors=factors,
-            clock=self.clock,
-        )
+        asked: dict[str, Any] = {
+            "stationary": options.setting.stationary,
+            "feature_map": options.feature_map,
+            "measure": options.setting.measure,
+            "sigmas": options.sigma,
+            "n_rows": n_rows,
+            "n_components": min(n_components, options.n_components),
+            "factors": factors,
+        }
+
+        def choice() -> dict[str, Any]:
+            width = choose_width(problem.X, problem.Y, problem.weights, rng=rng, clock=self.clock, **asked)
+            return vars(width) | {"rng": json.dumps(rng.bit_generator.state)}
+
+        table = map(to_numpy, (problem.X, problem.Y, () if problem.weights is None else problem.weights))
+        found = self.clock.once(choice, "width", asked, *table, json.dumps(rng.bit_generator.state))
+        rng.bit_generator.state = json.loads(str(found.pop("rng")))
+        numbers: dict[str, Any] = {name: value if value.ndim else float(value) for name, value in found.items()}
+        return Width(**numbers)
 
     def ridge(self, sigma: float) -> float:
         """The weight of ``|W|_F^2`` that is right for frequencies as drawn."""

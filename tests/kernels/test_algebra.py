@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from convexkernels import Gaussian, InvalidInputError, Linear, Polynomial
+from convexkernels import Gaussian, InvalidInputError, Linear, OnColumns, Polynomial, Rescaled
 
 TABLE = np.arange(6.0).reshape(3, 2)
 
@@ -45,3 +45,12 @@ def test_bad_parameters_are_refused_by_name_when_the_kernel_is_evaluated(kernel,
     for call in (lambda: kernel(TABLE), lambda: kernel.diag(TABLE)):
         with pytest.raises(InvalidInputError, match=f"^{name}"):
             call()
+
+
+def test_rounding_of_a_kernel_on_images_is_that_of_the_kernel_there(rng):
+    X = 100.0 * rng.random((30, 2))
+    inner = Gaussian(1e-3)
+    own = inner._sizes(X)
+    assert own.min() > 2.0 * inner.diag(X).max()  # distances are differences of squares
+    np.testing.assert_allclose(Rescaled(inner, [1.0, 2.0], [0.5, 0.5])._sizes(0.5 * X + [1.0, 2.0]), own)
+    np.testing.assert_array_equal(OnColumns(inner, [0, 1])._sizes(np.column_stack([X, X])), own)

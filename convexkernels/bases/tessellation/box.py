@@ -20,19 +20,8 @@ PAIRS = 100_000
 def margin_slope(t: Tessellation, P: Array, M: Array, x: BoxPoints, *, modulo_constants: bool = False) -> float:
     """Derivative of ``<M, K(P)>`` as all sides of the box move outwards at the same speed, the points staying.
 
-    Parameters
-    ----------
-    t : Tessellation
-    P : ndarray of shape (2q, 2q)
-        Symmetric.
-    M : ndarray of shape (m, m)
-        Symmetric; its rows sum to 0 with `modulo_constants`.
-    x : BoxPoints
-        m prepared points.
-
-    Notes
-    -----
-    [CP20 Corollary 13], differentiated in a and b. O(m^2 n_sums (n + width)).
+    [CP20 Corollary 13], differentiated in a and b. P and M are symmetric; rows of M sum to 0 with `modulo_constants`.
+    O(m^2 n_sums (n + width)).
     """
     blocks, basis, offset = Blocks.of(P), t.basis, t.tables[-1]
     moved, first = copy(t), 1 if modulo_constants else 0

@@ -27,16 +27,10 @@ from convexkernels.threads import in_parts
 
 @dataclass(frozen=True, eq=False)
 class BoxPoints:
-    """Points of the box and what every kernel matrix on them needs.
+    """Points of the box, one per column, moved to the nearest point of it, and what every kernel matrix on them needs.
 
-    Attributes
-    ----------
-    columns : ndarray of shape (n, m)
-        The points, one per column, moved to the nearest point of the box.
-    psi : ndarray of shape (n_delta, m)
-        Monomials x^delta; with tasks each of them once for every task, 0 but for that of the point.
-    reach : ndarray of shape (n_sums, m)
-        ``T(x, b, s + 1)``.
+    `psi`, shape (n_delta, m), are monomials x^delta; with tasks each of them once for every task, 0 but for that of the
+    point. `reach`, shape (n_sums, m), is ``T(x, b, s + 1)``.
     """
 
     columns: Array
@@ -82,14 +76,7 @@ def split_tasks(X: Array, tasks: int) -> tuple[Array, Array]:
 
 
 class Tessellation:
-    """A monomial basis on a box: matrices of tessellated kernels and their adjoint.
-
-    Parameters
-    ----------
-    basis : MonomialBasis
-    lower, upper : ndarray of shape (n,)
-        The box [a, b].
-    """
+    """A monomial basis on the box [lower, upper]: matrices of tessellated kernels and their adjoint."""
 
     def __init__(self, basis: MonomialBasis, lower: Array, upper: Array) -> None:
         self.basis = basis

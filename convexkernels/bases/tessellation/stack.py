@@ -17,20 +17,8 @@ PAIRS = 4096
 
 
 def tessellated_stack(tessellation: Tessellation, x: BoxPoints, matrices: Sequence[Array], out: Array) -> None:
-    """Lower triangles, row by row, of the Gram matrices of every P.
+    """Lower triangles, row by row, of the Gram matrices of every P, in `out` of shape (L, m (m + 1) / 2).
 
-    Parameters
-    ----------
-    tessellation : Tessellation
-    x : BoxPoints
-        m prepared points.
-    matrices : sequence of L ndarrays of shape (2q, 2q)
-        Symmetric.
-    out : ndarray of shape (L, m (m + 1) / 2)
-        Where to write, of any float type.
-
-    Notes
-    -----
     O(m^2 q^2 / 4 L) multiplications, all of them in matrix products.
     """
     blocks = [Blocks.of(P) for P in matrices]

@@ -18,13 +18,7 @@ def is_distributed(*tables: Any) -> bool:
 
 
 def active_client() -> Any:
-    """The `distributed.Client` that is connected, or None where no client was made.
-
-    Raises
-    ------
-    ClusterError
-        When the client has lost its scheduler.
-    """
+    """The `distributed.Client` that is connected, None where no client was made; ClusterError without scheduler."""
     if "distributed" not in sys.modules:
         return None
     from distributed import default_client

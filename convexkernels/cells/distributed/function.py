@@ -26,13 +26,7 @@ REMEDY = "bring it first: model.function_ = model.function_.gather()."
 class DistributedFunction:
     """A `LocalizedFunction` whose cells stay on the cluster that learned them.
 
-    Attributes
-    ----------
-    cover : Cover
-    parts : list of Delayed
-        Functions by cell, kept by the workers; a lost one is learned again.
-    sizes, n_outputs
-        As in `LocalizedFunction`.
+    `parts` are dicts of functions by cell, kept by the workers; a lost one is learned again.
     """
 
     cover: Cover
@@ -117,18 +111,10 @@ def values_of_parts(
     finish: Callable[[Array], NDArray[Any]],
     example: NDArray[Any],
 ) -> Any:
-    """What is predicted for the rows of a Dask table, as a lazy Dask array.
+    """What is predicted for the rows of a Dask array or dataframe, as a lazy Dask array.
 
-    Parameters
-    ----------
-    X : Dask array or dataframe
-    function : LocalizedFunction or DistributedFunction
-    scale : callable
-        Scaled points from validated ones; picklable, like `finish`.
-    finish : callable
-        Predictions from values of the function.
-    example : ndarray
-        A prediction for no rows, for the type and the number of columns.
+    `scale` takes validated points to scaled ones, `finish` values of the function to predictions; both are picklable.
+    `example`, a prediction for no rows, says type and number of columns.
     """
     import dask.array as da
     from dask import delayed

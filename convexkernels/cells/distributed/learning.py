@@ -31,36 +31,12 @@ def learn_distributed_cells(
 ) -> Solution:
     """Shuffle a table to the cells of a cover, and learn in every cell as a task of its own.
 
-    Parameters
-    ----------
-    table : DistributedTable
-    encoding : RowEncoding
-    cover : Cover
-        Of scaled points.
-    learner : CellLearner
-    sample : CellRows
-        Scaled rows of the table as the learner takes them: they say how large cells are about, and what cells
-        without rows answer.
-    clock : Clock
-        As in `training.learn_cells`, by the clock of each worker. After a keyboard interrupt, cells that were not
-        learned answer with the constant of the sample.
-    seed : int
-        Every cell draws from a stream of its own.
-    gather : bool
-        Whether functions are brought here. Without a cluster they are here anyway.
-    tol : float
-        Relative duality gap that the learner promises for every cell.
+    As `training.learn_cells`, by the clock of each worker; functions are brought here where `gather` asks for it, or
+    there is no cluster. `sample` are scaled rows of the table as the learner takes them: they say how large cells are
+    about, and what cells answer that have no rows, or were not learned before a keyboard interrupt.
 
-    Returns
-    -------
-    Solution
-        As of `training.learn_cells`; its problem is a `LocalizedFunction` or a `DistributedFunction`.
-
-    Raises
-    ------
-    ClusterError
-        When the scheduler is gone, or workers die again and again. A worker that dies otherwise costs time only: what
-        it had is done again elsewhere.
+    A ClusterError says that the scheduler is gone, or workers die again and again. One that dies otherwise costs time
+    only: what it had is done again elsewhere.
     """
     from dask import delayed
 

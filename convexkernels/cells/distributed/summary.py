@@ -48,21 +48,7 @@ class TableSummary:
     def of_rows(
         cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int = 0, seed: int = 0, first: int = 0
     ) -> TableSummary:
-        """Summarize one part.
-
-        Parameters
-        ----------
-        X : ndarray of shape (m, n_features), m >= 1
-        y : ndarray of shape (m,) or (m, n_outputs)
-        weights : ndarray of shape (m,), > 0
-        labels : bool
-            Whether targets are class labels.
-        size : int
-            Rows to sample.
-        seed : int
-        first : int
-            Number of the first row in the whole table.
-        """
+        """Summarize one part, whose rows are those from number `first` of the table, and sample `size` of them."""
         keys = random_keys(len(X), seed, first) if size else np.empty(0)
         # Every row is a part of its own.
         found = cls.merged([cls(len(X), X, X, y, weights, keys, X, y, weights)], labels=labels, size=size)
@@ -114,22 +100,9 @@ def _ranges(low: Array, high: Array, codes: Index) -> tuple[Array, Array]:
 def checked_part(
     index: int, X: Any, y: Any, weights: Any, *, n_features: int, labels: bool
 ) -> tuple[Array, NDArray[Any], Array] | None:
-    """The rows of positive weight of one part of a table, or a refusal that names the part.
+    """Points, targets and weights of the rows of positive weight of part number `index`, None where there are none.
 
-    Parameters
-    ----------
-    index : int
-        Number of the part.
-    X : array-like of shape (m, n_features)
-    y : array-like of shape (m,), or for numbers (m, n_outputs)
-    weights : array-like of shape (m,), >= 0, or None
-    n_features : int
-    labels : bool
-        Whether targets are class labels.
-
-    Returns
-    -------
-    (X, y, weights), or None when the part has no such rows
+    What is refused names the part. Targets are class labels, or numbers of shape (m,) or (m, n_outputs).
     """
     try:
         shape = np.shape(X)

@@ -35,16 +35,9 @@ class RowEncoding(Protocol):
 
 
 def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
-    """The parts of a Dask table of points, as delayed values.
+    """The parts of a Dask table of points, as delayed values; their rows, NaN where not known; n_features; an example.
 
-    Returns
-    -------
-    blocks : list of Delayed
-    lengths : list of float
-        Rows of each; NaN where that is not known yet.
-    n_features : int
-    example : array or dataframe without rows
-        With the names of the columns, where there are any.
+    The example is a table without rows, with the names of the columns where there are any.
     """
     if not hasattr(X, "to_delayed") or getattr(X, "ndim", None) != 2:
         raise InvalidInputError(
@@ -106,18 +99,9 @@ def _aligned(values: Any, name: str, lengths: list[float], most_dimensions: int 
 
 @dataclass(frozen=True, eq=False)
 class DistributedTable:
-    """Points, targets and weights in parts that agree.
+    """Points, targets and weights in parts that agree: `labels` where targets are those of classes.
 
-    Attributes
-    ----------
-    parts : list of (Delayed, Delayed, Delayed or None)
-        Points, targets and weights.
-    n_features : int
-    example : array or dataframe without rows
-    labels : bool
-        Whether targets are class labels.
-    lengths : list of float
-        Rows of each part; NaN where that is not known yet.
+    Rows of parts, the `lengths`, are NaN where they are not known yet; `example` is a table without rows.
     """
 
     parts: list[tuple[Any, Any, Any]]
@@ -159,13 +143,7 @@ class DistributedTable:
         ]
 
     def summarized(self, size: int, seed: int) -> TableSummary:
-        """Look at every part once, and draw a random sample of at most `size` rows, whatever the parts.
-
-        Raises
-        ------
-        InvalidInputError
-            Which names the partition that cannot be used.
-        """
+        """Look at every part once, and draw a random sample of at most `size` rows; what is refused names its part."""
         from dask import delayed
 
         level = [
@@ -185,21 +163,9 @@ class DistributedTable:
         return summary
 
     def shuffled(self, encoding: RowEncoding, cover: Cover, groups: Index, seed: int) -> list[Any]:
-        """Take every row to the cells that learn from it, by a shuffle of Dask.
+        """Take every row to the cells that learn from it, by a shuffle of Dask: a dataframe for each group of cells.
 
-        Parameters
-        ----------
-        encoding : RowEncoding
-        cover : Cover
-        groups : ndarray of int, shape (n_cells,)
-            The part of the result that a cell goes to.
-        seed : int
-            Of covers that are random.
-
-        Returns
-        -------
-        list of Delayed
-            Dataframes: scaled features, target, weight and cell of each row.
+        ``groups[j]`` is the place of cell j in the result; its columns are scaled features, target, weight and cell.
         """
         import dask.dataframe as dd
         from dask import delayed

@@ -134,7 +134,7 @@ class _Regularized(_Concatenated):
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         rows = sampled_rows(problem, solver.search_size, solver.random_state)
         small = problem if rows is None else problem.on_rows(rows)
-        lams, mus = candidates(small, self.lam, self.mu)
+        lams, mus = candidates(small, self.lam, self.mu, clock)
         self.selection_, chosen = None, None
         if len(lams) * len(mus) > 1:
             self.selection_ = select_weights(

@@ -8,6 +8,7 @@ from convexkernels.arrays import Array
 from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge import path_residuals
+from convexkernels.driver import stated
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
@@ -67,12 +68,15 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
     return lam, SMALL * float((values[0] - cost) / cost)
 
 
-def candidates(problem: OuterLearning, lam: Any, mu: Any) -> tuple[list[float], list[float]]:
+def candidates(problem: OuterLearning, lam: Any, mu: Any, clock: Clock) -> tuple[list[float], list[float]]:
     """The lists of values that lam and mu stand for; None is a list around the value that suits the data."""
     lams, mus = _listed("lam", lam), _listed("mu", mu)
     if lams and mus:
         return lams, mus
-    suited = suited_weights(problem, float(np.median(lams)) if lams else None)
+    given = float(np.median(lams)) if lams else None
+    suited = clock.once(lambda: {"weights": suited_weights(problem, given)}, "weights", *stated(problem), given)[
+        "weights"
+    ]
     return lams or list(suited[0] * LAM_FACTORS), mus or list(suited[1] * MU_FACTORS)
 
 

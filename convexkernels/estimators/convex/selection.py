@@ -215,8 +215,13 @@ def follow_path(
     -------
     PathSelection, or None where the rows are too few to hold any out, or no value was tried in time
     """
+    nearby = None if rival is None else (rival.value, rival.score)
+    asked = problem.X, problem.Y, problem.weights, family, name, loss_at(values[0], 1.0), values, nearby
+    piece, interrupted = clock.piece("path", *asked), False
+    if known := piece.found:
+        value, deviation = float(known["value"]), float(known["deviation"])
+        return PathSelection(name, known["values"], known["scores"], value, deviation, False)
     path = _Path(_folds(problem, family), loss_at, clock, values, float(spreads(problem).min()), rival)
-    interrupted = False
     try:
         if path.folds:
             path.follow()
@@ -226,9 +231,10 @@ def follow_path(
         return None
     tried = np.sort(np.array(list(path.errors)))
     scores = np.array([path.score(value) for value in tried.tolist()])
-    return PathSelection(
-        name, tried, scores, path.best if path.errors else float(values[0]), path.deviation, interrupted
-    )
+    value = path.best if path.errors else float(values[0])
+    if not (interrupted or clock.is_over):
+        piece.keep(values=tried, scores=scores, value=value, deviation=path.deviation)
+    return PathSelection(name, tried, scores, value, path.deviation, interrupted)
 
 
 def _folds(problem: KernelLearning, family: Family) -> list[_Fold]:

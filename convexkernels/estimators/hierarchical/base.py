@@ -14,7 +14,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
 from convexkernels.estimators.hierarchical.folds import FoldSearches, SearchesOnFolds
-from convexkernels.estimators.hierarchical.functions import MeanFunction
+from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.learned import LearnedTrees
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
@@ -226,7 +226,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
         votes, early = self._votes(solution.problem), clock.interrupted
         try:
             if plan.method == "dense" and (not early or votes or solution.problem.m <= ROWS_OF_A_MOMENT):
-                return self._function(task, solution), None
+                return self._function(task, solution, clock), None
             if plan.method in TRAINERS and not early:
                 return TRAINERS[plan.method](solution, plan, self._all_rows, clock, seed)
         except KeyboardInterrupt:
@@ -235,9 +235,9 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
             clock.interrupt()
         return train_at_once(solution, clock, seed)
 
-    def _function(self, task: TreeTask, solution: Solution) -> Any:
+    def _function(self, task: TreeTask, solution: Solution, clock: Clock) -> Any:
         """The function of a solution, trained on all rows that its problem has."""
-        return solution.function
+        return trained_solution(solution, clock)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
 from convexkernels.estimators.hierarchical.functions import PairwiseFunction
@@ -77,8 +78,9 @@ class HierarchicalGaussianClassifier(KernelClassifier, HierarchicalEstimator):
     def _votes(self, problem: OuterLearning) -> bool:
         return self.multi_class == "all-vs-all" and len(problem.Y) > 1
 
-    def _function(self, task: TreeTask, solution: Solution) -> Any:
-        return PairwiseFunction.of(task, solution) if self._votes(solution.problem) else solution.function
+    def _function(self, task: TreeTask, solution: Solution, clock: Clock) -> Any:
+        votes = self._votes(solution.problem)
+        return PairwiseFunction.of(task, solution, clock) if votes else super()._function(task, solution, clock)
 
     def _left_out_of(self, solution: Solution, whole: bool) -> LeftOut:
         of_votes = self._votes(solution.problem)

@@ -15,7 +15,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.hierarchical.all_rows import Plan
-from convexkernels.estimators.hierarchical.functions import MeanFunction
+from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.settings import (
     ArchitectureChoice,
     Job,
@@ -111,7 +111,7 @@ class SearchesOnFolds:
         if combines:
             trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
         else:
-            trained = [(solution.function, None) for solution in solutions]
+            trained = [(trained_solution(solution, clock), None) for solution in solutions]
         risks, F = np.full((len(candidates), n_folds), np.inf), np.full((len(candidates), *Y.shape), np.nan)
         for k in range(0, len(solutions), each):
             candidate, fold = divmod(k // each, n_folds)

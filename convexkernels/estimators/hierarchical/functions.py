@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.clock import Clock
+from convexkernels.driver import stated
 from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, left_out_of_kernel, left_out_of_problem
 from convexkernels.exceptions import MissingAttributeError
@@ -17,7 +19,25 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution
+
+
+def trained(problem: OuterLearning, theta: Array, clock: Clock) -> DecisionFunction:
+    """The function of a point by one matrix of all rows, with the coefficients of an earlier run where it has ended."""
+
+    def coefficients() -> dict[str, Any]:
+        function = problem.function(theta)
+        return {"W": function.coefficients(problem.m), "b": function.b}
+
+    found = clock.once(coefficients, "training", *stated(problem), theta)
+    return problem.function_of(theta, found["W"], found["b"])
+
+
+def trained_solution(solution: Solution, clock: Clock) -> DecisionFunction:
+    """The same for a solution, which keeps it."""
+    found: DecisionFunction = vars(solution).setdefault("function", trained(solution.problem, solution.theta, clock))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +76,7 @@ class PairwiseFunction:
     n_classes: int
 
     @classmethod
-    def of(cls, task: TreeTask, solution: Solution) -> PairwiseFunction:
+    def of(cls, task: TreeTask, solution: Solution, clock: Clock) -> PairwiseFunction:
         """The functions of all pairs, each trained with the kernel of a solution on the rows of its classes."""
         problem = solution.problem
         n_classes = len(problem.Y)
@@ -66,7 +86,7 @@ class PairwiseFunction:
         for i, j in combinations(range(n_classes), 2):
             rows = np.flatnonzero((codes == i) | (codes == j))
             labels = np.where(codes[rows] == i, 1.0, -1.0)
-            pairs[i, j] = own.problem(problem.gram_set.tree, 0, rows, labels).function(solution.theta)
+            pairs[i, j] = trained(own.problem(problem.gram_set.tree, 0, rows, labels), solution.theta, clock)
         return cls(pairs, n_classes)
 
     def values(self, X: Array) -> Array:

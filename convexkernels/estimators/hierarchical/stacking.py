@@ -88,7 +88,7 @@ def stacked(
         for name, kernel in simple_kernels(task.X, labels).items():
             if clock.is_over:
                 break
-            found = ridge(kernel, seen, task, parts)
+            found = ridge(kernel, seen, task, parts, clock)
             if found is not None:
                 names.append(name)
                 functions.append(found[0])
@@ -106,7 +106,7 @@ def stacked(
 
 
 def ridge(
-    kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index] | None
+    kernel: Kernel, seen: LeftOut, task: TreeTask, parts: Sequence[Index] | None, clock: Clock
 ) -> tuple[DecisionFunction, Array] | None:
     """Ridge regression with an intercept, and its values at rows held out; lam is the one of their least error.
 
@@ -114,18 +114,27 @@ def ridge(
     """
     X, Y, weights = task.X, seen.Y, seen.weights / seen.weights.mean()
     bounds = (np.full((len(Y), 1), -1.0), np.full((len(Y), 1), 1.0)) if task.clip else None
-    K = kernel(X)
+    found = clock.once(
+        lambda: _ridge(kernel(X), Y, weights, parts, bounds), "ridge", kernel, X, Y, weights, parts, bounds
+    )
+    if not found:
+        return None
+    function = DecisionFunction.of_kernel(kernel, X, found["W"], found["b"], bounds=bounds)
+    return function, clipped(Y - found["residual"], bounds)[0]
+
+
+def _ridge(K: Array, Y: Array, weights: Array, parts: Sequence[Index] | None, bounds: Any) -> dict[str, Any]:
+    """Coefficients, intercepts and residuals at rows held out; nothing where arithmetic breaks down."""
     Z, _ = pivoted_cholesky(lambda rows: K[rows], K.diagonal(), RANK, LEFT_OUT)
-    lams = len(X) * LAMS
+    lams = len(K) * LAMS
     path = path_residuals(Z, Y, weights, lams, parts, intercept=True)
     risks = [float(((clipped(Y - residual, bounds)[0] - Y) ** 2 @ weights).sum()) for residual in path]
     lam = float(lams[int(np.argmin(risks))])
     residual = residuals_at(K.copy(), Y, weights, lam, parts, intercept=True)
     if residual is None:
-        return None
+        return {}
     found = fit(LeastSquares(lam), K, Y, weights)
-    function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=bounds)
-    return function, clipped(Y - residual, bounds)[0]
+    return {"W": found.W, "b": found.b, "residual": residual}
 
 
 def likeliest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:

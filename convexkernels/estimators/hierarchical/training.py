@@ -20,6 +20,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.criteria.ridge import residuals_at
+from convexkernels.driver import stated
 from convexkernels.estimators.hierarchical.all_rows import (
     CELL_SIZE,
     LANDMARK_LAMS,
@@ -112,10 +113,12 @@ def train_by_products(
     fixed = FixedKernel.of(solution, problem.X, y, sample_weight=problem.weights, memory_limit=settings.memory_limit)
     if isinstance(problem.loss, LeastSquares) and problem.m > LARGEST_SAMPLE:
         part = clock.part(SCALE_TIME)
-        fixed = fixed.rescaled(suited_scale(fixed, part, seed))
+        known = part.once(lambda: {"scale": suited_scale(fixed, part, seed)}, "scale of features", *stated(fixed), seed)
+        fixed = fixed.rescaled(float(known["scale"]))
         if part.interrupted:
             raise KeyboardInterrupt
-    found = fixed.solve(tol=TOL, max_time=clock.left, progress=clock.show, random_state=seed)
+    options: dict[str, Any] = {"max_time": clock.left, "progress": clock.show, "checkpoint": clock.checkpoint}
+    found = fixed.solve(tol=TOL, random_state=seed, **options)
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
     certificate: Any = found.certificate
@@ -129,21 +132,22 @@ def train_on_landmarks(
 
     lam of least squares is that of the least leave-one-out risk with the features.
     """
-    problem, stated = solution.problem, solution.problem.stated_at(solution.theta)
+    problem, said = solution.problem, solution.problem.stated_at(solution.theta)
     rows = np.random.default_rng(seed).permutation(problem.m)[: plan.n_landmarks]
     family = Candidates([solution.kernel], "none", landmarks=np.unique(problem.X[rows], axis=0))
     options: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
-    seen = KernelLearning(family, stated["loss"], problem.X, problem.Y.T, **options)
+    seen = KernelLearning(family, said["loss"], problem.X, problem.Y.T, **options)
     if isinstance(seen.loss, LeastSquares):
-        seen = seen.with_loss(seen.loss.at(_best_lam(seen)))
-    found = seen.solve(tol=TOL, max_time=clock.left, progress=clock.show)
+        known = clock.once(lambda: {"lam": _best_lam(seen)}, "lam on landmarks", *stated(seen))
+        seen = seen.with_loss(seen.loss.at(float(known["lam"])))
+    found = seen.solve(tol=TOL, max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint)
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
     certificate: Any = found.certificate
     function: DecisionFunction = found.function
-    bounds = stated["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in stated["bounds"])
+    bounds = said["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in said["bounds"])
     function = replace(function, b=function.b + problem.offset, bounds=bounds)
-    return FunctionOfManyRows(found, function, problem.offset, stated["bounds"]), certificate
+    return FunctionOfManyRows(found, function, problem.offset, said["bounds"]), certificate
 
 
 def _best_lam(problem: KernelLearning) -> float:

@@ -13,13 +13,7 @@ from convexkernels.kernels.base import Kernel
 
 
 class CurvedFamily(ABC):
-    """A set of kernels ``{k_z}``; learning in it is not convex.
-
-    Attributes
-    ----------
-    device : str or None
-        The device of PyTorch that evaluates matrices and derivatives; None for numpy.
-    """
+    """A set of kernels ``{k_z}``, learning in which is not convex; on a `device` of PyTorch, None for numpy."""
 
     device: str | None = None
 
@@ -29,14 +23,9 @@ class CurvedFamily(ABC):
 
 
 class CurvedGramSet(ABC):
-    """The Gram matrices ``K(z)`` of a curved family on m points.
+    """The Gram matrices ``K(z)`` of a curved family on m points, for z of `n_unknowns` numbers.
 
-    Attributes
-    ----------
-    n_unknowns : int
-        Length of z.
-    draws_rows : bool
-        Whether z means the same kernel on other rows, so that a search may draw rows anew for every step.
+    It `draws_rows` where z means the same kernel on other rows, so that a search may draw rows anew for every step.
     """
 
     n_unknowns: int
@@ -77,10 +66,7 @@ class CurvedGramSet(ABC):
 class CurvedGram(ABC):
     """The Gram matrix at one point, and the way back from a derivative in it.
 
-    Attributes
-    ----------
-    penalty : float
-        What the family itself adds to an objective at this point, for example norms of inner layers.
+    The `penalty` is what the family itself adds to an objective there, for example norms of inner layers.
     """
 
     penalty: float = 0.0
@@ -93,10 +79,7 @@ class CurvedGram(ABC):
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         """Derivative of ``sum_ab M_ab K_ab + penalty`` in the coordinates of the search, M being held fixed.
 
-        Parameters
-        ----------
-        M : ndarray of shape (m, m)
-            Symmetric; with `lower` its upper triangle is not read.
+        M is symmetric; with `lower` its upper triangle is not read.
         """
 
 
@@ -107,15 +90,7 @@ def whole(M: Array, lower: bool) -> Array:
 
 
 class Chart:
-    """Coordinates u of a search around a point: here z itself.
-
-    Attributes
-    ----------
-    u : ndarray
-        The coordinates of the point it was made for.
-    renewals : int
-        How often it pays to begin again with the chart of the point found.
-    """
+    """Coordinates u of a search around a point: here z itself; `renewals` is how often it pays to make a new chart."""
 
     renewals: int = 0
 

@@ -30,14 +30,7 @@ INTERMEDIATE_RANK_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Whitening of every inner layer at a reference point, outermost first.
-
-    Attributes
-    ----------
-    bases : tuple of ndarray of shape (m, rank)
-        The matrices W, one per layer.
-    widths : tuple of int
-    """
+    """Whitening of every inner layer at a reference point: matrices W, shape (m, rank), outermost first."""
 
     bases: tuple[Array, ...]
     widths: tuple[int, ...]
@@ -71,15 +64,8 @@ class Pass:
 class LayerStack:
     """The kernels of the inner layers on the training points, and everything derived from them alone.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        K_2, ..., K_L, outermost first.
-    X : ndarray of shape (m, n)
-    widths : int or sequence of int
-        Output dimension of each layer, outermost first.
-    weights : sequence of array-like, optional
-        The diagonals a of the matrix-valued kernels ``K_l diag(a)``, one vector per layer.
+    Kernels K_2, ..., K_L, output dimensions (one number, or one per layer) and the diagonals a of the matrix-valued
+    kernels ``K_l diag(a)`` (one vector per layer) come outermost first.
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Array, widths: Any, weights: Any = None) -> None:
@@ -113,14 +99,7 @@ class LayerStack:
     def build(self, choose: Callable[[int, Array, Array, Array], Array]) -> tuple[Coordinates, Array]:
         """Whiten layer by layer from the inside, asking for the unknowns of each layer on the way.
 
-        Parameters
-        ----------
-        choose : callable
-            ``(layer, points, gram, basis) -> u`` of shape (rank, width), with layer 0 the outermost.
-
-        Returns
-        -------
-        coordinates, u
+        ``choose(layer, points, gram, basis)`` are those u, shape (rank, width), with layer 0 the outermost.
         """
         bases: list[Array] = []
         parts: list[Array] = []

@@ -94,24 +94,9 @@ class TreeAt(CurvedGram):
 
 
 def make_tree(architecture: Any, n_features: int, subsets: Any = "all", rng: Any = None) -> KernelTree:
-    """The tree of an architecture on tables of `n_features` columns.
+    """The tree of an architecture and subsets, as in :class:`Trees`, on tables of `n_features` columns.
 
-    Parameters
-    ----------
-    architecture, subsets
-        As in :class:`Trees`.
-    n_features : int
-    rng : numpy.random.Generator, optional
-        For random subsets.
-
-    Returns
-    -------
-    KernelTree
-
-    Raises
-    ------
-    InvalidInputError
-        For depths below 1, empty subsets, unknown features.
+    Depths below 1, empty subsets and unknown features are refused.
     """
     if not isinstance(architecture, int | np.integer) or isinstance(architecture, bool):
         _check_description(architecture, n_features)

@@ -16,14 +16,7 @@ CHUNK = 512
 
 
 class GramStack(ABC):
-    """The symmetric matrices ``scales[k] K_k``, k < l, on m points.
-
-    Attributes
-    ----------
-    l, m : int
-    scales : ndarray of shape (l,)
-        Factors applied to the matrices; set with `rescale`.
-    """
+    """The symmetric matrices ``scales[k] K_k``, k < l, on m points; `rescale` sets the scales."""
 
     l: int  # noqa: E741 - the number of kernels in all papers
     m: int

@@ -95,14 +95,7 @@ class FactoredStack(GramStack):
 
 
 class CombinedFeatures(FactoredGram):
-    """Features side by side, each kind times a factor: a sum of kernels.
-
-    Parameters
-    ----------
-    m : int
-    parts : list of ndarray of shape (m, width_k)
-    factors : ndarray of shape (len(parts),)
-    """
+    """Features side by side, shapes (m, width_k), each kind times a factor: a sum of kernels."""
 
     def __init__(self, m: int, parts: list[Array], factors: Array) -> None:
         self.parts, self.factors = parts, factors

@@ -26,12 +26,8 @@ SHARED_FROM = 4
 def make_stack(kernels: Sequence[Kernel], X: Array, *, memory_limit: float | None, dtype: Any) -> GramStack:
     """The Gram matrices of kernels on the rows of X, in the most exact form that fits the memory limit.
 
-    float64 if that fits (and `dtype` asks for no less), else float32, else nothing is stored.
-
-    Raises
-    ------
-    MemoryLimitError
-        When not even the sum of the matrices fits.
+    float64 if that fits (and `dtype` asks for no less), else float32, else nothing is stored. Refused where not even
+    the sum of the matrices fits.
     """
     m, count = X.shape[0], len(kernels)
     pairs = m * (m + 1) // 2

@@ -33,20 +33,10 @@ LOWEST = {np.dtype(np.float32): -87.0}
 
 @dataclass(eq=False)
 class TreeEvaluation:
-    """The kernel of a tree with weights on given points; nothing of the size of the matrix is kept.
+    """The kernel of a tree with weights on points X and Z, or X alone; nothing of the size of the matrix is kept.
 
-    Parameters
-    ----------
-    tree : KernelTree
-    squares : ndarray of shape (n_weights,)
-        Squared weights, >= 0.
-    X : ndarray of shape (m, n)
-    Z : ndarray of shape (k, n), optional
-        `X` again when not given.
-    dtype : numpy dtype
-        Precision of the matrix: float64, or float32 for searches.
-    device : str or torch.device, optional
-        A device of PyTorch that evaluates; numpy when not given. What is returned is numpy's, but for :meth:`block`.
+    `squares` are those of the weights. The matrix has the precision `dtype`, float32 for searches; a `device` of
+    PyTorch evaluates it. What is returned is numpy's, but for :meth:`block`.
     """
 
     tree: KernelTree
@@ -193,15 +183,9 @@ class TreeEvaluation:
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         """Derivatives of ``sum_ab M_ab k(x_a, z_b)`` with respect to log w, shape (n_weights,).
 
-        Parameters
-        ----------
-        M : ndarray of the shape of the matrix
-            For one table its symmetric part counts; with `lower` it is symmetric and its upper triangle is not read.
-
-        Notes
-        -----
-        [ST16 Lemma 4.1], with the factor k that its second formula lacks, by reverse accumulation: the
-        derivative of the sum with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's.
+        [ST16 Lemma 4.1], with the factor k that its second formula lacks, by reverse accumulation: the derivative of
+        the sum with respect to -S of the root is ``M k``, that of a child ``e_i`` times its parent's. For one table the
+        symmetric part of M counts; with `lower` it is symmetric and its upper triangle is not read.
         """
         if self.Z is None and not lower:
             M = 0.5 * (M + M.T)

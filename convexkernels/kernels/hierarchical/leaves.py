@@ -26,17 +26,7 @@ class Leaf(NamedTuple):
 
 
 class Leaves:
-    """The leaves of a tree between the rows of two tables, each prepared when it is first needed.
-
-    Parameters
-    ----------
-    tree : KernelTree
-    squares : ndarray of shape (n_weights,)
-        Squared weights of the tree.
-    X, Z : ndarray of shape (m, n), (k, n)
-    backend : Backend
-        Where exponents are evaluated, and in which precision.
-    """
+    """The leaves of a tree, with its squared weights, between the rows of two tables; each is prepared when needed."""
 
     def __init__(self, tree: KernelTree, squares: Array, X: Array, Z: Array, backend: Backend) -> None:
         self.tree, self.squares, self.X, self.Z, self.backend = tree, squares, X, Z, backend

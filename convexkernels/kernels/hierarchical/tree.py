@@ -39,10 +39,6 @@ class KernelTree:
     """An architecture: nodes in an order in which children come before their parents; the root is last.
 
     It has the depth of its kernels [ST16 Definition 2.1].
-
-    Parameters
-    ----------
-    places : tuple of Place
     """
 
     places: tuple[Place, ...]

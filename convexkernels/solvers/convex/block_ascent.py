@@ -38,20 +38,9 @@ Tell = Callable[[float], Any]
 class BlockAscent:
     """Dual variables of all outputs and the values of their functions, ascending block by block [Joa99].
 
-    Coefficients of a block move, all others stay: ``maximize (lin - K w)_B'd - sum eps |w + d| - 1/2 d'K_BB d`` in the
-    box, with ``sum d = 0`` where an intercept is fitted. Where all rows fit there is one block, and its matrix is made
-    once for all outputs.
-
-    Parameters
-    ----------
-    problem : FixedKernel
-    W, F : ndarray of shape (n_outputs, m)
-        Feasible coefficients, and ``W K``.
-
-    Attributes
-    ----------
-    size : int
-        Rows of a block.
+    Coefficients of a block, `size` rows, move, all others stay: ``maximize (lin - K w)_B'd - sum eps |w + d| - 1/2
+    d'K_BB d`` in the box, with ``sum d = 0`` where an intercept is fitted. Where all rows fit there is one block, and
+    its matrix is made once for all outputs. W is feasible, shape (n_outputs, m), and ``F = W K``.
     """
 
     def __init__(self, problem: FixedKernel, W: Array, F: Array) -> None:

@@ -27,13 +27,7 @@ PREFERENCE = ("MOSEK", "CLARABEL", "SCS")
 
 
 def available_solvers() -> list[tuple[str, bool, bool, str]]:
-    """Which conic solvers can be used.
-
-    Returns
-    -------
-    list of (name, installed, usable, remark)
-        In order of preference.
-    """
+    """Name, installed, usable and a remark of every conic solver, in order of preference."""
     rows = []
     for name in PREFERENCE:
         missing = [part for part in ("cvxpy", name.lower()) if find_spec(part) is None]
@@ -150,12 +144,7 @@ def solve_statement(
     """Solve a ``cvxpy.Problem`` with the named solver, or the first that gives an answer.
 
     With `warn`, falling back from a solver that is installed but unusable is said in one warning. Unless it is
-    `patient`, SCS may take a tenth of its steps.
-
-    Raises
-    ------
-    SolverUnavailableError
-        When no solver can be used or all of them fail, with what each of them said.
+    `patient`, SCS may take a tenth of its steps. SolverUnavailableError says what each of them said where all fail.
     """
     import cvxpy as cp
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +88,13 @@ class ConjugateGradients(OuterSolver):
         """What solving will take."""
         return Preparation(problem).forecast()
 
+    def go_on(self, iterate: Iterate, n_steps: int) -> None:
+        self.initial = iterate.alpha
+
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        if self.begin is None and self.initial is not None and self.prepared is not None:
+            with suppress(OutOfTimeError):
+                self.begin = self.initial, self.prepared.operator.product(self.initial, deadline, self.stage)
         W, F = (np.zeros(problem.Y.shape), np.zeros(problem.Y.shape)) if self.begin is None else self.begin
         found = unproven(self._iterate(problem, W, F), tol)
         if self.clock is not None and self.clock.interrupted:

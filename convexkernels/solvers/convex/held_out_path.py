@@ -32,15 +32,7 @@ CHOICE_SHARE, CHOICE = 0.5, 0.6
 
 @dataclass(eq=False)
 class HeldOutPath(ABC):
-    """Ridge functions for several lam, trained without some of the rows.
-
-    Attributes
-    ----------
-    lams : list of float
-        Candidates, as they were added.
-    held : ndarray of int
-        Rows that are held out.
-    """
+    """Ridge functions for several lam, as they were added, trained without the rows `held`."""
 
     problem: Any
     held: Index
@@ -125,13 +117,7 @@ class HeldOutPath(ABC):
 
 @dataclass(eq=False)
 class SharedPath(HeldOutPath):
-    """By conjugate gradients that share every product with the matrix.
-
-    Attributes
-    ----------
-    systems : ShiftedSystems
-        For every candidate the systems of all outputs.
-    """
+    """By conjugate gradients that share every product with the matrix: systems of all outputs for every candidate."""
 
     prepared: Preparation | None = None
     systems: ShiftedSystems | None = None

@@ -40,15 +40,7 @@ BEFORE_CERTIFICATE = 0.9
 
 @dataclass(frozen=True)
 class Forecast:
-    """What solving on all rows takes, about.
-
-    Attributes
-    ----------
-    seconds : float
-    bytes : float
-    kept : float
-        Share of the matrix that is kept; the rest is evaluated anew for every product.
-    """
+    """What solving on all rows takes, about; what is not `kept` of the matrix is evaluated anew for every product."""
 
     seconds: float
     bytes: float
@@ -77,14 +69,7 @@ class Stage:
 
 
 class Preparation:
-    """Tiles and preconditioner of a problem.
-
-    Attributes
-    ----------
-    operator : GramOperator
-    rank : int
-        Most columns of the preconditioner.
-    """
+    """Tiles of a problem, and a preconditioner of so many columns (`rank`) at most."""
 
     def __init__(self, problem: Any) -> None:
         self.problem = problem

@@ -21,13 +21,7 @@ LOST = 1e6
 class LowRank:
     """``(Z Z' + lam S^-1)^-1`` for any lam > 0 and weights S >= 0, in whose place rows of weight 0 stay 0.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (m, r)
-        A factor of about the Gram matrix.
-    weights : ndarray of shape (m,)
-    backend : Backend, optional
-        Of float64: where products with Z are formed.
+    Z, shape (m, r), is a factor of about the Gram matrix; `backend` is where products with it are formed.
     """
 
     def __init__(self, Z: Array, weights: Array, backend: Backend | None = None) -> None:
@@ -77,18 +71,7 @@ class ShiftedSystems:
     """Systems ``(K + lam_c S^-1) w_c + b_c = y_c`` [``sum w_c = 0``]; w is 0 where the weight is.
 
     Preconditioned conjugate gradients, with coefficients by Polak and Ribiere because tiles are rounded. With an
-    intercept all steps are projected onto ``sum w = 0``.
-
-    Parameters
-    ----------
-    operator : GramOperator
-    preconditioner : LowRank
-        Knows the weights.
-    Y : ndarray of shape (c, m)
-    lams : ndarray of shape (c,)
-    intercept : bool
-    W, F : ndarray of shape (c, m), optional
-        Where to begin, and ``W K``.
+    intercept all steps are projected onto ``sum w = 0``. W and ``F = W K`` are where to begin, shape (c, m) as Y.
     """
 
     def __init__(

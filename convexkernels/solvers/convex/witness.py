@@ -38,16 +38,11 @@ class DualPoint:
 
 
 class DualPoints:
-    """The last dual points, combined for the best lower bound.
+    """The last dual points, combined for the best lower bound; `support` is that of the `GramSet`.
 
-    The inner problem of one theta proves little where its dual variables are not unique (singular Gram matrices) or
-    not yet settled; a combination of those seen at nearby theta proves more. The bound ``sum_j t_j constant_j -
-    sigma(sum_j t_j half_j)`` is concave in the weights t.
-
-    Parameters
-    ----------
-    support : callable
-        ``GramSet.support``.
+    The inner problem of one theta proves little where its dual variables are not unique (singular Gram matrices) or not
+    yet settled; a combination of those seen at nearby theta proves more. The bound ``sum_j t_j constant_j - sigma(sum_j
+    t_j half_j)`` is concave in the weights t.
     """
 
     def __init__(self, support: Support) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from convexkernels.arrays import Array, Index
+from convexkernels.checkpoint import Piece
 from convexkernels.criteria.folds import spread_sample
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer_solver import Iterate, OuterSolver
@@ -16,9 +17,12 @@ from convexkernels.solvers.nonconvex.bfgs import Limits
 from convexkernels.solvers.nonconvex.quasi_newton import descents
 from convexkernels.validation import check_whole_number
 
+NOTHING_KNOWN = Piece(None)
 # Starts are first searched until ten steps gain less than this fraction; the best few go on.
 COARSE_STALL = 1e-3
 N_FINALISTS = 4
+# Ends of descents that are none.
+CUT = (Status.TIME_LIMIT, Status.INTERRUPTED)
 COARSE_RENEWALS = 1
 
 
@@ -30,6 +34,11 @@ class Start:
     seed: np.random.SeedSequence | None = None
     theta: Array | None = None
 
+    @property
+    def stated(self) -> tuple[Any, ...]:
+        """What it is known again by."""
+        return self.index, self.theta, None if self.seed is None else self.seed.generate_state(4)
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -40,6 +49,18 @@ class Found:
     value: float
     status: Status
     n_iter: int
+
+    @classmethod
+    def known(cls, index: int, piece: Piece) -> Self | None:
+        """What an earlier run has found from the start of that number."""
+        known = piece.found
+        if not known:
+            return None
+        return cls(index, known["theta"], float(known["value"]), Status[str(known["status"])], int(known["n_iter"]))
+
+    def keep(self, piece: Piece) -> None:
+        """Write it down."""
+        piece.keep(theta=self.theta, value=self.value, status=self.status.name, n_iter=self.n_iter)
 
 
 class Restarts(OuterSolver):
@@ -89,7 +110,8 @@ class Restarts(OuterSolver):
         self.initial = [*self.initial, *points]
 
     def go_on(self, iterate: Iterate, n_steps: int) -> None:
-        self.initial = [*self.initial, iterate.theta]
+        if not n_steps:  # of the same search the starts that have ended are known
+            self.initial = [*self.initial, iterate.theta]
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         limits = Limits(tol, problem.criterion.resolution, self.max_steps, np.inf if deadline is None else deadline)
@@ -121,7 +143,7 @@ class _Search:
             yield from self._both_rounds([*starts, *given], whole=True)
             return
         small, best = problem.on_rows(rows), np.inf
-        for found, _ in rounds(small, starts, self.limits, settings.n_jobs):
+        for found, _ in rounds(small, starts, self.limits, settings.n_jobs, settings.piece.part("some rows", rows)):
             self._count(found)
             theta, value = extended(problem, found.theta, rows), np.inf
             if found.value < best:  # values of the sample do not compare with those of all rows
@@ -133,7 +155,7 @@ class _Search:
 
     def _both_rounds(self, starts: list[Start], whole: bool) -> Iterator[Iterate]:
         best: Found | None = None
-        for found, is_last in rounds(self.problem, starts, self.limits, self.settings.n_jobs):
+        for found, is_last in rounds(self.problem, starts, self.limits, self.settings.n_jobs, self.settings.piece):
             self._count(found, whole)
             if best is None or found.value < best.value:
                 best = found
@@ -146,23 +168,25 @@ class _Search:
             self.values[found.index] = min(self.values[found.index], found.value)
 
 
-def rounds(problem: Any, starts: list[Start], limits: Limits, n_jobs: int | None) -> Iterator[tuple[Found, bool]]:
+def rounds(
+    problem: Any, starts: list[Start], limits: Limits, n_jobs: int | None, piece: Piece = NOTHING_KNOWN
+) -> Iterator[tuple[Found, bool]]:
     """Every start searched coarsely, then the best few to the end; with each whether it is the last one.
 
-    A single start is searched to the end at once.
+    A single start is searched to the end at once. What ended in an earlier run is not searched again.
     """
     again = starts
     if len(starts) > 1:
         coarse = replace(limits, stall_tol=max(COARSE_STALL, limits.stall_tol))
         ended = []
-        for found in _each(problem, starts, coarse, COARSE_RENEWALS, n_jobs):
+        for found in _each(problem, starts, coarse, COARSE_RENEWALS, n_jobs, piece):
             ended.append(found)
             yield found, False
         best = sorted(ended, key=lambda f: (f.value, f.index))[:N_FINALISTS]
         again = [Start(f.index, theta=f.theta) for f in best if np.isfinite(f.value)]
         if not again:
             raise _nowhere_finite(problem, starts)
-    for count, found in enumerate(_each(problem, again, limits, None, n_jobs), start=1):
+    for count, found in enumerate(_each(problem, again, limits, None, n_jobs, piece), start=1):
         if len(starts) == 1 and not np.isfinite(found.value):
             raise _nowhere_finite(problem, starts)
         yield found, count == len(again)
@@ -195,6 +219,23 @@ def descended(problem: Any, start: Start, limits: Limits, renewals: int | None =
 
 
 def _each(
+    problem: Any, starts: list[Start], limits: Limits, renewals: int | None, n_jobs: int | None, piece: Piece
+) -> Iterator[Found]:
+    """The ends of all descents, first of those that are known; what a limit has cut goes on from where it stopped."""
+    asked, left = (replace(limits, deadline=np.inf), renewals), list[Start]()
+    pieces = {start.index: piece.part("descent", *start.stated, *asked) for start in starts}
+    for start in starts:
+        known = Found.known(start.index, pieces[start.index])
+        if known is None or known.status in CUT:
+            left.append(start if known is None else replace(start, theta=known.theta))
+        else:
+            yield known
+    for found in _searched(problem, left, limits, renewals, n_jobs):
+        found.keep(pieces[found.index])
+        yield found
+
+
+def _searched(
     problem: Any, starts: list[Start], limits: Limits, renewals: int | None, n_jobs: int | None
 ) -> Iterator[Found]:
     if effective_n_jobs(n_jobs) == 1 or len(starts) < 2:

@@ -1,0 +1,122 @@
+"""A fit that is killed and begun again repeats no search that has ended, no choice and no training."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import convexkernels as ck
+from convexkernels.estimators.concatenated import settings as concatenated
+from convexkernels.estimators.convex import selection as paths
+from convexkernels.estimators.hierarchical import stacking, training
+from convexkernels.solvers.convex.held_out_path import HeldOutPath
+from convexkernels.solvers.nonconvex import restarts
+from convexkernels.spectral import preparation
+
+FEW = ck.TreeSearch(max_iter=5, n_restarts=2)
+PRODUCTS = ck.TreeSelection(combine="one", training=ck.AllRows(method="iterative"))
+LANDMARKS = ck.TreeSelection(combine="one", training=ck.AllRows(method="landmarks", n_landmarks=20))
+
+# What is fitted, and what has ended before a kill: functions that the fit calls, and never again.
+KILLED = {
+    "weights of norms": (
+        ck.ConcatenatedKernelRegressor(n_restarts=1, cv=2),
+        [(concatenated, "suited_weights"), (restarts, "descended")],
+    ),
+    "stack": (
+        ck.HierarchicalGaussianRegressor(2, search=FEW, selection=ck.TreeSelection(combine="stack")),
+        [(ck.OuterLearning, "train"), (stacking, "path_residuals"), (stacking, "fit")],
+    ),
+    "folds of architectures": (
+        ck.HierarchicalGaussianRegressor((1, 2), search=FEW, selection=ck.TreeSelection(2, combine="one")),
+        [(ck.OuterLearning, "train")],
+    ),
+    "products": (
+        ck.HierarchicalGaussianRegressor(2, search=FEW, selection=PRODUCTS),
+        [(HeldOutPath, "follow")],
+    ),
+    "landmarks": (ck.HierarchicalGaussianRegressor(2, search=FEW, selection=LANDMARKS), [(training, "_best_lam")]),
+    "C": (ck.TessellatedSVR(tol=1e-2), [(ck.KernelLearning, "on_rows"), (paths._Fold, "error")]),
+    "sigma": (
+        ck.SpectralKernelRegressor(n_components=20, training=ck.Training(max_epochs=2)),
+        [(preparation, "choose_width")],
+    ),
+}
+
+
+def counting(monkeypatch, places, end=None):
+    """How often each of some functions is called from now on; call number `end` kills."""
+    calls = {name: 0 for _, name in places}
+    for place, name in places:
+        monkeypatch.setattr(place, name, counted(getattr(place, name), name, calls, end))
+    return calls
+
+
+def counted(function, name, calls, end):
+    def call(*arguments, **options):
+        calls[name] += 1
+        if calls[name] == end:
+            raise SystemExit
+        return function(*arguments, **options)
+
+    return call
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (60, 2))
+    return X, np.sin(3.0 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(60)
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.ConvexKernelsWarning")
+@pytest.mark.parametrize("name", KILLED)
+def test_what_has_ended_before_a_kill_is_not_done_again(name, tmp_path, monkeypatch):
+    estimator, ended = KILLED[name]
+    X, y = table()
+    model = clone(estimator).set_params(checkpoint=tmp_path / "fit.npz", max_time=None)
+    if "random_state" in model.get_params(deep=False):
+        model.set_params(random_state=0)
+    monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
+    with monkeypatch.context() as patched:
+        calls = counting(patched, ended)
+        patched.setattr(type(model), "_finish", killed)  # all is done by then
+        with pytest.raises(SystemExit):
+            clone(model).fit(X, y)
+        assert min(calls.values()) > 0
+    calls = counting(monkeypatch, ended)
+    again = clone(model).fit(X, y)
+    assert set(calls.values()) == {0}
+    monkeypatch.undo()
+    plain = clone(model).set_params(checkpoint=None).fit(X, y)
+    np.testing.assert_allclose(again.predict(X), plain.predict(X), atol=2e-2 * np.ptp(y))
+
+
+def killed(*arguments):
+    raise SystemExit
+
+
+def test_restarts_that_have_ended_before_a_kill_are_not_searched_again(tmp_path, monkeypatch):
+    X, y = table()
+    layers = [ck.Matern(2), ck.Polynomial(1)]
+    plain = ck.ConcatenatedKernelRegressor(layers, lam=1e-3, mu=1e-3, n_restarts=5, random_state=0)
+    model, place = clone(plain).set_params(checkpoint=tmp_path / "fit.npz"), [(restarts, "descended")]
+    monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
+    with monkeypatch.context() as patched:
+        calls = counting(patched, place)
+        plain.fit(X, y)
+        assert calls["descended"] == 9  # five coarse ones, and the best four to the end
+    for _ in range(2):  # three descents have ended before each kill
+        with monkeypatch.context() as patched:
+            counting(patched, place, end=4)
+            with pytest.raises(SystemExit):
+                clone(model).fit(X, y)
+    calls = counting(monkeypatch, place)
+    again = clone(model).fit(X, y)
+    assert calls["descended"] == 3
+    np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+
+
+def test_files_hold_numbers_only(tmp_path):
+    X = np.random.default_rng(0).random((40, 2))
+    ck.TessellatedSVR(tol=1e-2, checkpoint=tmp_path / "fit.npz").fit(X, X[:, 0])
+    with np.load(tmp_path / "fit.npz", allow_pickle=False) as file:
+        assert all(file[name].dtype.kind in "bifU" for name in file.files)
