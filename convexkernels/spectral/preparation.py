@@ -11,6 +11,7 @@ import numpy as np
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import random_folds
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.stacked_frequencies import draw_layers
 from convexkernels.spectral.cross_validation import Candidate, Choice, FinalWeights, Fold, choose_candidate
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -93,6 +94,7 @@ class Preparation:
             stationary=options.setting.stationary,
             feature_map=options.feature_map,
             measure=options.setting.measure,
+            inner=options.setting.inner,
             rng=rng,
             sigmas=options.sigma,
             n_rows=n_rows,
@@ -114,9 +116,9 @@ class Preparation:
 
     def draw(self, n_components: int) -> SpectralMap:
         """Frequencies of scale 1, times the factors of the features where these are weighed."""
-        drawn = SpectralMap.draw(
+        drawn = draw_layers(
             self.problem.X.shape[1],
-            n_components,
+            (*self.options.setting.inner, n_components),
             stationary=self.options.setting.stationary,
             feature_map=self.options.feature_map,
             rng=self.rng,
