@@ -81,5 +81,7 @@ def save_figure(errors: dict[tuple[str, str], float], paper: dict[str, tuple[flo
         middle.legend(fontsize=8)
     middle.set(xlabel="better than both others by, %", ylabel=f"sets of {len(shared)}")
     right.set(xlabel="worse than the best by, %", ylabel=f"sets of {len(shared)}")
+    for ax in (middle, right):
+        ax.set_ylim(bottom=-0.3)
     figure.savefig(path, dpi=130)
     plt.close(figure)
