@@ -1,7 +1,8 @@
 """Mutation test: which claims notice that a formula of the library has been changed.
 
 Every change of ``mutants.toml`` is made in a copy of the package, never in the working tree. The claims run on that
-copy in a process of their own, those that the table names for the file first, until one of them is surprised.
+copy in a process of their own, those that the table names for the file first, until one of them is surprised. Where
+none is, the test that the table names for the change runs on the copy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import fnmatch
 import importlib
 import json
 import multiprocessing
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +28,10 @@ from proofs_check.claim import Claim
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("mutants.toml")
 PACKAGES = ("convexkernels", "proofs_check")
-# Share of the changes that the claims have to notice.
+# What a copy is made of: tests are run in it, too, by their own settings.
+COPIED = (*PACKAGES, "tests")
+SETTINGS = "pyproject.toml"
+# Share of the changes that the claims have to notice by themselves; claims and tests have to notice all.
 BAR = 0.95
 # Seconds of a clock for all claims on one copy; a change that makes them longer has been noticed, too.
 LIMIT = 1200.0
@@ -43,12 +49,15 @@ class Mutant:
         The fragment, which occurs once in the file, and what replaces it.
     claims : tuple of str
         Patterns of the claims that are run first.
+    test : str
+        The test that notices a change that no claim does, ``file::name`` below ``tests/``; empty where claims do.
     """
 
     path: str
     old: str
     new: str
     claims: tuple[str, ...]
+    test: str = ""
 
     @property
     def label(self) -> str:
@@ -59,9 +68,9 @@ def mutants(only: str = "") -> list[Mutant]:
     """The table, or the entries whose label contains a text."""
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     found = [
-        Mutant(path, old, new, tuple(section["claims"]))
+        Mutant(path, old, new, tuple(section["claims"]), *test)
         for path, section in table.items()
-        for old, new in section["changes"]
+        for old, new, *test in section["changes"]
     ]
     return [mutant for mutant in found if only in mutant.label]
 
@@ -78,10 +87,11 @@ def ordered(chosen: Sequence[Claim], first: Sequence[str]) -> list[Claim]:
 
 
 def _copied(source: Path, target: Path, kept_loops: bool) -> None:
-    """Copy the package and the claims with their times; compiled loops are kept where they are what the source says."""
+    """Copy package, claims and tests with their times; compiled loops are kept where they are what the source says."""
     left_out = shutil.ignore_patterns() if kept_loops else shutil.ignore_patterns("*.nbi", "*.nbc")
-    for name in PACKAGES:
+    for name in COPIED:
         shutil.copytree(source / name, target / name, ignore=left_out)
+    shutil.copy2(source / SETTINGS, target / SETTINGS)
 
 
 def _changed(mutant: Mutant, folder: Path) -> None:
@@ -105,6 +115,13 @@ def _claims_in(folder: Path, first: Sequence[str]) -> None:
     found = importlib.import_module("proofs_check.__main__")
     assert Path(str(found.__file__)).is_relative_to(folder), "the claims of the copy were not found"
     sys.exit(found.main(["--stop", *(["--first", *first] if first else [])]))
+
+
+def outcome(test: str, folder: Path) -> int:
+    """Exit code of pytest for one test on a copy: 0 passed, 1 failed, others say that it did not run."""
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", f"tests/{test}"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode
 
 
 class _Run:
@@ -131,7 +148,14 @@ class _Run:
     def result(self) -> dict[str, Any]:
         noticed, said = self._noticed()
         label = "" if self.mutant is None else self.mutant.label
-        return {"mutant": label, "noticed": noticed, "said": said, "seconds": time.monotonic() - self.started}
+        test = "" if noticed else self._failed_test()
+        seconds = time.monotonic() - self.started
+        return {"mutant": label, "noticed": noticed, "said": said, "test": test, "seconds": seconds}
+
+    def _failed_test(self) -> str:
+        """The test of the change where it fails on the copy, empty otherwise."""
+        test = "" if self.mutant is None else self.mutant.test
+        return test if test and outcome(test, self.folder) == 1 else ""
 
     def _noticed(self) -> tuple[str, str]:
         """What noticed the change, empty for nothing, and what was said."""
@@ -165,7 +189,7 @@ def look(chosen: Sequence[Mutant], source: Path, work: Path, jobs: int = 1) -> I
 
 
 def run(only: str = "", jobs: int = 2, record: Path | None = None) -> int:
-    """Look at the changes, print a line for each, and return the exit code: 1 below the bar.
+    """Look at the changes, print a line for each, and return the exit code: 1 below the bars.
 
     Parameters
     ----------
@@ -185,8 +209,9 @@ def run(only: str = "", jobs: int = 2, record: Path | None = None) -> int:
             base = _Run(None, ROOT, Path(name) / "base")  # compiles the loops, too
             while not base.wait(60.0):
                 pass
-            if base.process.exitcode != 0:
-                print(f"the claims are surprised by the library as it is: {base.result()}")
+            failing = [mutant.test for mutant in left if mutant.test and outcome(mutant.test, base.folder)]
+            if base.process.exitcode or failing:
+                print(f"the library as it is surprises the claims or fails tests: {base.result()}, {failing}")
                 return 1
             for result in look(left, base.folder, Path(name), jobs):
                 results.append(result)
@@ -203,14 +228,17 @@ def _recorded(record: Path) -> dict[str, dict[str, Any]]:
 
 
 def _print(result: dict[str, Any]) -> None:
-    by = f"noticed by {result['noticed']}" if result["noticed"] else "SURVIVED"
-    print(f"{result['seconds']:6.1f} s  {by:45} {result['mutant']}", flush=True)
+    by = result["noticed"] or result.get("test")
+    print(f"{result['seconds']:6.1f} s  {f'noticed by {by}' if by else 'SURVIVED':45} {result['mutant']}", flush=True)
 
 
 def _summary(results: list[dict[str, Any]]) -> int:
-    survivors = [result["mutant"] for result in results if not result["noticed"]]
-    for label in survivors:
-        print(f"SURVIVED {label}")
+    by_claims = sum(bool(result["noticed"]) for result in results)
+    by_tests = sum(bool(result.get("test")) for result in results)
+    for result in results:
+        if not result["noticed"]:
+            print(f"no claim, {result.get('test') or 'SURVIVED'}: {result['mutant']}")
     seconds = sum(result["seconds"] for result in results)
-    print(f"\n{len(results)} changes: {len(results) - len(survivors)} noticed; {seconds:.0f} s of processes")
-    return 0 if len(results) - len(survivors) >= BAR * len(results) else 1
+    noticed = f"{by_claims} noticed by claims alone, {by_claims + by_tests} by claims and tests"
+    print(f"\n{len(results)} changes: {noticed}; {seconds:.0f} s of processes")
+    return 0 if by_claims >= BAR * len(results) and by_claims + by_tests == len(results) else 1

@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import HierarchicalGaussian, Hinge, LeastSquares, SpectralKernelClassifier, Training
+from convexkernels import (
+    HierarchicalGaussian,
+    HierarchicalGaussianClassifier,
+    Hinge,
+    LeastSquares,
+    SpectralKernelClassifier,
+    Training,
+    TreeSearch,
+)
 from convexkernels.arrays import Array
 from convexkernels.bounds import (
     Bound,
+    ComplexityNumbers,
+    SVMNumbers,
     approximation_error,
     excess_risk_bound,
     hierarchical_risk_bound,
@@ -85,24 +95,38 @@ def measure_oracle(bound: Callable[..., Bound], rng: Generator) -> Verdict:
     kernel, X, y, masses = _distribution(rng)
     n, tau, lam = int(rng.integers(20, 200)), float(rng.uniform(1.0, 4.0)), float(10.0 ** rng.uniform(-3.0, -1.0))
     A = approximation_error(kernel, X, y, lam, loss=Hinge(), masses=masses).upper
-    settings: dict[str, Any] = {"lam": lam, "n": n, "tau": tau}
     K = float(rng.uniform(0.5, 2.0))
     terms = {
         (0.0, 0.0, K): K * np.log(n) / (lam * n),
         (A, 0.0, 0.0): 9.0 * A + 15.0 * tau * np.sqrt(A / lam) / n,
         (0.0, 2.0, 0.0): 600.0 * tau * n**-0.5,
     }
-    found = [bound(a, largest_loss=B, constant=k, **settings).value for a, B, k in terms]
+    found = [bound(SVMNumbers(a, lam, n, B), tau=tau, constant=k).value for a, B, k in terms]
     apart = float(np.max(np.abs(np.array(found) / np.array(list(terms.values())) - 1.0)))
     rows = rng.choice(20, n, p=masses)
     loss = Hinge(intercept=False).at(lam)
     svm = fit(loss, kernel(X[rows]), y[None, rows], np.full(n, 1.0 / n), tol=1e-6)
     values = np.clip(kernel(X, X[rows]) @ svm.W[0], -1.0, 1.0)
     excess = float(masses @ (1.0 - y * values)) - _best_risks(masses, True)
-    whole = bound(A, largest_loss=2.0, constant=0.0, **settings)
+    whole = bound(SVMNumbers(A, lam, n, 2.0), tau=tau, constant=0.0)
     chance = abs(whole.probability - max(0.0, 1.0 - 3.0 * np.exp(-tau)))
     witness = {"n": n, "tau": tau, "lam": lam, "A": A, "excess": excess}
     return Verdict(max(apart, excess - whole.value, -excess - 1e-9, chance), 64.0 * EPS, 1, witness)
+
+
+def measure_fitted_svm(read: Callable[[Any], SVMNumbers], rng: Generator) -> Verdict:
+    """Numbers read from a fitted estimator: A is what its own function costs on its rows [ST16 Theorem 3.2]."""
+    X = rng.uniform(-1.0, 1.0, (40, 2))
+    y = X[:, 0] + X[:, 1] ** 2 > 0.3
+    search = TreeSearch(max_iter=2)  # any weights will do
+    model: Any = HierarchicalGaussianClassifier(2, loss="hinge", search=search, random_state=0).fit(X, y)
+    found, problem = read(model), model.solution_.problem
+    lam, c = float(np.exp(model.solution_.theta[-1])) / 40.0, model.function_.coefficients(40)
+    K = model.tree_(problem.X)
+    cost = lam * float((c @ K @ c.T)[0, 0]) + float(np.mean(np.maximum(0.0, 1.0 - problem.Y[0] * (c @ K)[0])))
+    numbers = max(abs(found.lam / lam - 1.0), abs(found.n - 40), abs(found.largest_loss - 2.0))
+    worst = max(numbers, abs(found.approximation_error / cost - 1.0) - 1e-3)
+    return Verdict(worst, 1e-9, 1, {"X": X, "y": y, "lam": lam, "cost": cost})
 
 
 def measure_fitted_complexity(bound: Callable[..., float], rng: Generator) -> Verdict:
@@ -151,7 +175,7 @@ def measure_excess(bound: Callable[..., Bound], rng: Generator) -> Verdict:
     """The two terms of [LLW20 Theorem 3, (10)]: by the contraction sqrt 2 L R four times, and the open constant."""
     R, L, delta = float(rng.uniform(0.0, 1.0)), float(rng.uniform(0.5, 2.0)), float(rng.uniform(0.01, 0.5))
     n, c = int(rng.integers(10, 1000)), float(rng.uniform(0.5, 2.0))
-    found = bound(R, lipschitz=L, n=n, failure=delta, constant=c)
+    found = bound(ComplexityNumbers(R, L, n), failure=delta, constant=c)
     contracted = np.sqrt(2.0) * L * R
     exact = 4.0 * contracted + c * np.sqrt(-np.log(delta)) / np.sqrt(n)
     return Verdict(
@@ -159,12 +183,18 @@ def measure_excess(bound: Callable[..., Bound], rng: Generator) -> Verdict:
     )
 
 
-def smaller(approximation_error: float, **named: Any) -> Bound:
+def smaller(svm: SVMNumbers, **named: Any) -> Bound:
     """All terms one in a thousand less."""
-    value, probability = hierarchical_risk_bound(approximation_error, **named)
+    value, probability = hierarchical_risk_bound(svm, **named)
     return Bound(0.999 * value, probability)
 
 
-def three_times(complexity: float, **named: Any) -> Bound:
+def larger_lam(model: Any) -> SVMNumbers:
+    """Lam beside the mean, a little too large."""
+    found = SVMNumbers.of(model)
+    return found._replace(lam=1.001 * found.lam)
+
+
+def three_times(numbers: ComplexityNumbers, **named: Any) -> Bound:
     """3 sqrt 2 in place of 4 sqrt 2."""
-    return excess_risk_bound(0.75 * complexity, **named)
+    return excess_risk_bound(numbers._replace(complexity=0.75 * numbers.complexity), **named)

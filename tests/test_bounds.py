@@ -8,11 +8,17 @@ from convexkernels import (
     Cells,
     CellSelection,
     Gaussian,
+    HierarchicalGaussianClassifier,
+    HierarchicalGaussianRegressor,
     Hinge,
     Interpolation,
     InvalidInputError,
     LeastSquares,
     Logistic,
+    Pinball,
+    SpectralKernelClassifier,
+    Training,
+    TreeSearch,
     VoronoiRidge,
     bounds,
 )
@@ -25,14 +31,17 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
     ("make", "words"),
     [
         (
-            lambda: bounds.hierarchical_risk_bound(0.1, lam=0.1, n=9, tau=1.0, largest_loss=2.0, constant=None),
+            lambda: bounds.hierarchical_risk_bound(bounds.SVMNumbers(0.1, 0.1, 9, 2.0), tau=1.0, constant=None),
             "Theorem 3.2 says there is",
         ),
         (
-            lambda: bounds.excess_risk_bound(0.1, lipschitz=1.0, n=9, failure=0.1, constant=None),
+            lambda: bounds.excess_risk_bound(bounds.ComplexityNumbers(0.1, 1.0, 9), failure=0.1, constant=None),
             "Theorem 3 says there is",
         ),
-        (lambda: bounds.excess_risk_bound(0.1, lipschitz=1.0, n=9, failure=1.0, constant=1.0), "less than 1"),
+        (
+            lambda: bounds.excess_risk_bound(bounds.ComplexityNumbers(0.1, 1.0, 9), failure=1.0, constant=1.0),
+            "less than 1",
+        ),
         (lambda: bounds.cells_risk_bound(CELLS, alpha=1.0, p=0.5, tau=1.0, constant=None), "Theorem 4 says there is"),
         (lambda: bounds.local_entropy(0.1, 1.0, 0.5, 2, p=0.5, constant=None), "Theorem 12 says there is"),
         (lambda: bounds.local_entropy(0.1, 1.0, 1.5, 2, p=0.5, constant=1.0), "width must be"),
@@ -70,8 +79,6 @@ def test_bounds_refuse(make, words):
 
 
 def test_features_with_phases_have_no_rate():
-    from convexkernels import SpectralKernelClassifier, Training
-
     y = TABLE[:, 0] > 0.0
     settings = {"n_components": 20, "sigma": 1.0, "training": Training(max_epochs=1), "random_state": 0}
     with pytest.raises(InvalidInputError, match="rademacher_bound"):
@@ -134,3 +141,96 @@ def test_what_a_choice_costs_goes_with_a_fitted_estimator():
     assert least.value < bounds.selected_risk_bound(cells, tau=2.0, n_pairs=9, **settings).value
     fewer = bounds.selected_risk_bound(cells._replace(n=310), tau=1.0, n_pairs=9, **settings)
     assert fewer.value == pytest.approx(least.value * 60 / 618)
+
+
+# ---- what is read from fitted estimators
+
+
+def tree(kind=HierarchicalGaussianClassifier, **settings):
+    """A model whose search is short; its function is trained to the end."""
+    return kind(2, search=TreeSearch(max_iter=2, n_restarts=settings.pop("n_restarts", 1)), random_state=0, **settings)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "largest"),
+    [
+        (tree(loss="hinge"), 2.0),
+        (tree(HierarchicalGaussianRegressor, loss="epsilon_insensitive"), 1.95),
+        (tree(HierarchicalGaussianRegressor, loss=Pinball(quantile=0.9, intercept=False)), 1.8),
+    ],
+)
+def test_the_oracle_inequality_of_a_fitted_estimator_is_that_of_its_kernel(model, largest):
+    X = np.vstack([TABLE, TABLE[:5]])  # five rows twice: they count once, with the sum of their weights
+    y = X[:, 0] + X[:, 1] ** 2
+    model.fit(X, y > 0.3 if largest == 2.0 else y)
+    found = bounds.SVMNumbers.of(model)
+    problem = model.solution_.problem
+    sum_lam = float(np.exp(model.solution_.theta[-1]))
+    assert (found.n, found.lam) == (60, pytest.approx(sum_lam / 65.0))
+    assert found.largest_loss == pytest.approx(largest, rel=1e-6)
+    # The function that was learned minimizes what A is the least value of: no row has two labels, so that R* is 0.
+    K, c = model.tree_(problem.X), model.function_.coefficients(60)
+    value = (problem.weights @ problem.loss.pointwise(problem.Y, c @ K)[0][0] + sum_lam * (c @ K @ c.T)[0, 0]) / 65.0
+    assert found.approximation_error == pytest.approx(value, rel=1e-3)
+    bound = bounds.hierarchical_risk_bound(found, tau=3.0, constant=1.0)
+    assert bound.value > 9.0 * value
+    assert bound.probability == pytest.approx(1.0 - 3.0 * np.exp(-3.0))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (VoronoiRidge(), "hierarchical Gaussian kernels, got VoronoiRidge"),
+        (tree(loss="hinge", n_restarts=2), "one function of all rows, got dense training and MeanFunction"),
+        (tree(HierarchicalGaussianRegressor), "Lipschitz continuous and can be clipped"),
+        (tree(HierarchicalGaussianRegressor, loss=Pinball()), "without intercept"),
+        (tree(HierarchicalGaussianRegressor, loss="pinball", clip=False), "clip=False"),
+        (tree(loss="logistic"), "got Logistic"),
+    ],
+)
+def test_other_models_have_no_oracle_inequality(model, words):
+    y = np.sin(3.0 * TABLE[:, 0])
+    with pytest.raises(InvalidInputError, match=words):
+        bounds.SVMNumbers.of(model.fit(TABLE, y > 0.0 if isinstance(model, HierarchicalGaussianClassifier) else y))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_several_classes_have_no_oracle_inequality():
+    y = np.digitize(TABLE[:, 0], [-0.3, 0.3])
+    with pytest.raises(InvalidInputError, match="got 3 outputs"):
+        bounds.SVMNumbers.of(tree(loss="hinge").fit(TABLE, y))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("loss", "n_classes", "L"), [("hinge", 2, 1.0), ("logistic", 3, np.sqrt(2.0))])
+def test_the_excess_risk_of_a_fitted_classifier_is_that_of_its_complexity(loss, n_classes, L):
+    y = np.digitize(TABLE[:, 0], np.linspace(-1.0, 1.0, n_classes + 1)[1:-1])
+    settings = {"n_components": 20, "sigma": 1.0, "training": Training(max_epochs=1), "random_state": 0}
+    model = SpectralKernelClassifier(loss=loss, **settings).fit(TABLE, y)
+    found = bounds.ComplexityNumbers.of(model, TABLE)
+    assert found == (bounds.rademacher_bound(model, TABLE), pytest.approx(L), 60)
+    bound = bounds.excess_risk_bound(found, failure=0.1, constant=0.0)
+    assert bound.value == pytest.approx(4.0 * np.sqrt(2.0) * L * found.complexity)
+    assert bound.probability == 0.9
+    squares = SpectralKernelClassifier(loss="squared", **settings).fit(TABLE, y)
+    with pytest.raises(InvalidInputError, match="no Lipschitz constant"):
+        bounds.ComplexityNumbers.of(squares, TABLE)
+
+
+def test_the_entropy_of_the_cells_of_a_fitted_estimator_is_that_of_all_of_them():
+    """By the formula at the end of the proof of Theorem 4, and refused where widths exceed the cells."""
+    selection = CellSelection(n_lams=3, n_widths=3, widths="isotropic")
+    model = VoronoiRidge(cells=Cells("voronoi", radius=0.9), selection=selection, random_state=0)
+    cells = bounds.CellNumbers.of(model.fit(TABLE, np.sin(3.0 * TABLE[:, 0])))
+    cells = cells._replace(widths=np.minimum(cells.widths, 0.9 * cells.radius))
+    p, c, m = 0.4, 2.0, len(cells.lams)
+    a = c * np.sqrt(cells.masses) * (cells.radius / cells.widths) ** ((2.0 + 2.0 * p) / (2.0 * p))
+    total = 3.0 * np.log(4.0) * np.sum(cells.lams**-p * a ** (2.0 * p)) / 7.0
+    found = bounds.cells_entropy(cells, p=p, constant=c, i=7)
+    assert found == pytest.approx(2.0 * np.sqrt(m) * total ** (0.5 / p))
+    with pytest.raises(InvalidInputError, match="largest width is"):
+        bounds.cells_entropy(cells._replace(widths=2.0 * cells.widths), p=p, constant=c)
+    with pytest.raises(InvalidInputError, match="Theorem 12 says there is"):
+        bounds.cells_entropy(cells, p=p, constant=None)

@@ -103,6 +103,13 @@ def test_every_change_matches_the_library_once(mutant):
         assert fnmatch.filter([claim.name for claim in ALL], pattern), f"no claim is called {pattern}"
 
 
+@pytest.mark.parametrize("name", [mutant.test for mutant in mutation.mutants() if mutant.test])
+def test_the_test_that_notices_a_change_exists(name):
+    path, _, function = name.partition("::")
+    tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
+    assert function in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
 def test_there_are_enough_changes_and_none_twice():
     labels = [mutant.label for mutant in mutation.mutants()]
     assert len(labels) >= 100
@@ -140,22 +147,41 @@ def test_change_is_made_in_a_copy_and_noticed(tmp_path):
     assert (ROOT / "convexkernels" / mutant.path).read_bytes() == before
 
 
-def test_changes_below_the_bar_make_the_exit_code_one(tmp_path, capsys):
+def test_what_no_claim_notices_is_left_to_the_test_of_the_table(tmp_path, monkeypatch):
+    """The control: a test that the change does not concern passes, and one that cannot run says nothing."""
+    mutant = mutation.mutants("counts, table.size")[0]
+    monkeypatch.setattr(mutation._Run, "_noticed", lambda run: ("", ""))
+    names = ["is_the_share_of_stumps_that_two_points_pass", "other_tables_are_refused", "there_is_no_such_test"]
+    tests = [f"kernels/test_stumps.py::test_{name}" for name in names]
+    chosen = [dataclasses.replace(mutant, test=test) for test in tests]
+    assert [result["test"] for result in mutation.look(chosen, ROOT, tmp_path)] == [tests[0], "", ""]
+
+
+def test_changes_below_the_bars_make_the_exit_code_one(tmp_path, capsys):
     record = tmp_path / "record.jsonl"
-    chosen = mutation.mutants("kernels/gaussian.py")
+    chosen = mutation.mutants("solvers/convex")
+    left = next(mutant for mutant in chosen if mutant.test)
 
-    def write(survivor):
-        rows = [{"mutant": m.label, "noticed": "x", "said": "", "seconds": 1.0} for m in chosen]
-        rows[0]["noticed"] = "" if survivor else "x"
+    def summary(**changes):
+        rows = [{"mutant": m.label, "noticed": "x", "said": "", "test": "", "seconds": 1.0} for m in chosen]
+        rows[chosen.index(left)] |= changes
         record.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return command.main(["--mutate", "--only", "solvers/convex", "--record", str(record)]), capsys.readouterr().out
 
-    write(survivor=True)
-    arguments = ["--mutate", "--only", "kernels/gaussian.py", "--record", str(record)]
-    assert command.main(arguments) == 1
-    assert f"SURVIVED {chosen[0].label}" in capsys.readouterr().out
-    write(survivor=False)
-    assert command.main(arguments) == 0
-    assert f"{len(chosen)} changes: {len(chosen)} noticed" in capsys.readouterr().out
+    assert len(chosen) < 20  # one that is left to a test is below the bar of the claims
+    code, out = summary(noticed="", test=left.test)
+    assert code == 1
+    assert f"no claim, {left.test}: {left.label}" in out
+    assert f"{len(chosen) - 1} noticed by claims alone, {len(chosen)} by claims and tests" in out
+    assert summary()[0] == 0
+
+
+def test_a_change_that_nothing_notices_makes_the_exit_code_one(capsys):
+    results = [{"mutant": "it", "noticed": "x" * (k > 0), "seconds": 1.0} for k in range(100)]
+    assert mutation._summary(results) == 1
+    assert "no claim, SURVIVED: it" in capsys.readouterr().out
+    results[0]["test"] = "its test"
+    assert mutation._summary(results) == 0
 
 
 def test_stop_ends_at_the_first_surprise(capsys, monkeypatch):

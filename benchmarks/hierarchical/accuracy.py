@@ -16,7 +16,7 @@ unless `--architecture` names one; `network` has up to 256 rectified units in on
 training rows, which also stop the training (the paper's DNN has 15 architectures up to 1,000 units).
 
 Results are appended to OUT/hierarchical_accuracy.jsonl as they come; what is in the file is not run again. Figure 2
-(left) is drawn from them; with --splits 0 nothing else is done.
+is drawn from them; with --splits 0 nothing else is done.
 
     python -m benchmarks.hierarchical.accuracy --data DIR [--sets bank letter] [--splits 3]
                                                [--methods ours svm network] [--time-per-fit 120]
@@ -38,6 +38,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neural_network import MLPRegressor
 from sklearn.svm import SVR
 
+from benchmarks.hierarchical.figure_2 import save_figure
 from convexkernels import (
     ConvexKernelsWarning,
     HierarchicalGaussianRegressor,
@@ -210,35 +211,13 @@ def print_table(results: dict[tuple[str, int, str], dict], sets: list[str]) -> N
     )
 
 
-def save_figure(results: dict[tuple[str, int, str], dict], sets: list[str], path: Path) -> None:
-    """Figure 2, left: errors relative to that of the SVM, here and in the paper, as boxes over the sets."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    means = {
-        (name, method): np.mean([r["error"] for (s, _, m), r in results.items() if (s, m) == (name, method)])
-        for name, method in {(s, m) for s, _, m in results}
-        if name in sets
-    }
-    ratios = {
-        f"{method}, here": [e / means[s, "svm"] for (s, m), e in means.items() if m == method and (s, "svm") in means]
-        for method in ("ours", "forest", "ridge", "network", "folds", "published")
-    }
-    measured = sorted({name for name, _ in means})
-    for k, column in enumerate(("HKL", "Ours", "RF", "DNN"), 1):
-        ratios[f"{column}, paper"] = [PAPER[name][2][k] / PAPER[name][2][0] for name in measured]
-    figure, ax = plt.subplots(figsize=(8.0, 4.4), layout="constrained")
-    ax.boxplot([[r for r in values if np.isfinite(r)] for values in ratios.values()], orientation="vertical")
-    ax.set_xticks(range(1, 1 + len(ratios)), list(ratios), rotation=20)
-    ax.axhline(1.0, color="0.6", lw=0.8)
-    ax.set_ylabel("error over that of the SVM")
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
-    for name, values in ratios.items():
-        if values:
-            print(f"{name:<14} median error over that of the SVM {np.nanmedian(values):.3f} ({len(values)} sets)")
+def means(results: dict[tuple[str, int, str], dict], sets: list[str]) -> dict[tuple[str, str], float]:
+    """Mean errors over the splits of every set and method."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for (name, _, method), record in results.items():
+        if name in sets:
+            found.setdefault((name, method), []).append(record["error"])
+    return {key: float(np.mean(errors)) for key, errors in found.items()}
 
 
 def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
@@ -275,7 +254,8 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
                     lines.write(json.dumps(record) + "\n")
                 print(record, flush=True)
     print_table(results, options.sets)
-    save_figure(results, options.sets, options.out / "hierarchical_figure_2.png")
+    printed = {name: columns for name, (_, _, columns) in PAPER.items()}
+    save_figure(means(results, options.sets), printed, options.out / "hierarchical_figure_2.png")
     return results
 
 

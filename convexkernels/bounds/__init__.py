@@ -11,8 +11,14 @@ from convexkernels.bounds.entropy import (
     joined_entropy,
     local_entropy,
 )
-from convexkernels.bounds.oracle import approximation_error, hierarchical_risk_bound
-from convexkernels.bounds.rademacher import excess_risk_bound, lipschitz_constant, rademacher_bound, rademacher_rate
+from convexkernels.bounds.oracle import SVMNumbers, approximation_error, hierarchical_risk_bound
+from convexkernels.bounds.rademacher import (
+    ComplexityNumbers,
+    excess_risk_bound,
+    lipschitz_constant,
+    rademacher_bound,
+    rademacher_rate,
+)
 from convexkernels.bounds.rates import (
     CellSchedule,
     cell_nets,
@@ -23,16 +29,19 @@ from convexkernels.bounds.rates import (
     rate_gap,
     smallest_sample,
 )
-from convexkernels.bounds.regional import CellNumbers, cells_risk_bound, selected_risk_bound
+from convexkernels.bounds.regional import CellNumbers, cells_entropy, cells_risk_bound, selected_risk_bound
 from convexkernels.bounds.statement import Bound
 
 __all__ = [
     "Bound",
     "CellNumbers",
     "CellSchedule",
+    "ComplexityNumbers",
+    "SVMNumbers",
     "approximation_error",
     "cell_nets",
     "cell_schedule",
+    "cells_entropy",
     "cells_risk_bound",
     "convolution_constant",
     "cover_numbers",

@@ -1,7 +1,7 @@
 """The approximation error of a kernel, and the oracle inequality for hierarchical Gaussian kernels."""
 
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
+from convexkernels.losses.support_vector import SupportVectorLoss
+from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
 
 
@@ -74,24 +76,78 @@ def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:
     return risk
 
 
-def hierarchical_risk_bound(
-    approximation_error: float, *, lam: float, n: int, tau: float, largest_loss: float, constant: float | None
-) -> Bound:
+class SVMNumbers(NamedTuple):
+    """What the oracle inequality has to know of an SVM with a hierarchical Gaussian kernel [ST16 Theorem 3.2].
+
+    Attributes
+    ----------
+    approximation_error : float
+        A(lam), the ``upper`` of :func:`approximation_error` where the distribution is known.
+    lam : float
+        Beside the mean of the losses.
+    n : int
+        Rows that the SVM learned from.
+    largest_loss : float
+        B: no loss of a label and a clipped value is more.
+    """
+
+    approximation_error: float
+    lam: float
+    n: int
+    largest_loss: float
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """The numbers of a fitted hierarchical estimator whose loss is the hinge, pinball or epsilon-insensitive one.
+
+        A is that of the distribution on the rows, and the kernel was learned from the same rows: an indication, no
+        proof. Equal rows count once.
+
+        Raises
+        ------
+        InvalidInputError
+            For other models and losses, several outputs, intercepts, values that are not clipped, and functions that
+            are combined, or trained in cells or on landmarks.
+        """
+        tree = getattr(model, "tree_", None)
+        if tree is None:
+            raise InvalidInputError(
+                f"the theorem is about hierarchical Gaussian kernels, got {type(model).__name__}; fit "
+                "HierarchicalGaussianClassifier(loss='hinge')."
+            )
+        problem = model.solution_.problem
+        loss = problem.stated_at(model.solution_.theta)["loss"]
+        if not isinstance(loss, SupportVectorLoss) or loss.intercept:
+            raise InvalidInputError(
+                f"the theorem is for losses that are Lipschitz continuous and can be clipped, without intercept, got "
+                f"{loss!r}; fit with loss='hinge', 'pinball' or 'epsilon_insensitive'."
+            )
+        if len(problem.Y) > 1 or problem.bounds is None:
+            raise InvalidInputError(
+                f"the theorem is about one clipped function, got {len(problem.Y)} outputs and clip={model.clip}; fit "
+                "two classes, or one output, with clip=True."
+            )
+        if model.plan_.method != "dense" or not isinstance(model.function_, DecisionFunction):
+            raise InvalidInputError(
+                f"the theorem is about one function of all rows, got {model.plan_.method} training and "
+                f"{type(model.function_).__name__}; fit with n_restarts=1, combine='one' and AllRows('dense')."
+            )
+        y, total = problem.Y[0], float(problem.weights.sum())
+        largest = max(float(loss.pointwise(y, np.full_like(y, end[0, 0]))[0].max()) for end in problem.bounds)
+        found = approximation_error(tree, problem.X, y, loss.lam / total, loss=loss, masses=problem.weights)
+        return cls(found.upper, loss.lam / total, problem.m, largest)
+
+
+def hierarchical_risk_bound(svm: SVMNumbers, *, tau: float, constant: float | None) -> Bound:
     """Excess risk ``R(f) - R*`` of an SVM with a hierarchical Gaussian kernel, clipped [ST16 Theorem 3.2].
 
     ``9 A + K ln n / (lam n) + 15 tau / n sqrt(A / lam) + 300 B tau / sqrt n`` with probability ``1 - 3 exp(-tau)``.
 
     Parameters
     ----------
-    approximation_error : float, >= 0
-        A(lam), the ``upper`` of :func:`approximation_error` where the distribution is known.
-    lam : float, > 0
-        Beside the mean of the losses.
-    n : int, >= 2
-        Rows that the SVM learned from.
+    svm : SVMNumbers
+        A and B are >= 0, lam > 0, n >= 2.
     tau : float, >= 1
-    largest_loss : float, > 0
-        B: no loss of a label and a clipped value is more.
     constant : float, >= 0
         K, which the theorem does not determine.
 
@@ -100,9 +156,8 @@ def hierarchical_risk_bound(
     The loss has to be Lipschitz continuous and clippable: the hinge loss (B = 2 for values clipped to [-1, 1]) and
     the pinball loss are. The third term is printed without the Lipschitz constant, which is 1 for the hinge loss.
     """
-    A = check_number("approximation_error", approximation_error, low=0.0)
-    lam, tau = check_number("lam", lam, low=0.0, open_low=True), check_number("tau", tau, low=1.0)
-    B, K = check_number("largest_loss", largest_loss, low=0.0), check_open_constant("constant", constant, "Theorem 3.2")
-    n = check_whole_number("n", n, low=2)
+    A, B = (check_number(name, getattr(svm, name), low=0.0) for name in ("approximation_error", "largest_loss"))
+    lam, tau = check_number("lam", svm.lam, low=0.0, open_low=True), check_number("tau", tau, low=1.0)
+    n, K = check_whole_number("n", svm.n, low=2), check_open_constant("constant", constant, "Theorem 3.2")
     value = 9.0 * A + K * np.log(n) / (lam * n) + 15.0 * tau / n * np.sqrt(A / lam) + 300.0 * B * tau / np.sqrt(n)
     return Bound(float(value), max(0.0, 1.0 - 3.0 * float(np.exp(-tau))))

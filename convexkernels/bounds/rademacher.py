@@ -1,6 +1,6 @@
 """The excess risk of spectral models by the Rademacher complexity of their functions."""
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -79,22 +79,46 @@ def lipschitz_constant(loss: str, n_scores: int) -> float:
     return 1.0 if n_scores == 1 else float(np.sqrt(2.0))
 
 
-def excess_risk_bound(complexity: float, *, lipschitz: float, n: int, failure: float, constant: float | None) -> Bound:
+class ComplexityNumbers(NamedTuple):
+    """What the bound of the excess risk has to know of a set of functions, and of the loss [LLW20 Theorem 3].
+
+    Attributes
+    ----------
+    complexity : float
+        R, such as :func:`rademacher_bound`.
+    lipschitz : float
+        L of the loss (:func:`lipschitz_constant`).
+    n : int
+        Number of rows.
+    """
+
+    complexity: float
+    lipschitz: float
+    n: int
+
+    @classmethod
+    def of(cls, model: Any, X: Any) -> Self:
+        """The numbers of a fitted :class:`SpectralKernelClassifier` on the rows `X` that it learned from.
+
+        An indication, no proof, as :func:`rademacher_bound` says; the squared loss is refused.
+        """
+        complexity = rademacher_bound(model, X)
+        return cls(complexity, lipschitz_constant(model.loss, _weights(model).shape[1]), len(X))
+
+
+def excess_risk_bound(numbers: ComplexityNumbers, *, failure: float, constant: float | None) -> Bound:
     """``4 sqrt 2 L R + c sqrt(log(1 / failure) / n)``: more than the best of the functions has [LLW20 Theorem 3, (10)].
 
     Parameters
     ----------
-    complexity : float, >= 0
-        R, such as :func:`rademacher_bound`.
-    lipschitz : float, >= 0
-        L of the loss (:func:`lipschitz_constant`).
-    n : int, >= 1
+    numbers : ComplexityNumbers
+        R and L are >= 0, n >= 1.
     failure : float, in (0, 1)
         The delta of the theorem: how probable it may be that the bound does not hold.
     constant : float, >= 0
         c, of which the theorem says only that there is one.
     """
-    R, L = check_number("complexity", complexity, low=0.0), check_number("lipschitz", lipschitz, low=0.0)
+    R, L = (check_number(name, getattr(numbers, name), low=0.0) for name in ("complexity", "lipschitz"))
     delta = check_inside("failure", failure, 0.0, 1.0)
-    c, n = check_open_constant("constant", constant, "Theorem 3"), check_whole_number("n", n, low=1)
+    c, n = check_open_constant("constant", constant, "Theorem 3"), check_whole_number("n", numbers.n, low=1)
     return Bound(4.0 * float(np.sqrt(2.0)) * L * R + c * float(np.sqrt(np.log(1.0 / delta) / n)), 1.0 - delta)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.bounds.entropy import joined_entropy, local_entropy
 from convexkernels.bounds.rates import learning_rate, net_constants, net_gap
 from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
 from convexkernels.cells.cover import VoronoiCover
@@ -96,12 +97,7 @@ def cells_risk_bound(
     alpha, p = check_number("alpha", alpha, low=1.0), check_inside("p", p, 0.0, 1.0)
     tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
     lams, widths, d = cells.lams, cells.widths, cells.d
-    r = check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
-    if not (widths <= r).all():
-        raise InvalidInputError(
-            f"the theorem is for widths up to the radius of the cells, {r:g}, but the largest width is "
-            f"{widths.max():g}; learn with larger cells, or fewer and smaller widths."
-        )
+    r = _checked_radius(cells)
     J = np.ones(len(lams), dtype=bool) if region is None else np.asarray(region, dtype=bool)
     if J.shape != lams.shape or not J.any():
         raise InvalidInputError(f"region must name at least one of {len(lams)} cells, got shape {J.shape}.")
@@ -111,6 +107,37 @@ def cells_risk_bound(
     logs = np.log(cells.masses) - np.log(lams) - (d + 2.0 * p) / p * np.log(widths)
     estimation = r ** (2.0 * p) * float(np.exp(p * np.logaddexp.reduce(logs))) / cells.n
     return Bound(C * (regularization + smoothness + estimation + tau / cells.n), 1.0 - float(np.exp(-tau)))
+
+
+def _checked_radius(cells: CellNumbers) -> float:
+    """The radius, which no width may exceed."""
+    r = check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
+    if not (cells.widths <= r).all():
+        raise InvalidInputError(
+            f"the theorem is for widths up to the radius of the cells, {r:g}, but the largest width is "
+            f"{cells.widths.max():g}; learn with larger cells, or fewer and smaller widths."
+        )
+    return r
+
+
+def cells_entropy(cells: CellNumbers, *, p: float, constant: float | None, i: int = 1) -> float:
+    """Bound of the i-th entropy number of the space of all cells, in the squared means [MS16 Theorem 11, Theorem 12].
+
+    :func:`joined_entropy` of what :func:`local_entropy` says of every cell, as in the proof of Theorem 4.
+
+    Parameters
+    ----------
+    cells : CellNumbers
+        Widths are at most the radius, which is at most 1.
+    p : float, in (0, 1)
+    constant : float, >= 0
+        Of Theorem 12.
+    i : int, >= 1
+    """
+    r = _checked_radius(cells)
+    numbers = zip(cells.masses.tolist(), cells.widths.tolist(), strict=True)
+    factors = [local_entropy(mass, r, width, cells.d, p=p, constant=constant) for mass, width in numbers]
+    return joined_entropy(factors, cells.lams, p=p, i=i)
 
 
 def selected_risk_bound(

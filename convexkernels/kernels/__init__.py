@@ -74,4 +74,5 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     ),
     "spectral": lambda n: Spectral.random(n, 20, sigma=2.0, random_state=0),
     "spectral_shared_phase": lambda n: Spectral.random(n, 20, sigma=2.0, feature_map="phi", random_state=0),
+    "spectral_stacked": lambda n: Spectral.random(n, 20, sigma=0.8, inner=(7, 5), random_state=0),
 }

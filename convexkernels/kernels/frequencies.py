@@ -157,3 +157,8 @@ class Features:
     def gradient(self, slope: Any) -> Any:
         """The same in ``map.omega`` [LLW20 (9)]: D is diag(-scale sin(..)), not its inverse."""
         return self.X.T @ self.angle_gradient(slope)
+
+    def both_gradients(self, slope: Any) -> tuple[Any, Any]:
+        """That, and the gradient in the points, shape (m, n_features)."""
+        along = self.angle_gradient(slope)
+        return self.X.T @ along, along @ self.map.omega.T

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.stacked_frequencies import StackedMap, draw_layers
 from convexkernels.validation import check_number, check_points, check_whole_number
 
 
@@ -32,10 +34,14 @@ class Spectral(Kernel):
     phase2 : array-like of shape (D,), optional
         A second, independent phase, as [LLW20 (6)] is printed. What that has in expectation is a *stationary*
         kernel; it is here for comparison.
+    inner : Spectral, optional
+        A kernel whose features (:meth:`transform`) take the place of the points: `omega` has a row for each of them.
 
     Notes
     -----
     Positive semidefinite for every choice, being an inner product of explicit features (:meth:`transform`).
+    With Gaussian frequencies and many components a stationary kernel with `inner` is near
+    ``exp(-sigma^2 (1 - inner(x, y)))``, a :class:`HierarchicalGaussian` of depth 2 where `inner` is stationary, too.
     ``k(x, x)`` is the mean of ``(1 + cos((w_i - w2_i)'x)) / 2`` for psi: at most 1, and 1 everywhere when stationary.
 
     Examples
@@ -48,15 +54,25 @@ class Spectral(Kernel):
     True
     """
 
-    def __init__(self, omega: Any, omega2: Any = None, phase: Any = None, phase2: Any = None) -> None:
+    def __init__(
+        self, omega: Any, omega2: Any = None, phase: Any = None, phase2: Any = None, inner: Spectral | None = None
+    ) -> None:
         self.omega = omega
         self.omega2 = omega2
         self.phase = phase
         self.phase2 = phase2
+        self.inner = inner
 
     @classmethod
     def of(cls, spectral_map: SpectralMap) -> Spectral:
         """The kernel of a feature map, in float64."""
+        if isinstance(spectral_map, StackedMap):
+            first, *others = spectral_map.layers
+            kernel = cls.of(first)
+            for layer in others:
+                inner, kernel = kernel, cls.of(layer.scaled(spectral_map.unit))
+                kernel.inner = inner
+            return kernel
         D, omega = spectral_map.D, to_numpy(spectral_map.omega).astype(np.float64)
         phase = None if spectral_map.phase is None else to_numpy(spectral_map.phase).astype(np.float64)
         if spectral_map.is_stationary:
@@ -76,6 +92,7 @@ class Spectral(Kernel):
         stationary: bool = False,
         feature_map: str = "psi",
         measure: str = "gaussian",
+        inner: Sequence[int] = (),
         random_state: Any = None,
     ) -> Spectral:
         """Draw frequencies, from N(0, sigma^2) by default: of ``exp(-sigma^2 |x - y|^2 / 2)`` when stationary.
@@ -96,6 +113,9 @@ class Spectral(Kernel):
             smoothness nu = 1/2, 3/2, 5/2 at distance ``r = sqrt(2 nu) sigma |x - y|``: ``exp(-r)``,
             ``(1 + r) exp(-r)``, ``(1 + r + r^2 / 3) exp(-r)``; independent Cauchy frequencies have the product Laplace
             kernel ``exp(-sigma |x - y|_1)``.
+        inner : sequence of int, >= 1
+            Components of kernels below this one, whose features take the place of the points. `sigma` is then that of
+            the first of them, and the others have 1.
         random_state : int, Generator or None
 
         Raises
@@ -106,9 +126,9 @@ class Spectral(Kernel):
         n = check_whole_number("n_features", n_features, low=1)
         sigma = check_number("sigma", sigma, low=0.0, open_low=True)
         rng, backend = np.random.default_rng(random_state), Backend("float64")
-        drawn = SpectralMap.draw(
+        drawn = draw_layers(
             n,
-            n_components,
+            (*inner, n_components),
             stationary=stationary,
             feature_map=feature_map,
             rng=rng,
@@ -119,12 +139,12 @@ class Spectral(Kernel):
 
     @property
     def is_stationary(self) -> bool:
-        """Whether k(x, y) depends on x - y only (there are no second frequencies)."""
+        """Whether k(x, y) depends on x - y only, those of `inner` where there is one (no second frequencies)."""
         return self.omega2 is None
 
     def without_phases(self) -> Spectral:
         """The kernel of psi with the same frequencies: the mean of this one over phases that pairs share."""
-        return Spectral(self.omega, self.omega2)
+        return Spectral(self.omega, self.omega2, inner=self.inner)
 
     def transform(self, X: Any) -> Array:
         """Explicit features, whose inner products are the kernel.
@@ -150,7 +170,7 @@ class Spectral(Kernel):
         Returns
         -------
         ndarray of shape (n_features, D) or (n_features, 2 D)
-            For `omega`, beside it for `omega2`.
+            For `omega`, beside it for `omega2`; with `inner` one vector, the frequencies of `inner` first.
         """
         points = check_points(X)
         return np.asarray(self._map(points)(points).gradient(slope))
@@ -159,9 +179,13 @@ class Spectral(Kernel):
         """The validated feature map."""
         omega = check_points(self.omega, name="omega")
         D = omega.shape[1]
-        if X.shape[1] != len(omega):
+        if self.inner is not None and not isinstance(self.inner, Spectral):
+            raise InvalidInputError(f"inner must be a Spectral kernel or None, got {self.inner!r}.")
+        below = None if self.inner is None else self.inner._map(X)
+        name, n = ("X", X.shape[1]) if below is None else ("inner", below.width)
+        if n != len(omega):
             raise InvalidInputError(
-                f"X has {X.shape[1]} features, but omega has {len(omega)} rows; there is one row per feature."
+                f"{name} has {n} features, but omega has {len(omega)} rows; there is one row per feature."
             )
         phase, second = _phases("phase", self.phase, D), _phases("phase2", self.phase2, D)
         if second is not None and (phase is None or self.omega2 is None):
@@ -169,7 +193,7 @@ class Spectral(Kernel):
                 "phase2 belongs to phase and omega2, but one of them is None; give both, or leave it."
             )
         if self.omega2 is None:
-            return SpectralMap(omega, phase, D)
+            return _above(below, SpectralMap(omega, phase, D))
         omega2 = check_points(self.omega2, name="omega2")
         if omega2.shape != omega.shape:
             raise InvalidInputError(
@@ -177,7 +201,7 @@ class Spectral(Kernel):
             )
         if phase is not None:
             phase = np.concatenate([phase, phase if second is None else second])
-        return SpectralMap(np.hstack([omega, omega2]), phase, D)
+        return _above(below, SpectralMap(np.hstack([omega, omega2]), phase, D))
 
     def _features(self, X: Array) -> Array:
         return np.asarray(self._map(X)(X).values)
@@ -192,7 +216,14 @@ class Spectral(Kernel):
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         there = self._map(X)
-        return np.asarray(there(X).angle_gradient(M @ there(Y).values) @ there.omega.T)
+        return np.asarray(there(X).both_gradients(M @ there(Y).values)[1])
+
+
+def _above(below: SpectralMap | None, last: SpectralMap) -> SpectralMap:
+    """The map at the features of another one, or by itself."""
+    if below is None:
+        return last
+    return StackedMap.of([*(below.layers if isinstance(below, StackedMap) else [below]), last])
 
 
 def _phases(name: str, value: Any, D: int) -> Array | None:

@@ -207,6 +207,8 @@ def _pairs(kernel: Spectral, feature: int) -> Array:
     """The four points of each pair of frequencies along one feature, shape (4 D, 2)."""
     if not isinstance(kernel, Spectral):
         raise InvalidInputError(f"kernels must be spectral, with frequencies; got {kernel!r}.")
+    if kernel.inner is not None:
+        raise InvalidInputError("frequencies at features of another kernel are not those of points; pass its inner.")
     omega = check_points(kernel.omega, name="omega")
     _check_feature(feature, len(omega))
     w = omega[feature]

@@ -31,6 +31,9 @@ class SpectralSetting:
         Whether lam2 weighs ``|phi(X)|_F^2``.
     measure : {"gaussian", "student-1", "student-3", "student-5", "cauchy"}
         What frequencies are drawn from; see :meth:`Spectral.random`.
+    inner : tuple of int, >= 1
+        Components of layers below the last one, whose features take the place of the points: ``(100,)`` makes spectral
+        features of 100 spectral features, and all frequencies are trained. The paper has none.
     """
 
     stationary: bool = False
@@ -38,9 +41,14 @@ class SpectralSetting:
     trace_norm: bool = True
     feature_norm: bool = True
     measure: str = "gaussian"
+    inner: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         measure_of(self.measure)
+        if not isinstance(self.inner, tuple):
+            raise InvalidInputError(f"inner must be a tuple of whole numbers, such as (100,), got {self.inner!r}.")
+        for D in self.inner:
+            check_whole_number("every number of inner", D, low=1)
 
 
 SETTINGS = {

@@ -12,6 +12,7 @@ from convexkernels.backend import to_numpy
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import random_folds
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.stacked_frequencies import draw_layers
 from convexkernels.spectral.cross_validation import Candidate, Choice, FinalWeights, Fold, choose_candidate
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -91,6 +92,7 @@ class Preparation:
             "stationary": options.setting.stationary,
             "feature_map": options.feature_map,
             "measure": options.setting.measure,
+            "inner": options.setting.inner,
             "sigmas": options.sigma,
             "n_rows": n_rows,
             "n_components": min(n_components, options.n_components),
@@ -120,9 +122,9 @@ class Preparation:
 
     def draw(self, n_components: int) -> SpectralMap:
         """Frequencies of scale 1, times the factors of the features where these are weighed."""
-        drawn = SpectralMap.draw(
+        drawn = draw_layers(
             self.problem.X.shape[1],
-            n_components,
+            (*self.options.setting.inner, n_components),
             stationary=self.options.setting.stationary,
             feature_map=self.options.feature_map,
             rng=self.rng,

@@ -13,7 +13,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.ridge import path_residuals
 from convexkernels.kernels.distances import typical_of
-from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.stacked_frequencies import draw_layers
 from convexkernels.threads import threads_for
 
 # sigma times the median distance between points: from periods much longer than that to five within it.
@@ -90,6 +90,7 @@ def choose_width(
     n_components: int = SELECTION_COMPONENTS,
     factors: Array | None = None,
     measure: str = "gaussian",
+    inner: Sequence[int] = (),
     clock: Clock | None = None,
 ) -> Width:
     """Choose sigma and a ridge by the leave-one-out risk of ridge regression on random features: nothing is trained.
@@ -106,6 +107,8 @@ def choose_width(
     weights : array of shape (m,), optional
         Weights > 0 of the errors.
     stationary, feature_map, measure : as in SpectralMap.draw
+    inner : sequence of int
+        Components of the layers below the last one.
     sigmas : sequence of float, optional
         Candidates. None: multiples of the inverse median distance by powers of two, then half-way steps
         around the best one.
@@ -124,9 +127,9 @@ def choose_width(
     shares = shares / shares.mean()
     variance = max(float(shares @ ((Y - (shares @ Y) / len(Y)) ** 2).sum(axis=1)) / len(Y), 1e-300)
     draws = [
-        SpectralMap.draw(
+        draw_layers(
             X.shape[1],
-            n_components,
+            (*inner, n_components),
             stationary=stationary,
             feature_map=feature_map,
             rng=stream,

@@ -213,4 +213,14 @@ CLAIMS = [
         risks.smaller,
         trials=4,
     ),
+    Claim(
+        "theorem-3-2-fitted",
+        "What the oracle inequality is told of a fitted estimator is what its own function costs.",
+        PAPER,
+        "Theorem 3.2",
+        risks.measure_fitted_svm,
+        bounds.SVMNumbers.of,
+        risks.larger_lam,
+        trials=1,
+    ),
 ]

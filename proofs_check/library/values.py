@@ -324,6 +324,19 @@ def _spectral(phases: bool) -> Callable[[Generator, int], tuple[Any, Formula]]:
     return draw
 
 
+def _stacked(rng: Generator, n: int) -> tuple[Any, Formula]:
+    """The features psi of the features psi of the points."""
+    layers = [(rng.normal(0.5, 2.0, (width, D)), rng.normal(-0.5, 1.0, (width, D))) for width, D in ((n, 4), (8, 6))]
+
+    def psi(x: Array) -> Array:
+        for u, v in layers:
+            sums = [np.cos(x @ u) + np.cos(x @ v), np.sin(x @ u) + np.sin(x @ v)]
+            x = np.concatenate(sums) / np.sqrt(4.0 * u.shape[1])
+        return x
+
+    return k.Spectral(*layers[1], inner=k.Spectral(*layers[0])), lambda x, y: float(psi(x) @ psi(y))
+
+
 FORMULAS: dict[str, Callable[[Generator, int], tuple[Any, Formula]]] = {
     "constant": _constant,
     "gaussian": _gaussian,
@@ -351,6 +364,7 @@ FORMULAS: dict[str, Callable[[Generator, int], tuple[Any, Formula]]] = {
     "concatenated": _concatenated,
     "spectral": _spectral(phases=False),
     "spectral_shared_phase": _spectral(phases=True),
+    "spectral_stacked": _stacked,
 }
 
 

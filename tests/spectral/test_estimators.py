@@ -1,5 +1,6 @@
 """The spectral estimators: what they learn, passes over new rows, limits, refusals."""
 
+import dataclasses
 import pickle
 import time
 from importlib import import_module
@@ -29,6 +30,7 @@ from convexkernels import (
 )
 from convexkernels.backend import Backend, MissingTorchError, backend_for
 from convexkernels.kernels import frequencies
+from convexkernels.spectral.options import SETTINGS
 from convexkernels.spectral.training import TrainingRun
 
 SMALL = {"n_components": 60, "sigma": 0.5, "training": Training(max_epochs=12), "random_state": 0}
@@ -99,6 +101,31 @@ def test_every_setting_and_loss_learns_two_classes(setting, loss):
     assert model.kernel_.is_stationary == (setting in ("SK", "SKL"))
     moved = np.abs(model.kernel_.omega - model.initial_kernel_.omega).max() > 0.0
     assert moved == setting.endswith("L")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_setting_learns_with_a_layer_below(setting, tmp_path):
+    X, y = make_moons(300, noise=0.1, random_state=0)
+    stacked = dataclasses.replace(SETTINGS[setting], inner=(20,))
+    options = {"n_components": 60, "training": Training(max_epochs=5), "random_state": 0}
+    model = SpectralKernelClassifier(stacked, checkpoint=tmp_path / "kept", **options).fit(X, y)
+    assert model.score(*make_moons(300, noise=0.1, random_state=1)) > 0.96
+    kernel, initial = model.kernel_, model.initial_kernel_
+    assert kernel.inner.inner is None
+    assert isinstance(model.solution_.certificate, DualityGap if not stacked.learned else Stationarity)
+    for after, before in ((kernel, initial), (kernel.inner, initial.inner)):
+        assert after.is_stationary == stacked.stationary
+        assert (np.abs(after.omega - before.omega).max() > 0.01) == stacked.learned
+    np.testing.assert_allclose(model.transform(X), kernel.transform(model.scaling_.apply(X)), atol=1e-5)
+    again = SpectralKernelClassifier(stacked, checkpoint=tmp_path / "kept", **options).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
+    assert model.partial_fit(X, y).score(X, y) > 0.96
+
+
+@pytest.mark.parametrize("inner", [[5], (0,), (2.5,)])
+def test_layers_that_do_not_exist_are_refused(inner):
+    with pytest.raises(InvalidInputError, match="inner"):
+        SpectralSetting(inner=inner)
 
 
 def test_fixed_stationary_features_are_those_of_the_gaussian_kernel():

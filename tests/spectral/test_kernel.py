@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from convexkernels import Gaussian, InvalidInputError, Spectral
+from convexkernels import Gaussian, HierarchicalGaussian, InvalidInputError, Spectral
 from convexkernels.backend import Backend
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.measures import MEASURES
@@ -161,10 +161,25 @@ def test_bad_draws_are_refused(options, message):
         Spectral.random(**{"n_features": 2, "n_components": 5, **options})
 
 
+def test_many_features_of_features_have_a_hierarchical_gaussian_kernel(rng):
+    """Errors fall as one over the root of the number of components, of both layers."""
+    X, sigma = rng.uniform(-1.0, 1.0, (8, 2)), 1.5
+    exact = HierarchicalGaussian(
+        [1.0], [HierarchicalGaussian([1.0, 1.0], gamma=np.sqrt(2.0) / sigma)], gamma=np.sqrt(2.0)
+    )
+    inner = Gaussian(0.5 * sigma**2)(X)
+    np.testing.assert_allclose(exact(X), np.exp(inner - 1.0), rtol=1e-12)
+    for D, error in ((100, 0.1), (10_000, 0.01)):
+        kernel = Spectral.random(2, D, sigma=sigma, stationary=True, inner=(D // 10,), random_state=0)
+        assert np.abs(kernel(X) - exact(X)).mean() < error, D
+
+
 def test_parts_that_do_not_fit_are_refused(rng):
     omega, X = rng.normal(size=(2, 5)), rng.normal(size=(4, 2))
     for kernel, message in [
         (Spectral(omega, omega[:, :4]), r"omega2 has shape \(2, 4\)"),
+        (Spectral(omega, inner=Gaussian()), "inner must be a Spectral kernel"),
+        (Spectral(omega, inner=Spectral(omega)), "inner has 10 features, but omega has 2 rows"),
         (Spectral(omega, None, np.zeros(4)), r"phase has shape \(4,\)"),
         (Spectral(omega, omega, None, np.zeros(5)), "phase2 belongs to phase"),
         (Spectral(omega * np.nan), "omega has a missing or infinite value"),

@@ -25,17 +25,19 @@ from convexkernels.clock import Clock
 from convexkernels.criteria import TrainingValue
 from convexkernels.families.curved import SpectralMaps
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.stacked_frequencies import StackedMap, draw_layers
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.cross_validation import Candidate, FinalWeights, Fold, choose_candidate, exact_points
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
-from convexkernels.spectral.options import SETTINGS, Training, setting_of
+from convexkernels.spectral.options import SETTINGS, SpectralSetting, Training, setting_of
 from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm, shrink_singular_values
 from convexkernels.spectral.selection import MOST_DRAWS, choose_width, matched_trace_weight
 from convexkernels.spectral.training import TrainingRun, validation_of
 
 BACKEND = Backend("float64")
+STACKED = SpectralSetting(inner=(5, 4))
 
 
 def stated(rng, *, loss="squared", setting="ASKL", classes=3, m=40, n=3, D=6, feature_map="phi", lam1=1e-2, lam2=1e-3):
@@ -45,8 +47,8 @@ def stated(rng, *, loss="squared", setting="ASKL", classes=3, m=40, n=3, D=6, fe
     Y = score_loss(loss).targets_of(codes, classes)
     setting = setting_of(setting)
     problem = SpectralLearning.stated(X, Y, score_loss(loss), setting, lam1=lam1, lam2=lam2, backend=BACKEND)
-    drawn = SpectralMap.draw(
-        n, D, stationary=setting.stationary, feature_map=feature_map, rng=rng, backend=BACKEND
+    drawn = draw_layers(
+        n, (*setting.inner, D), stationary=setting.stationary, feature_map=feature_map, rng=rng, backend=BACKEND
     ).scaled(0.8)
     K = Y.shape[1]
     return problem, SpectralPoint(drawn, rng.normal(size=(drawn.width, K)), rng.normal(size=K)), codes
@@ -56,7 +58,7 @@ def stated(rng, *, loss="squared", setting="ASKL", classes=3, m=40, n=3, D=6, fe
 
 
 @pytest.mark.parametrize("feature_map", ["phi", "psi", "printed"])
-@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+@pytest.mark.parametrize("setting", ["SKL", "ASKL", SpectralSetting(stationary=True, inner=(5,)), STACKED])
 @pytest.mark.parametrize("loss", SCORE_LOSSES)
 @pytest.mark.parametrize("classes", [2, 4])
 def test_gradients_agree_with_differences(rng, loss, setting, classes, feature_map):
@@ -78,6 +80,24 @@ def test_gradients_agree_with_differences(rng, loss, setting, classes, feature_m
     start = np.concatenate([point.map.omega.ravel(), point.W.ravel(), point.intercept])
     error = check_grad(value, slope, start, seed=0, epsilon=1e-7)
     assert error < 2e-5 * max(1.0, np.linalg.norm(slope(start)))
+
+
+def test_frequencies_of_a_stack_are_one_vector(rng):
+    """What is done to it is done to all layers: training steps move it in place, sigma scales what meets points."""
+    options = {"stationary": False, "feature_map": "phi", "rng": rng, "backend": BACKEND}
+    stack, X = draw_layers(3, (5, 6), **options), rng.normal(size=(4, 3))
+    assert isinstance(stack, StackedMap)
+    assert stack.omega.shape == (3 * 10 + 5 * 12,)
+    first, second = stack.layers
+    np.testing.assert_allclose(stack(X).values, second(first(X).values).values)
+    np.testing.assert_allclose(stack.scaled(2.0)(X).values, second(first.scaled(2.0)(X).values).values)
+    assert stack.scaled(2.0).size() == pytest.approx(2.0 * stack.size())
+    np.testing.assert_allclose(stack.weighed([1.0, 0.0, 2.0])(X).values, stack(X * [1.0, 0.0, 2.0]).values)
+    np.testing.assert_allclose(Spectral.of(stack.scaled(2.0)).transform(X), stack.scaled(2.0)(X).values)
+    point = SpectralPoint(stack, np.ones((6, 1)), np.zeros(1)).copy()
+    point.map.omega[:] = 0.0
+    assert (point.map.layers[1].omega == 0.0).all()
+    assert (stack.omega != 0.0).all()
 
 
 def test_blocks_and_batches_add_up_to_the_objective(rng, monkeypatch):

@@ -68,6 +68,8 @@ def test_what_cannot_be_drawn_is_refused():
     kernel = Spectral.random(2, 5)
     with pytest.raises(InvalidInputError, match="kernels must be spectral"):
         SpectralDensityDisplay.from_kernels({"rbf": Gaussian()})
+    with pytest.raises(InvalidInputError, match="pass its inner"):
+        SpectralDensityDisplay.from_kernels({"a": Spectral.random(2, 5, inner=(3,))})
     with pytest.raises(InvalidInputError, match=r"feature must be in \[0, 2\), got 2"):
         SpectralDensityDisplay.from_kernels({"a": kernel}, feature=2)
     with pytest.raises(InvalidInputError, match=r"feature must be in \[0, 2\), got 3"):

@@ -8,12 +8,12 @@ from sklearn.datasets import make_moons
 
 from convexkernels import InvalidInputError, Spectral, SpectralKernelClassifier, SpectralKernelRegressor, Training
 from convexkernels.backend import Backend, backend_for, to_numpy
-from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.kernels.stacked_frequencies import draw_layers
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES, score_loss
-from convexkernels.spectral.options import SETTINGS
+from convexkernels.spectral.options import SpectralSetting, setting_of
 from convexkernels.spectral.penalties import shrink_singular_values
 
 torch = pytest.importorskip("torch")
@@ -23,17 +23,16 @@ HERE, THERE = Backend("float64"), Backend("float64", "cpu")
 
 def pair(rng, loss, setting, feature_map="phi", classes=3):
     """The same problem and point on both backends."""
+    setting = setting_of(setting)
     X, codes = rng.normal(size=(30, 3)), rng.integers(classes, size=30)
     Y, seed = score_loss(loss).targets_of(codes, classes), int(rng.integers(1000))
     W, c = rng.normal(size=(14 if feature_map == "psi" else 7, Y.shape[1])), rng.normal(size=Y.shape[1])
     for backend in (HERE, THERE):
-        problem = SpectralLearning.stated(
-            X, Y, score_loss(loss), SETTINGS[setting], lam1=0.05, lam2=1e-3, backend=backend
-        )
-        drawn = SpectralMap.draw(
+        problem = SpectralLearning.stated(X, Y, score_loss(loss), setting, lam1=0.05, lam2=1e-3, backend=backend)
+        drawn = draw_layers(
             3,
-            7,
-            stationary=SETTINGS[setting].stationary,
+            (*setting.inner, 7),
+            stationary=setting.stationary,
             feature_map=feature_map,
             rng=np.random.default_rng(seed),
             backend=backend,
@@ -42,7 +41,7 @@ def pair(rng, loss, setting, feature_map="phi", classes=3):
 
 
 @pytest.mark.parametrize("feature_map", ["phi", "psi"])
-@pytest.mark.parametrize("setting", ["SKL", "ASKL"])
+@pytest.mark.parametrize("setting", ["SKL", "ASKL", SpectralSetting(inner=(5,))])
 @pytest.mark.parametrize("loss", SCORE_LOSSES)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_objective_and_gradients_are_the_same(rng, loss, setting, feature_map, classes):
