@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import to_numpy
+from convexkernels.estimators.columns import Columns
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
+from convexkernels.estimators.of_tables import of_tables
 from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.targets import Targets
@@ -32,6 +34,7 @@ class Learned:
     solution_: Any
     scaling_: Scaling
     targets_: Targets
+    columns_: Columns | None = None
     feature_labels_: list[str]
     # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights; and for
     # every row of the problem the first that became it. None where they are not here.
@@ -86,7 +89,7 @@ class Learned:
     def kernel_(self) -> Kernel:
         """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's SVC."""
         check_is_fitted(self)
-        return self.scaling_.pull_back(self._kernel())
+        return of_tables(self.scaling_.pull_back(self._kernel()), self.columns_)
 
     def _left_out_rows(self) -> LeftOut:
         """For every row that was passed with a weight > 0 the value by functions that have not seen it."""
