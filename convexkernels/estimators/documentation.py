@@ -239,7 +239,10 @@ tol : float, > 0
 cover_ : Cover
 n_cells_ : int
 function_ : LocalizedFunction or DistributedFunction
-    ``function_.functions`` has that of each cell: its lam, width, coefficients, held-out risks and duality gap.
+    ``function_.functions`` has that of each cell: its lam, width, coefficients, duality gap, and the `choice` of both.
+selection_ : Selection or None
+    What lam and the width were chosen from. Of several cells that choose by themselves the medians of their grids,
+    how many cells chose each pair, and with `at_an_edge` the share of those at an end of a grid. {a_selection}
 feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
     By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
 kernel_ : Kernel
