@@ -160,7 +160,8 @@ effective_rank_ : float
 support_, support_coefficients_ : ndarray of shape (n_support,), and (n_support,) or (n_support, n_outputs)
     Rows of the training table that prediction uses, ascending, and their coefficients in the learned functions, in
     units of the targets; of equal rows one stands for all. In cells those of the cell that predicts at the row;
-    of several functions their sum, each with its share. Functions of spectral features and votes have none.
+    of several functions their sum, each with its share; of votes a column for each pair of classes. Functions of
+    spectral features have none.
 loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
     Of least squares, for every row of positive weight in the order of the table: the prediction of the function that
     is trained without it, with the learned kernel and its regularization parameter; computed when first asked for.

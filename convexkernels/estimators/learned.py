@@ -180,6 +180,10 @@ class Learned:
         }
         if hasattr(self, "effective_rank_"):
             lines["rank"] = f"the learned kernel uses {self.effective_rank_:.1f} dimensions"
+        if hasattr(self, "support_") and self.support_.size:
+            sizes = np.abs(self.support_coefficients_.reshape(len(self.support_), -1)).sum(axis=1)
+            most = self.support_[np.argsort(-sizes, kind="stable")[:SHOWN]]
+            lines["rows"] = f"{len(sizes)} count in the functions, most of all {', '.join(map(str, most))}"
         if hasattr(self, "feature_relevance_"):
             relevance, labels = self.feature_relevance_, self.feature_labels_
             order = np.argsort(-relevance, kind="stable")[:SHOWN]

@@ -562,6 +562,10 @@ def it_is_described_in_words(estimator, kind, monkeypatch):
     assert lines["status"] == model.solution_.status.value
     assert re.match(r"(width|height) \d+ %, (width|height) \d+ %$", lines["relevance"])
     assert ("rank" in lines) == has_kernel(model)
+    assert ("rows" in lines) == hasattr(model, "support_")
+    if "rows" in lines:
+        first = model.support_[np.abs(model.support_coefficients_).argmax()]
+        assert re.match(rf"{len(model.support_)} count in the functions, most of all {first}, \d+", lines["rows"])
     assert ("kernels" in lines) == hasattr(model, "weights_")
 
 
