@@ -1,6 +1,7 @@
 """Regularization parameters that estimators choose, the scale they are on, and exact leave-one-out predictions."""
 
 import time
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 import convexkernels as ck
 from convexkernels.clock import Clock
 from convexkernels.estimators.convex import base, selection, tessellated
-from convexkernels.estimators.convex.selection import follow_path
+from convexkernels.estimators.convex.selection import _Path, follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.plotting import SelectionDisplay
 from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
@@ -300,6 +301,26 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
     assert ck.VoronoiRidge(selection=given, random_state=0).fit(X, y).selection_ is None
     with pytest.raises(ck.InvalidInputError, match="its estimator chooses in every cell by itself"):
         ck.VoronoiRidge(estimator=ck.TessellatedRidge(lam=1.0), max_cell_size=40).fit(X, y).selection_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("errors", "of_numbers", "visited"),
+    [
+        ([9, 5, 3, 3.2, 3.1, 1], True, [0.01, 0.1, 1, 10, 100]),  # a tenth more is not much: two values are waited for
+        ([9, 5, 3, 3.4, 3.1, 1], True, [0.01, 0.1, 1, 10]),
+        ([9, 5, 3, 3.4, 3.1, 1], False, [0.01, 0.1, 1, 10, 100]),  # few wrong labels
+        ([9, 10.5, 12, 3, 2.9, 1], True, [0.01, 0.1, 1, 10, 100, 1000]),  # nothing yet that beats constants
+    ],
+)
+def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
+    values = 10.0 ** np.arange(-2, 4)
+    table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
+    fold = SimpleNamespace(problem=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
+    fold.spreads, fold.error = np.ones(1), lambda loss, clock: table.get(loss.value, 8.0)
+    path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=of_numbers), Clock(), values, 1.0)
+    path.follow()
+    assert list(path.errors)[: len(visited)] == pytest.approx(visited)
+    assert not set(path.errors) & set(values[len(visited) :])
 
 
 def test_a_grid_search_over_given_values_chooses_nothing_itself():
