@@ -78,6 +78,7 @@ def test_descent_says_why_it_stopped():
         (rosenbrock, start, Limits(1e-9, max_iter=3), Status.ITERATION_LIMIT),
         (rosenbrock, start, Limits(1e-9, deadline=time.monotonic()), Status.TIME_LIMIT),
         (rosenbrock, start, Limits(1e-9, stall_tol=1e6), Status.STALLED),
+        (rosenbrock, start, Limits(1e-9, stall_tol=1e6, stalled=Status.EARLY_STOPPED), Status.EARLY_STOPPED),
     ]:
         *_, found = descend(function, at, limits)
         assert found.status is status

@@ -39,7 +39,9 @@ class Limits:
     tol : float
         With STATIONARY, when ``|gradient| max(1, |point|) <= tol |value|``.
     stall_tol : float
-        With STALLED, when ten iterations together lowered the value by no more than this fraction.
+        When ten iterations together lowered the value by no more than this fraction.
+    stalled : Status
+        What is said then: STALLED, or EARLY_STOPPED where the value could fall farther, and should not.
     max_iter : int
         With ITERATION_LIMIT.
     deadline : float
@@ -53,6 +55,7 @@ class Limits:
     max_iter: int = 500
     deadline: float = np.inf
     max_trials: int = 25
+    stalled: Status = Status.STALLED
 
     def reached(self, values: list[float], gradient: Array, point: Array) -> Status | None:
         """The reason to stop, if there is one, given all values so far."""
@@ -60,7 +63,7 @@ class Limits:
         if np.linalg.norm(gradient) * max(1.0, float(np.linalg.norm(point))) <= self.tol * abs(value):
             return Status.STATIONARY
         if len(values) > 10 and values[-11] - value <= self.stall_tol * abs(value):
-            return Status.STALLED
+            return self.stalled
         if len(values) > self.max_iter:
             return Status.ITERATION_LIMIT
         if time.monotonic() > self.deadline:

@@ -24,7 +24,8 @@ class QuasiNewton(OuterSolver):
     initial : ndarray, optional
         A point to begin with; the plainest start of the family when not given.
     stall_tol : float, optional
-        Ten steps that gain less than this fraction are the end; the resolution of the criterion when not given.
+        Ten steps that gain less than this fraction are the end; what the rows of a risk tell, ``1.5 / sqrt(m)``, or
+        working precision when not given.
     max_iter : int
         Steps.
     random_state : int, numpy.random.Generator or None
@@ -40,10 +41,7 @@ class QuasiNewton(OuterSolver):
 
     def limits(self, problem: Any, tol: float, deadline: float | None) -> Limits:
         """When a descent ends."""
-        resolution = problem.criterion.resolution
-        stall = resolution if self.stall_tol is None else self.stall_tol
-        trials = FEW_TRIALS if resolution > 1e-6 else MANY_TRIALS
-        return Limits(tol, stall, self.max_iter, np.inf if deadline is None else deadline, trials)
+        return limits_of(problem, tol, deadline, self.max_iter, self.stall_tol)
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         theta = problem.start(self.random_state) if self.initial is None else problem.check(self.initial)
@@ -54,6 +52,16 @@ class QuasiNewton(OuterSolver):
         theta, descent = next(iterate.memory)
         share = descent.n_iter / max(self.max_iter, 1)
         return Iterate(theta, None, descent.value, memory=iterate.memory, status=descent.status, share=share)
+
+
+def limits_of(
+    problem: Any, tol: float, deadline: float | None, max_iter: int, stall_tol: float | None = None
+) -> Limits:
+    """When a descent ends: of a risk before it fits the rows that it is a mean over."""
+    is_risk = problem.criterion.is_risk
+    stall = problem.criterion.resolution(problem.m) if stall_tol is None else stall_tol
+    trials, said = (FEW_TRIALS, Status.EARLY_STOPPED) if is_risk else (MANY_TRIALS, Status.STALLED)
+    return Limits(tol, stall, max_iter, np.inf if deadline is None else deadline, trials, said)
 
 
 def descents(
