@@ -23,7 +23,7 @@ from convexkernels.validation import check_number, check_whole_number
 LEAST_GAIN = 1e-9
 # Share of a gap from which on rounding is the reason for it.
 MUCH = 0.1
-# Relative gap that rounding may cost where no step improves a point any more.
+# Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.
 COARSE = 1e-6
 # Ends of searches that nobody has to be warned of.
 AS_MEANT = (Status.COMPLETED, Status.EARLY_STOPPED)
@@ -237,8 +237,8 @@ def warn_unless_reached(solver: OuterSolver, solution: Solution) -> None:
     status = solution.status
     # A search that sees other rows at every step promises no more than its steps, nor does one by a risk, which knows
     # no more than its rows tell.
-    is_risk = getattr(getattr(solution.problem, "criterion", None), "is_risk", False)
-    expected = isinstance(solution.certificate, Stationarity) and (is_risk or not solver.values_compare)
+    coarse = getattr(getattr(solution.problem, "criterion", None), "resolution", 0.0) > COARSE
+    expected = isinstance(solution.certificate, Stationarity) and (coarse or not solver.values_compare)
     if status.is_success or status in AS_MEANT or (expected and status in (Status.ITERATION_LIMIT, Status.STALLED)):
         return
     tell(f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.")

@@ -16,11 +16,6 @@ Bounds = tuple[Array, Array] | None
 
 # Kernels and regularization parameters beyond exp of this have no digits left.
 LARGEST_LOG_LAM = 40.0
-# Standard deviation of the losses of rows against their mean, about: by so much over the square root of m a risk is
-# known. What a search gains beyond is fitted to the rows (`benchmarks/notes/defaults.md`).
-STANDARD_ERROR = 1.5
-# Relative gain within ten steps that a value computed in float64 tells.
-RESOLUTION = 1e-11
 
 
 class Criterion(ABC):
@@ -32,17 +27,13 @@ class Criterion(ABC):
         Whether lam is an unknown: a training value would always be least for lam = 0.
     lower : bool
         Whether it reads, and returns derivatives as, lower triangles only.
-    is_risk : bool
-        Whether it is a mean over rows that functions have not seen, which knows no more than these rows tell.
+    resolution : float
+        Relative gain within ten steps of a search that says something: a risk knows no more than its rows tell.
     """
 
     learns_lam: bool = True
     lower: bool = False
-    is_risk: bool = True
-
-    def resolution(self, m: int) -> float:
-        """Relative gain within ten steps of a search that says something, on m rows."""
-        return float(STANDARD_ERROR / np.sqrt(m)) if self.is_risk else RESOLUTION
+    resolution: float = 1e-3
 
     @property
     @abstractmethod

@@ -75,7 +75,7 @@ class TrainingValue(Criterion):
     _bound = BoundTrainingValue
 
     learns_lam = False
-    is_risk = False
+    resolution = 1e-11
 
     def __init__(self, tol: float = 1e-10, ridge: float = 1e-4) -> None:
         self.tol = check_number("tol", tol, low=0.0, open_low=True)

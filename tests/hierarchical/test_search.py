@@ -147,11 +147,11 @@ def test_a_descent_of_a_risk_ends_before_it_fits_the_rows(m):
 
     (found, error), (longer, worse) = ended(), ended(stall_tol=1e-3)
     assert found.status is Status.EARLY_STOPPED
-    assert found.n_iter < 0.6 * longer.n_iter
+    assert found.n_iter < longer.n_iter
     assert found.value > longer.value  # of the risk; the error is another matter
     assert error < worse
     gains = -np.diff([record.upper for record in found.history[-11:]]).sum()
-    assert gains <= 1.5 / np.sqrt(m) * found.value
+    assert gains <= found.value / np.sqrt(m)
 
 
 SOLVERS = {

@@ -13,7 +13,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Limits
-from convexkernels.solvers.nonconvex.quasi_newton import descents, limits_of
+from convexkernels.solvers.nonconvex.quasi_newton import descents, told_by_rows
 from convexkernels.validation import check_whole_number
 
 # Starts are first searched until ten steps gain less than this fraction; the best few go on.
@@ -92,7 +92,9 @@ class Restarts(OuterSolver):
         self.initial = [*self.initial, iterate.theta]
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
-        return next(_Search(self, problem, limits_of(problem, tol, deadline, self.max_steps)).iterates)
+        end, early = np.inf if deadline is None else deadline, told_by_rows(problem)
+        limits = Limits(tol, problem.criterion.resolution, self.max_steps, end, early_tol=early)
+        return next(_Search(self, problem, limits).iterates)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         return next(iterate.memory.iterates)
