@@ -26,6 +26,8 @@ LEAST_GAIN = 1e-9
 MUCH = 0.1
 # Where a criterion resolves no more than this fraction, a search that stalls or runs out of steps says all it can.
 COARSE = 1e-6
+# Ends of searches that nobody has to be warned of.
+AS_MEANT = (Status.COMPLETED, Status.EARLY_STOPPED)
 # What states a problem, by the attributes of all that there are.
 STATED = ("family", "kernel_", "loss", "criterion", "X", "Y", "weights", "offset", "bounds", "dtype")
 # What ends a run before its work is done.
@@ -148,7 +150,10 @@ def run(
                 clock.tell(share, f"step {iteration}, {solver.value_name} {iterate.upper:.6g}")
             if earlier.piece.is_due:
                 earlier.keep(best, iteration)
-            status = _stop(iterate, best, tol, iteration, max_iter, deadline)
+            status = _stop(iterate, best, tol, deadline)
+            if status is None and iteration >= max_iter:
+                is_complete = solver.is_scheduled and max_iter == solver.max_iter
+                status = Status.COMPLETED if is_complete else Status.ITERATION_LIMIT
             if status is not None:
                 break
             iterate = solver.step(problem, iterate, tol, deadline)
@@ -234,7 +239,7 @@ def warn_unless_reached(solver: OuterSolver, solution: Solution) -> None:
     # no more than its rows tell.
     coarse = getattr(getattr(solution.problem, "criterion", None), "resolution", 0.0) > COARSE
     expected = isinstance(solution.certificate, Stationarity) and (coarse or not solver.values_compare)
-    if status.is_success or (expected and status in (Status.ITERATION_LIMIT, Status.STALLED)):
+    if status.is_success or status in AS_MEANT or (expected and status in (Status.ITERATION_LIMIT, Status.STALLED)):
         return
     tell(f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.")
 
@@ -243,13 +248,11 @@ def _witness(iterate: Iterate) -> Array | None:
     return iterate.alpha if iterate.witness is None else iterate.witness
 
 
-def _stop(
-    iterate: Iterate, best: _Best, tol: float, iteration: int, max_iter: int, deadline: float | None
-) -> Status | None:
+def _stop(iterate: Iterate, best: _Best, tol: float, deadline: float | None) -> Status | None:
     if DualityGap(best.upper, best.lower).relative_gap <= tol:
         return Status.OPTIMAL
     if iterate.status is not None:
         return iterate.status
     if deadline is not None and time.monotonic() > deadline:
         return Status.TIME_LIMIT
-    return Status.ITERATION_LIMIT if iteration >= max_iter else None
+    return None

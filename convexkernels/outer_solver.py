@@ -69,6 +69,8 @@ class OuterSolver(ABC):
         then the answer, unless the certificate of the first one has the lower value.
     certificates_compare : bool
         Whether those certificates can be compared: not where steps see rows of another kind than certificates do.
+    is_scheduled : bool
+        Whether `max_iter` is a schedule that steps are made for: a search that comes to its end is complete, not cut.
     value_name : str
         What the value of an iterate is called in reports.
     long_steps : bool
@@ -87,6 +89,7 @@ class OuterSolver(ABC):
     max_iter: int = 10_000
     values_compare: bool = True
     certificates_compare: bool = True
+    is_scheduled: bool = False
     value_name: str = "value"
     long_steps: bool = False
     passes_kinks: bool = False

@@ -18,9 +18,10 @@ class Status(Enum):
 
     OPTIMAL = "the certificate proves the tolerance"
     STATIONARY = "a stationary point of a non-convex problem was reached; it may not be the best one"
+    COMPLETED = "all steps of the schedule were taken; a longer one may find a better point"
     ITERATION_LIMIT = "the iteration limit came first; the certificate says how good the point is"
     TIME_LIMIT = "the time limit came first; the certificate says how good the point is"
-    EARLY_STOPPED = "the validation score stopped improving; the best point so far was kept"
+    EARLY_STOPPED = "what rows left out say stopped improving by more than they can tell; the best point was kept"
     INTERRUPTED = "interrupted by the user; the best certified point so far was kept"
     STALLED = "no step improves the point any more at working precision"
     ROUNDED = "the gap is rounding: float64 holds no more digits of numbers so far apart; rescale features, C or lam"

@@ -241,9 +241,19 @@ def test_coefficients_of_combined_functions_are_sums_with_their_shares(rng):
                 at = (one.gram_set.points == points[i]).all(axis=1)
                 expected += share * one.W[0, at].sum()
             assert coefficient == pytest.approx(expected)
-    votes = ck.HierarchicalGaussianClassifier(2, search=search, multi_class="all-vs-all", random_state=0)
-    with pytest.raises(AttributeError, match="functions of pairs of classes"):
-        _ = votes.fit(X, np.digitize(y, [-0.5, 0.5])).support_
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_votes_have_coefficients_for_every_pair_of_classes(rng):
+    X, y = noisy(60, rng)
+    votes = ck.HierarchicalGaussianClassifier(2, search=ck.TreeSearch(max_iter=3), multi_class="all-vs-all")
+    votes.fit(X, np.digitize(y, [-0.5, 0.5]))
+    F = votes.kernel_(X, X[votes.support_]) @ votes.support_coefficients_
+    for f, function in zip(F.T, votes.function_.pairs.values(), strict=True):
+        values = function.values(votes.scaling_.apply(X))[:, 0]
+        inside = np.abs(values) < 1.0
+        assert np.ptp((values - f)[inside]) < 1e-8
+    assert "rows         60 count in the functions" in votes.describe()
 
 
 @pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")

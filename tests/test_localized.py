@@ -242,7 +242,7 @@ def test_a_search_whose_time_is_over_measures_nothing_and_has_an_answer(name, rn
     X = rng.uniform(-1, 1, (320, 2))
     Y = np.sign(X[:, :1] * X[:, 1:]).T.copy()
     cell = KernelLearner(LOSSES[name](1.0), CellSelection()).learn(CellRows(X, Y, np.ones(320)), rng, 0.0)
-    assert np.isinf(cell.risks).all()
+    assert np.isinf(cell.choice.risks).all()
     assert np.isfinite(cell.values(X)).all()
     assert np.isfinite([cell.certificate.upper, cell.certificate.lower, cell.lam, cell.width]).all()
 
@@ -274,7 +274,7 @@ def test_small_cells_have_defined_functions(name):
     same = learner.learn(CellRows(X, np.array([[-1.0, -1.0, -1.0]]), w), rng)
     assert (same.values(X) == -1.0).all()
     two = learner.learn(CellRows(X[:2], np.array([[-1.0, 1.0]]), w[:2]), rng)  # nothing left to validate on
-    assert two.risks is None
+    assert two.choice is None
     assert two.width == 10.0
     assert two.lam == pytest.approx(0.2)  # 0.1 beside the mean of the losses of two rows
     assert np.isfinite(two.values(X)).all()

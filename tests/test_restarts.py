@@ -79,9 +79,24 @@ def test_descent_says_why_it_stopped():
         (rosenbrock, start, Limits(1e-9, max_iter=3), Status.ITERATION_LIMIT),
         (rosenbrock, start, Limits(1e-9, deadline=time.monotonic()), Status.TIME_LIMIT),
         (rosenbrock, start, Limits(1e-9, stall_tol=1e6), Status.STALLED),
+        (rosenbrock, start, Limits(1e-9, early_tol=0.5), Status.EARLY_STOPPED),
     ]:
         *_, found = descend(function, at, limits)
         assert found.status is status
+
+
+def test_a_descent_of_a_risk_is_not_ended_on_the_plateau_it_begins_on():
+    limits, slope, point = Limits(1e-9, 1e-6, early_tol=0.1), np.ones(1), np.zeros(1)
+    plateau, fall = np.linspace(1.0, 0.98, 20).tolist(), [0.9, 0.8, 0.7]
+    late = np.linspace(0.6, 0.59, 11).tolist()
+    for values, said in [
+        (plateau, None),
+        (plateau + fall, None),
+        (plateau + fall + late, Status.EARLY_STOPPED),
+        (plateau + [0.8] * 11, Status.STALLED),  # and a stall is one anywhere
+        ([1.0] * 11, Status.STALLED),
+    ]:
+        assert limits.reached(values, slope, point) is said
 
 
 def problem(loss=None, m=40, layers=None, seed=0, **options):

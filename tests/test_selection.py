@@ -1,6 +1,7 @@
 """Regularization parameters that estimators choose, the scale they are on, and exact leave-one-out predictions."""
 
 import time
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 import convexkernels as ck
 from convexkernels.clock import Clock
 from convexkernels.estimators.convex import base, selection, tessellated
-from convexkernels.estimators.convex.selection import follow_path
+from convexkernels.estimators.convex.selection import _Path, follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.plotting import SelectionDisplay
 from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
@@ -255,6 +256,9 @@ CHOICES = {
     "trees": lambda: ck.HierarchicalGaussianRegressor(
         (1, 2, [[0, 1], [2]]), search=ck.TreeSearch(max_iter=2), random_state=0
     ),
+    "one cell": lambda: ck.VoronoiRidge(random_state=0),
+    "cells": lambda: ck.VoronoiRidge(max_cell_size=15, random_state=0),
+    "shared": lambda: ck.VoronoiRidge(max_cell_size=15, selection=ck.CellSelection(shared=True), random_state=0),
 }
 
 
@@ -265,9 +269,10 @@ def test_every_choice_has_a_curve_that_is_drawn(name):
     chosen = CHOICES[name]().fit(X, y).selection_
     *names, found = chosen.curve
     expected = {"weights": ["lam", "mu"], "sigma": ["sigma", "ridge"], "trees": ["architecture"]}
+    expected |= {key: ["lam", "width"] for key in ("one cell", "cells", "shared")}
     assert names == expected.get(name, ["sigma", "lam1", "lam2"])
     values = chosen.curve[found]
-    good = values.max() if found.startswith("score") else values.min()
+    good = values.max() if found.startswith(("score", "cells")) else values.min()
     (row,) = np.flatnonzero(values == good)[:1]
     assert all(chosen.curve[one][row] == chosen.chosen[one] for one in names if one != "lam1")
     display = SelectionDisplay(chosen).plot()
@@ -277,6 +282,44 @@ def test_every_choice_has_a_curve_that_is_drawn(name):
     assert "=" in mark.get_label()
     tried = {one: len(set(map(str, chosen.curve[one]))) for one in names}
     assert len(lines) == np.prod([*tried.values()]) / max(tried.values())
+
+
+def test_cells_say_what_they_chose_and_from_what(tmp_path):
+    X, y = make_friedman1(60, noise=0.5, random_state=0)
+    own = ck.VoronoiRidge(max_cell_size=15, random_state=0).fit(X, y)
+    pairs, grids = own.solution_.theta, [cell.choice.grid for cell in own.function_.functions]
+    assert own.selection_.counts.sum() == own.n_cells_ > 1
+    ends = [lam in g.lams[[0, -1]] or width in g.widths[[0, -1]] for (lam, width), g in zip(pairs, grids, strict=True)]
+    assert own.selection_.at_an_edge == pytest.approx(np.mean(ends))
+    options = {"max_cell_size": 15, "selection": ck.CellSelection(shared=True), "random_state": 0}
+    shared = ck.VoronoiRidge(**options, checkpoint=tmp_path / "file").fit(X, y)
+    assert shared.selection_.chosen == dict(zip(("lam", "width"), shared.solution_.theta[0], strict=True))
+    again = ck.VoronoiRidge(**options, checkpoint=tmp_path / "file").fit(X, y)
+    np.testing.assert_array_equal(again.selection_.risks, shared.selection_.risks)
+    given = ck.CellSelection(candidates=([1e-3], [1.0]))
+    assert ck.VoronoiRidge(selection=given, random_state=0).fit(X, y).selection_ is None
+    with pytest.raises(ck.InvalidInputError, match="its estimator chooses in every cell by itself"):
+        ck.VoronoiRidge(estimator=ck.TessellatedRidge(lam=1.0), max_cell_size=40).fit(X, y).selection_  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("errors", "of_numbers", "visited"),
+    [
+        ([9, 5, 3, 3.2, 3.1, 1], True, [0.01, 0.1, 1, 10, 100]),  # a tenth more is not much: two values are waited for
+        ([9, 5, 3, 3.4, 3.1, 1], True, [0.01, 0.1, 1, 10]),
+        ([9, 5, 3, 3.4, 3.1, 1], False, [0.01, 0.1, 1, 10, 100]),  # few wrong labels
+        ([9, 10.5, 12, 3, 2.9, 1], True, [0.01, 0.1, 1, 10, 100, 1000]),  # nothing yet that beats constants
+    ],
+)
+def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
+    values = 10.0 ** np.arange(-2, 4)
+    table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
+    fold = SimpleNamespace(problem=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
+    fold.spreads, fold.error = np.ones(1), lambda loss, clock: table.get(loss.value, 8.0)
+    path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=of_numbers), Clock(), values, 1.0)
+    path.follow()
+    assert list(path.errors)[: len(visited)] == pytest.approx(visited)
+    assert not set(path.errors) & set(values[len(visited) :])
 
 
 def test_a_grid_search_over_given_values_chooses_nothing_itself():

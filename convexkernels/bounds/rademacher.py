@@ -46,7 +46,7 @@ def rademacher_rate(model: Any, n: int) -> float:
         Number of rows.
     """
     W = _weights(model)
-    if model.kernel_.phase is not None:
+    if model.solution_.kernel.phase is not None:
         raise InvalidInputError(
             "features with phases can have k(x, x) > 1; use rademacher_bound, or feature_map='psi'."
         )

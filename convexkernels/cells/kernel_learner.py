@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.choice import PairSelection
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellRows, CellSelection, is_constant
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices, Matrices
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.certificate import DualityGap
-from convexkernels.criteria.comparison import least
 from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
@@ -48,8 +48,8 @@ class CellFunction:
     certificate : DualityGap
         Of the problem of the cell at the chosen lam and width. For a constant the sum of the losses, which is not
         below 0: a proof where the targets are all the same, and none where a limit came first.
-    risks : ndarray of shape (n_widths, n_lams) or None
-        Held-out risks it was chosen by; inf for pairs that the selection did not come by.
+    choice : PairSelection or None
+        What lam and the width were chosen from.
     """
 
     function: DecisionFunction
@@ -59,7 +59,7 @@ class CellFunction:
     weights: Array = field(repr=False)
     width: float
     certificate: DualityGap
-    risks: Array | None = field(default=None, repr=False)
+    choice: PairSelection | None = field(default=None, repr=False)
 
     @property
     def lam(self) -> float:
@@ -104,8 +104,8 @@ class KernelLearner:
         A kernel that is given, instead of Gaussians of all widths.
     pair : (width, lam), optional
         What is used in all cells; nothing is selected then.
-    risk : float
-        Held-out risk it was chosen by; inf where it is not known.
+    choice : PairSelection, optional
+        What it was chosen from.
     max_rows : float
         A cell of more rows, as of many equal ones, learns from so many of them, drawn at random.
     total : float
@@ -120,9 +120,14 @@ class KernelLearner:
     kernel: Kernel | None = None
     lam: float | None = None
     pair: tuple[float, float] | None = None
-    risk: float = np.inf
+    choice: PairSelection | None = None
     max_rows: float = np.inf
     total: float = 1.0
+
+    @property
+    def risk(self) -> float:
+        """Held-out risk of the pair for all cells; inf where it is not known."""
+        return np.inf if self.choice is None else float(self.choice.risks.min())
 
     def check(self) -> None:
         """Refuse bad parameters by name."""
@@ -155,7 +160,7 @@ class KernelLearner:
         """
         if len(rows.X) > self.max_rows:
             rows = rows.part(np.sort(rng.permutation(len(rows.X))[: int(self.max_rows)]))
-        inside, matrices, risks, rows = rows.inside(), None, None, rows.training()
+        inside, matrices, choice, rows = rows.inside(), None, self.choice, rows.training()
         if rows.is_constant:
             return self.constant(rows.Y, rows.weights)
         width, lam = self.pair or (np.nan, np.nan)
@@ -163,7 +168,7 @@ class KernelLearner:
             matrices = self._matrices(inside.X)
             # Where a limit cuts the selection short, the function of what it has found is still to be trained.
             now = time.monotonic()
-            width, lam, risks = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
+            width, lam, choice = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
         if matrices is None or inside is not rows:
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
@@ -172,23 +177,23 @@ class KernelLearner:
         gap = DualityGap(found.upper, found.value)
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
-        return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, risks)
+        return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, choice)
 
     def _matrices(self, X: Array) -> Matrices:
         return GaussianMatrices(X) if self.kernel is None else KernelMatrices(self.kernel, X)
 
     def _selected(
         self, rows: CellRows, matrices: Matrices, rng: np.random.Generator, deadline: float
-    ) -> tuple[float, float, Array | None]:
+    ) -> tuple[float, float, PairSelection | None]:
         """Width and lam of the least held-out risk, and the risks."""
         blocks = self._blocks(rows, rng)
         grid = self._grid(rows, blocks)
-        risks, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
+        choice, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
         if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
             search = GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline)
-            risks = search.risks(self.selection.rank, rng)
-            i, k = least(risks)
-        return float(grid.widths[i]), float(grid.lams[k]), risks
+            choice = PairSelection(grid, search.risks(self.selection.rank, rng))
+            i, k = choice.place
+        return float(grid.widths[i]), float(grid.lams[k]), choice
 
     def _blocks(self, rows: CellRows, rng: np.random.Generator) -> list[Index] | None:
         """The rows of a cell that are held out in turn, as from `held_out_blocks`; those of D2 are."""
@@ -230,10 +235,8 @@ class KernelLearner:
             return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
 
         first = searches[0].risks(self.selection.rank, rng) if self.lam is None else _around(searches[0].grid, self.lam)
-        risks = walk(first, exact, deadline)
-        i, k = least(risks)
-        grid, risk = searches[0].grid, float(risks[i, k]) / sum(shares)
-        return replace(self, pair=(float(grid.widths[i]), float(grid.lams[k])), risk=risk)
+        choice = PairSelection(searches[0].grid, walk(first, exact, deadline) / sum(shares), for_all=True)
+        return replace(self, pair=(choice.chosen["width"], choice.chosen["lam"]), choice=choice)
 
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""

@@ -21,8 +21,8 @@ from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 # exp(-|s * (x - x')|^2 / 2), the kernel of `Widths`, is exp(-|s * (x - x')|^2 / width^2) for this width.
 LEARNED_WIDTH = float(np.sqrt(2.0))
-# Rows that a search draws from, rows of one of its steps (for one width), and steps.
-SAMPLE, STEP_ROWS, FEW_STEP_ROWS, STEPS = 10_000, 1000, 300, 40
+# Rows that a search draws from, rows of one of its steps (for one width), steps of so many rows, and shorter ones.
+SAMPLE, STEP_ROWS, FEW_STEP_ROWS, STEPS, SHORT_STEPS = 10_000, 1000, 300, 40, 80
 # The search may take this share of the time that there is; cells learn in the rest.
 SHARE = 0.25
 # With fewer rows, in all or for each feature, a weight per feature is more than they can tell.
@@ -88,7 +88,8 @@ def learned_widths(
         return OuterLearning(family, loss, LeaveOneOut(), X[rows], Y[:, rows].T, **options)
 
     def search(most: int, count: int) -> Stochastic:
-        return Stochastic(size=min(most, max(50, count // 3)), max_iter=STEPS, random_state=rng)
+        size = min(most, max(50, count // 3))
+        return Stochastic(size=size, max_iter=STEPS if size == STEP_ROWS else SHORT_STEPS, random_state=rng)
 
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
     factor = np.full(X.shape[1], np.exp(alike.theta[0]))

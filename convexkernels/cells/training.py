@@ -9,10 +9,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from convexkernels.arrays import Index
+from convexkernels.cells.choice import PairSelection
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows
+from convexkernels.cells.selection import Grid
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
@@ -169,11 +171,12 @@ def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clo
     clock.show.note(f"lam and the width for all cells are selected on {len(cells)} of them")
     piece = clock.piece("pair for all cells", learner, seed, *(rows.X for rows in cells))
     if known := piece.found:
-        return replace(learner, pair=tuple(known["pair"].tolist()), risk=float(known["risk"]))
+        choice = PairSelection(Grid(known["lams"], known["widths"]), known["risks"], for_all=True)
+        return replace(learner, pair=tuple(known["pair"].tolist()), choice=choice)
     deadline = clock.part(SHARED_TIME).deadline
     found = learner.for_all(cells, np.random.default_rng(seed), deadline)
-    if found.pair is not None and time.monotonic() < deadline:
-        piece.keep(pair=found.pair, risk=found.risk)
+    if found.choice is not None and time.monotonic() < deadline:
+        piece.keep(pair=found.pair, risks=found.choice.risks, **vars(found.choice.grid))
     return found
 
 

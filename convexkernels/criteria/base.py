@@ -79,7 +79,7 @@ class BoundCriterion(ABC):
 
     def train(self, K: Array, log_lam: float, tol: float) -> Fit:
         """The functions that a point stands for: the inner problem on all rows; K may be overwritten."""
-        return fit(self.loss.at(float(np.exp(log_lam))), K, self.Y, self.weights, tol=tol)
+        return fit(self.loss.at(self.lam(log_lam)), K, self.Y, self.weights, tol=tol)
 
     def lam(self, log_lam: float) -> float:
         """The regularization parameter that an unknown stands for."""

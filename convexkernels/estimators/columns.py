@@ -56,7 +56,7 @@ class Columns:
             and the remedy.
         """
         refuse_sparse(X)
-        if not _may_need_encoding(X):
+        if not may_need_encoding(X):
             return None
         names, categories, fill, marked = [], [], [], []
         for name, column in _columns(X):
@@ -128,7 +128,7 @@ def labels_of(estimator: Any) -> list[str]:
     return [str(name) for name in getattr(estimator, "feature_names_in_", (f"x{j}" for j in range(n)))]
 
 
-def _may_need_encoding(X: Any) -> bool:
+def may_need_encoding(X: Any) -> bool:
     """Whether a table holds something else than finite numbers; anything that is no table is left to other checks."""
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
         return True

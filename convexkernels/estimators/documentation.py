@@ -159,7 +159,8 @@ effective_rank_ : float
 support_, support_coefficients_ : ndarray of shape (n_support,), and (n_support,) or (n_support, n_outputs)
     Rows of the training table that prediction uses, ascending, and their coefficients in the learned functions, in
     units of the targets; of equal rows one stands for all. In cells those of the cell that predicts at the row;
-    of several functions their sum, each with its share. Functions of spectral features and votes have none.
+    of several functions their sum, each with its share; of votes a column for each pair of classes. Functions of
+    spectral features have none.
 loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
     Of least squares, for every row of positive weight in the order of the table: the prediction of the function that
     is trained without it, with the learned kernel and its regularization parameter; computed when first asked for.
@@ -238,7 +239,10 @@ tol : float, > 0
 cover_ : Cover
 n_cells_ : int
 function_ : LocalizedFunction or DistributedFunction
-    ``function_.functions`` has that of each cell: its lam, width, coefficients, held-out risks and duality gap.
+    ``function_.functions`` has that of each cell: its lam, width, coefficients, duality gap, and the `choice` of both.
+selection_ : Selection or None
+    What lam and the width were chosen from. Of several cells that choose by themselves the medians of their grids,
+    how many cells chose each pair, and with `at_an_edge` the share of those at an end of a grid. {a_selection}
 feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
     By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
 kernel_ : Kernel

@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import to_numpy
+from convexkernels.estimators.columns import Columns
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
+from convexkernels.estimators.of_tables import of_tables
 from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.targets import Targets
@@ -32,6 +34,7 @@ class Learned:
     solution_: Any
     scaling_: Scaling
     targets_: Targets
+    columns_: Columns | None = None
     feature_labels_: list[str]
     # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights; and for
     # every row of the problem the first that became it. None where they are not here.
@@ -86,7 +89,7 @@ class Learned:
     def kernel_(self) -> Kernel:
         """The learned kernel on features as they were passed, a valid ``kernel=`` of scikit-learn's SVC."""
         check_is_fitted(self)
-        return self.scaling_.pull_back(self._kernel())
+        return of_tables(self.scaling_.pull_back(self._kernel()), self.columns_)
 
     def _left_out_rows(self) -> LeftOut:
         """For every row that was passed with a weight > 0 the value by functions that have not seen it."""
@@ -177,6 +180,10 @@ class Learned:
         }
         if hasattr(self, "effective_rank_"):
             lines["rank"] = f"the learned kernel uses {self.effective_rank_:.1f} dimensions"
+        if hasattr(self, "support_") and self.support_.size:
+            sizes = np.abs(self.support_coefficients_.reshape(len(self.support_), -1)).sum(axis=1)
+            most = self.support_[np.argsort(-sizes, kind="stable")[:SHOWN]]
+            lines["rows"] = f"{len(sizes)} count in the functions, most of all {', '.join(map(str, most))}"
         if hasattr(self, "feature_relevance_"):
             relevance, labels = self.feature_relevance_, self.feature_labels_
             order = np.argsort(-relevance, kind="stable")[:SHOWN]

@@ -106,10 +106,11 @@ def read_points(estimator: Any, X: Any) -> Array:
     """Validated points with the columns that the estimator was fitted on, as numbers."""
     refuse_sparse(X)
     _refuse_distributed(estimator, X=X)
-    columns = getattr(estimator, "columns_", None)
+    columns = estimator.columns_
     try:
         if columns is None:
             points = validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, reset=False)
+            _refuse_missing(points, estimator.feature_labels_)
         else:
             validate_data(estimator, X, reset=False, skip_check_array=True)
             points = columns.encoded(X)
@@ -118,6 +119,17 @@ def read_points(estimator: Any, X: Any) -> Array:
             raise
         raise InvalidInputError(_explained(error, X)) from error
     return check_points(points)
+
+
+def _refuse_missing(points: Array, names: list[str]) -> None:
+    """Of rows with gaps where training rows had none, nothing was learned."""
+    gone = np.isnan(points)
+    if gone.any():
+        row, found = np.flatnonzero(gone.any(axis=1))[0], [names[j] for j in np.flatnonzero(gone.any(axis=0))]
+        raise InvalidInputError(
+            f"X has missing values in {', '.join(found)}, the first at row {row}, but the training rows missed none. "
+            "Impute them, for example with sklearn.impute.SimpleImputer, or fit with rows that miss them."
+        )
 
 
 def _refuse_distributed(estimator: Any, **tables: Any) -> None:

@@ -67,16 +67,15 @@ class Kernel(ABC, Described):
         InvalidInputError
             For tables that are empty, not numeric, not finite, or of different widths.
         """
-        X = check_points(X)
+        X = self._points(X)
         if Y is None:
             K = self._gram(X, X)
             return 0.5 * (K + K.T)
-        Y = check_points(Y, name="Y", n_features=X.shape[1])
-        return self._gram(X, Y)
+        return self._gram(X, self._points(Y, name="Y", n_features=X.shape[1]))
 
     def diag(self, X: Any) -> Array:
         """Return ``k(x, x)`` for every row of `X`, shape (n_samples,), without forming the matrix."""
-        return self._diag(check_points(X))
+        return self._diag(self._points(X))
 
     def squared_distances(self, X: Array, Y: Array) -> Array:
         """Squared distances in the geometry of the kernel, shape (n_samples_X, n_samples_Y).
@@ -102,8 +101,8 @@ class Kernel(ABC, Described):
         NotDifferentiableError
             When the kernel has no derivative everywhere.
         """
-        X = check_points(X)
-        Y = check_points(Y, name="Y", n_features=X.shape[1])
+        X = self._points(X)
+        Y = self._points(Y, name="Y", n_features=X.shape[1])
         return self._pullback(X, Y, np.asarray(M, dtype=np.float64))
 
     def for_gaussian_process(self, variance: float = 1.0, variance_bounds: Any = (1e-5, 1e5)) -> Covariance:
@@ -174,6 +173,10 @@ class Kernel(ABC, Described):
     def feature_map(self) -> Callable[[Array], Array] | None:
         """Validated table -> features, shape (n_samples, rank), whose products are the kernel; None: too many."""
         return None
+
+    def _points(self, X: Any, *, name: str = "X", n_features: int | None = None) -> Array:
+        """A table that was passed, validated."""
+        return check_points(X, name=name, n_features=n_features)
 
     @abstractmethod
     def _gram(self, X: Array, Y: Array) -> Array:

@@ -60,7 +60,7 @@ class SpectralDensityDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """The density a fitted estimator started from, and the one it learned."""
-        return cls.from_kernels({"before": estimator.initial_kernel_, "after": estimator.kernel_}, **options)
+        return cls.from_kernels({"before": estimator.initial_kernel_, "after": estimator.solution_.kernel}, **options)
 
     def plot(self, axes: Any = None) -> Self:
         """Draw one panel per kernel, on one color scale; stationary kernels live on the dotted diagonal."""

@@ -189,6 +189,8 @@ def _solution(problem: SpectralLearning, point: SpectralPoint, run: TrainingRun)
         status = Status.INTERRUPTED
     elif isinstance(certificate, DualityGap) and certificate.holds(OPTIMAL):
         status = Status.OPTIMAL
+    elif status is Status.ITERATION_LIMIT and run.training.schedule == "cosine":
+        status = Status.COMPLETED
     if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
         tell(f"learning ended early, {status.name} ({status.value}); the best weights so far were kept, {certificate}.")
     history = tuple(Record(int(e.epoch), e.objective, -math.inf, e.seconds) for e in run.history)

@@ -159,15 +159,16 @@ def measure_selection(subject: Selection, rng: Generator) -> Verdict:
     rule = GridRule()
     grid = float(weights.sum()) * geometric(rule.lams(trained), 3), geometric(rule.widths(trained, n), 3)
     expected = direct_risks(X, y, weights, rows, grid, subject.hinge)
-    assert found.risks is not None
-    known = np.isfinite(found.risks)
+    assert found.choice is not None
+    risks = found.choice.risks
+    known = np.isfinite(risks)
     # Along a path problems are solved to 1e-2, and factors of full rank leave out 1 percent of the least lam.
     tolerance = 1e-9 if subject.rank < m else (0.05 if subject.hinge else 0.02)
-    apart = float(np.abs(found.risks[known] / expected[known] - 1.0).max())
-    i, k = np.unravel_index(subject.choice(np.where(known, found.risks, np.inf)), (3, 3))
+    apart = float(np.abs(risks[known] / expected[known] - 1.0).max())
+    i, k = np.unravel_index(subject.choice(np.where(known, risks, np.inf)), (3, 3))
     chosen = abs(np.log(found.width / grid[1][i])) + abs(np.log(found.lam / grid[0][k]))
-    fits = abs(found.risks.size - 9)
-    witness = {"X": X, "y": y, "weights": weights, "risks": found.risks, "direct": expected}
+    fits = abs(risks.size - 9)
+    witness = {"X": X, "y": y, "weights": weights, "risks": risks, "direct": expected}
     pair = Verdict(float(chosen + fits), 1e-9, 1, witness | {"width": found.width, "lam": found.lam})
     return Verdict.worst([Verdict(apart, tolerance, 1, witness), pair])
 

@@ -403,8 +403,9 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
         with pytest.raises(ck.InvalidInputError, match=said):
             clone(estimator).fit(*arguments)
     gap[3, 1] = np.nan
-    with pytest.raises(ck.InvalidInputError, match="missing or infinite"):
-        quietly(clone(estimator), X, y).predict(gap)
+    named = quietly(clone(estimator), pd.DataFrame(X, columns=["age", "income"]), y)
+    with pytest.raises(ck.InvalidInputError, match=r"^X has missing values in income, the first at row 3, .* Impute"):
+        named.predict(pd.DataFrame(gap, columns=["age", "income"]))
     with pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(40, 2\); .* X.toarray\(\)"):
         clone(estimator).fit(csr_array(X), y)
     model, sparse = quietly(clone(estimator), X, y), csr_array(X[:3])
@@ -443,6 +444,13 @@ def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch)
     np.testing.assert_array_equal(values(pickle.loads(pickle.dumps(model)), frame), values(model, frame))
     new = pd.DataFrame({"a": [0.3, None], "side": ["middle", None], "b": [3.0, 4.0]})
     assert np.isfinite(values(model, new)).all()
+    if has_kernel(model):
+        K, encoded = model.kernel_(frame, new), model.columns_.encoded
+        np.testing.assert_array_equal(K, model.kernel_(encoded(frame), encoded(new)))
+        np.testing.assert_array_equal(K, clone(model.kernel_)(frame.to_numpy(), new.to_numpy()))
+        np.testing.assert_allclose(model.kernel_.diag(new), np.diag(model.kernel_(new)), atol=1e-9)
+        with pytest.raises(ck.InvalidInputError, match=r"^Y must have the columns of the training table, \['a'"):
+            model.kernel_(frame, new[["side", "a", "b"]])
 
 
 def a_constant_target_is_answered_or_refused(estimator, kind, monkeypatch):
@@ -554,6 +562,10 @@ def it_is_described_in_words(estimator, kind, monkeypatch):
     assert lines["status"] == model.solution_.status.value
     assert re.match(r"(width|height) \d+ %, (width|height) \d+ %$", lines["relevance"])
     assert ("rank" in lines) == has_kernel(model)
+    assert ("rows" in lines) == hasattr(model, "support_")
+    if "rows" in lines:
+        first = model.support_[np.abs(model.support_coefficients_).argmax()]
+        assert re.match(rf"{len(model.support_)} count in the functions, most of all {first}, \d+", lines["rows"])
     assert ("kernels" in lines) == hasattr(model, "weights_")
 
 

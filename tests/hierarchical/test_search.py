@@ -26,6 +26,7 @@ from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.progress import Silent
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
+from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
 SHORT = Schedule(rounds=3, passes=3, first_annealing=30, later_annealing=20, gradient_steps=5, n_lams=4, n_gammas=3)
@@ -125,6 +126,34 @@ def test_annealing_returns_the_best_weights_it_saw(rng):
     assert error(function.values) == pytest.approx(best, rel=1e-12)
 
 
+def test_functions_are_trained_at_the_lam_that_the_risk_was_measured_at():
+    X, y = friedman(60)
+    problem = learning(2, X, y)
+    start = problem.start(0)
+    far, there = (np.append(start[:-1], log_lam) for log_lam in (-500.0, np.log(1e-10) - 50.0))
+    assert problem.certificate(far).value == pytest.approx(problem.certificate(there).value)
+    np.testing.assert_allclose(problem.function(far).values(X), problem.function(there).values(X))
+
+
+@pytest.mark.parametrize("m", [60, 150])
+def test_a_descent_of_a_risk_ends_before_it_fits_the_rows(m):
+    X, y = friedman(m + 400)
+    y = y + 0.2 * np.random.default_rng(0).standard_normal(m + 400)
+    problem = learning(8, X[:m], y[:m])
+
+    def ended(**settings):
+        found = problem.solve(QuasiNewton(**settings), random_state=0)
+        return found, float(np.mean((found.function.values(X[m:])[:, 0] - y[m:]) ** 2))
+
+    (found, error), (longer, worse) = ended(), ended(stall_tol=1e-3)
+    assert found.status is Status.EARLY_STOPPED
+    assert found.n_iter < longer.n_iter
+    assert found.value > longer.value  # of the risk; the error is another matter
+    assert error < worse
+    gains = -np.diff([record.upper for record in found.history[-11:]]).sum()
+    assert gains <= found.value / np.sqrt(m)
+
+
 SOLVERS = {
     "quasi-newton": lambda: ("quasi-newton", 15),
     "stochastic": lambda: (Stochastic(size=90, max_iter=25), None),
@@ -141,7 +170,11 @@ def test_every_search_lowers_every_risk(loss, how):
     solution = problem.solve(solver, max_iter=max_iter, random_state=0)
     assert solution.value < (0.97 if how == "annealing" else 0.9) * problem.certificate(problem.start(0)).value
     assert solution.certificate.value == pytest.approx(solution.verify().value, rel=1e-6)
-    assert solution.status in (Status.ITERATION_LIMIT, Status.STALLED, Status.STATIONARY)
+    if how == "quasi-newton":
+        assert solution.status in (Status.ITERATION_LIMIT, Status.STALLED, Status.STATIONARY)
+    else:  # a schedule has come to its end, or was cut
+        assert solution.status is Status.COMPLETED
+        assert problem.solve(solver, max_iter=2, random_state=0).status is Status.ITERATION_LIMIT
     if how == "annealing":
         assert set(solution.trace) == {"seconds", "D1", "D2", "D3"}
         assert {len(values) for values in solution.trace.values()} == {SHORT.rounds * SHORT.passes}
@@ -176,7 +209,7 @@ def test_a_search_that_cannot_improve_returns_its_start():
     X, y = friedman(80)
     best = learning(2, X, y).solve("quasi-newton", random_state=0, max_iter=300)
     far = learning(2, X, y).solve(Annealing(schedule=Schedule(1, 1, 1, 1, 1, 1, 1)), start=best.theta, random_state=0)
-    assert far.status in (Status.STALLED, Status.ITERATION_LIMIT)
+    assert far.status in (Status.STALLED, Status.COMPLETED)
     assert far.value <= best.value
     if far.status is Status.STALLED:
         np.testing.assert_array_equal(far.theta, best.theta)

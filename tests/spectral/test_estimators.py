@@ -160,7 +160,7 @@ def test_what_is_not_trained_exactly_is_bounded():
         )
         assert isinstance(solution.certificate, DualityGap)
         assert 0.0 <= solution.certificate.lower < solution.certificate.upper
-        assert solution.status is Status.ITERATION_LIMIT
+        assert solution.status is Status.COMPLETED
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
@@ -469,9 +469,8 @@ def test_a_setting_by_name_is_that_of_its_fields():
 def test_frequencies_of_other_measures_are_learned(measure):
     X, y = wave(300)
     setting = SpectralSetting(stationary=True, trace_norm=False, feature_norm=False, measure=measure)
-    model = SpectralKernelRegressor(
-        setting, n_components=100, training=Training(max_epochs=10, dtype="float64"), random_state=0
-    ).fit(X, y)
+    training = Training(max_epochs=10, dtype="float64", validation_fraction=0.0)  # which may prefer those drawn
+    model = SpectralKernelRegressor(setting, n_components=100, training=training, random_state=0).fit(X, y)
     first, last = np.asarray(model.initial_kernel_.omega), np.asarray(model.kernel_.omega)
     assert np.abs(first).max() > 5.0 * np.median(np.abs(first))  # long tails
     assert 0.0 < np.median(np.abs(last - first)) < 2.0 * np.median(np.abs(first))

@@ -30,8 +30,8 @@ about as much as the fit.
 """,
     "learned": """
 kernel_ : Kernel
-    The learned kernel on features as they were passed to `fit` (on ``columns_.encoded(X)`` where there are categories
-    or missing values), scaling and normalization included: a valid ``kernel=`` of :class:`sklearn.svm.SVC`.
+    The learned kernel on features as they were passed to `fit`, scaling and normalization included: a valid ``kernel=``
+    of :class:`sklearn.svm.SVC`, which takes categories and missing values as ``columns_.encoded(X)``.
 solution_ : Solution
     With the certificate, the history and the parameter ``theta`` of the kernel. Its problem is stated on the scaled
     rows, sorted, with equal rows merged.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.driver import stated
 from convexkernels.estimators.hierarchical.settings import TreeTask
@@ -70,9 +70,18 @@ class MeanFunction:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseFunction:
-    """One decision function for every pair of classes; positive values speak for the first of the two."""
+    """One decision function for every pair of classes; positive values speak for the first of the two.
+
+    Attributes
+    ----------
+    pairs : mapping of (int, int) to DecisionFunction
+    rows : mapping of (int, int) to ndarray of int
+        Rows that each has learned from.
+    n_classes : int
+    """
 
     pairs: Mapping[tuple[int, int], DecisionFunction]
+    rows: Mapping[tuple[int, int], Index]
     n_classes: int
 
     @classmethod
@@ -83,11 +92,18 @@ class PairwiseFunction:
         codes = (problem.Y + problem.offset[:, None]).argmax(axis=0)
         own = replace(task, X=problem.X, weights=problem.weights, loss=problem.loss)
         pairs: dict[tuple[int, int], DecisionFunction] = {}
-        for i, j in combinations(range(n_classes), 2):
-            rows = np.flatnonzero((codes == i) | (codes == j))
-            labels = np.where(codes[rows] == i, 1.0, -1.0)
-            pairs[i, j] = trained(own.problem(problem.gram_set.tree, 0, rows, labels), solution.theta, clock)
-        return cls(pairs, n_classes)
+        rows = {(i, j): np.flatnonzero((codes == i) | (codes == j)) for i, j in combinations(range(n_classes), 2)}
+        for pair, some in rows.items():
+            labels = np.where(codes[some] == pair[0], 1.0, -1.0)
+            pairs[pair] = trained(own.problem(problem.gram_set.tree, 0, some, labels), solution.theta, clock)
+        return cls(pairs, rows, n_classes)
+
+    def coefficients(self, m: int) -> Array:
+        """Coefficients of all m rows, shape (n_pairs, m)."""
+        W = np.zeros((len(self.pairs), m))
+        for part, (pair, function) in zip(W, self.pairs.items(), strict=True):
+            part[self.rows[pair]] = function.coefficients(len(self.rows[pair]))[0]
+        return W
 
     def values(self, X: Array) -> Array:
         """Sums of the values, clipped to [-1, 1], that speak for each class, shape (n_samples, n_classes)."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
-from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction, PairwiseFunction
+from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction
 from convexkernels.estimators.hierarchical.settings import ArchitectureChoice, TreeSearch
 from convexkernels.estimators.learned import Learned
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
@@ -81,8 +81,8 @@ class LearnedTrees(Learned):
         W, each = np.zeros((1, self._m)), (self.search or TreeSearch()).n_restarts
         for k, (function, solution) in enumerate(zip(self._functions, self.solutions_, strict=True)):
             seen = np.delete(np.arange(self._m), self._held_out[k // each] if self._held_out else [])
-            if solution.problem.m != len(seen) or isinstance(function, PairwiseFunction):
-                raise MissingAttributeError("functions of pairs of classes, or of some of the rows, have their own")
+            if solution.problem.m != len(seen):
+                raise MissingAttributeError("functions of some of the rows have their own")
             part = function.coefficients(len(seen)) / len(self._functions)
             W = np.zeros((len(part), self._m)) if k == 0 else W
             W[:, seen] += part

@@ -44,7 +44,10 @@ class TreeSearch:
     size : int, >= 4, optional
         Rows that a step draws: a third of them, but 50 at least and 1,500 at most, when not given.
     max_iter : int, >= 1
-        Steps along gradients.
+        Steps along gradients. On rows drawn anew all of them are taken, each shorter in the second half: what the
+        steps see does not say whether more would pay. Of squared errors on rows held out 200 cost or gain 2 % in the
+        mean, from a half more to a fifth less, 50 cost 2 to 5 %. On all rows a search ends earlier, where ten steps
+        gain less of the risk than the rows can tell.
     tol : float, > 0
         Relative gradient at which weights count as stationary.
     n_restarts : int, >= 1

@@ -15,6 +15,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.left_out import LeftOut, left_out_of_features
+from convexkernels.estimators.of_tables import of_tables
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable, read_points
 from convexkernels.exceptions import InvalidInputError
@@ -122,7 +123,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         problem = self.solution_.problem
         if self.loss == "squared":
             W = np.asarray(to_numpy(self.solution_.theta.W), dtype=np.float64)
-            return left_out_of_features(self.kernel_, problem, problem.penalty.as_ridge(W), whole)
+            return left_out_of_features(self.solution_.kernel, problem, problem.penalty.as_ridge(W), whole)
         X, Y, weights = self._held_out
         return LeftOut(self.solution_.decision_function(X).T, Y.T, weights)
 
@@ -213,11 +214,10 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     # -- kernels -----------------------------------------------------------------------------------
 
     @property
-    def kernel_(self) -> Spectral:
+    def kernel_(self) -> Any:
         """The learned kernel, a valid ``kernel=`` of scikit-learn's SVC, with explicit features."""
         check_is_fitted(self)
-        kernel: Spectral = self.solution_.kernel
-        return kernel
+        return of_tables(self.solution_.kernel, self.columns_)
 
     @property
     def initial_kernel_(self) -> Spectral:

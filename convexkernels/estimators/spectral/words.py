@@ -4,7 +4,7 @@ SPECTRAL_WORDS = {
     "spectral": """
 kernel_ : Spectral
     The learned kernel, a valid ``kernel=`` of scikit-learn's SVC; ``kernel_.transform`` are its features, as
-    :meth:`transform`.
+    :meth:`transform`. Where there are categories or missing values an `OfTables` of it.
 initial_kernel_ : Spectral
     The kernel before anything was learned.
 solution_ : Solution

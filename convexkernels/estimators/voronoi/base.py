@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from convexkernels.arrays import Array
+from convexkernels.cells.choice import selection_of
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.distributed.cluster import is_distributed
 from convexkernels.cells.distributed.function import DistributedFunction, beside_targets, values_of_parts
@@ -270,13 +271,15 @@ class VoronoiEstimator(KernelEstimator):
         self.feature_factors_[self.scaling_.columns] = 1.0 if factors is None else factors
 
     @property
-    def selection_(self) -> Selection:
-        """Refused: what every cell has chosen is in its function."""
-        check_is_fitted(self)
-        raise MissingAttributeError(
-            f"{type(self).__name__} has chosen lam and a width in every cell by itself: function_.functions have them, "
-            "and the risks on rows held out that they were chosen by."
-        )
+    def selection_(self) -> Selection | None:
+        """What lam and the width were chosen from, in one cell, for all of them, or how often in each; None: given."""
+        function = self.function_
+        if self.estimator is None and isinstance(function, LocalizedFunction):
+            return selection_of([cell.choice for cell in function.functions])
+        why = "what cells chose is on a cluster; pass Cells(gather=True)"
+        if self.estimator is not None:
+            why = "its estimator chooses in every cell by itself; function_.functions have the model of each"
+        raise MissingAttributeError(f"{type(self).__name__} has no selection_: {why}.")
 
     @property
     def function_(self) -> LocalizedFunction | DistributedFunction:

@@ -80,6 +80,7 @@ class Annealing(OuterSolver):
 
     name = "annealing"
     values_compare = False
+    is_scheduled = True
 
     def __init__(
         self,

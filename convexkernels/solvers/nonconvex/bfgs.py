@@ -18,6 +18,8 @@ SUFFICIENT_DECREASE = 1e-4
 CURVATURE = 0.9
 # The square of a smaller product of step and change underflows.
 LEAST_CURVATURE = 1e-150
+# Times what ten steps have to gain, by which a descent has left its start.
+BEGUN = 3.0
 
 
 class Evaluation(Protocol):
@@ -40,6 +42,9 @@ class Limits:
         With STATIONARY, when ``|gradient| max(1, |point|) <= tol |value|``.
     stall_tol : float
         With STALLED, when ten iterations together lowered the value by no more than this fraction.
+    early_tol : float
+        With EARLY_STOPPED, when they lowered it by no more than this fraction, and all of them by three times as much:
+        a descent that has hardly left its start, perhaps a plateau, goes on.
     max_iter : int
         With ITERATION_LIMIT.
     deadline : float
@@ -53,6 +58,7 @@ class Limits:
     max_iter: int = 500
     deadline: float = np.inf
     max_trials: int = 25
+    early_tol: float = 0.0
 
     def reached(self, values: list[float], gradient: Array, point: Array) -> Status | None:
         """The reason to stop, if there is one, given all values so far."""
@@ -61,6 +67,8 @@ class Limits:
             return Status.STATIONARY
         if len(values) > 10 and values[-11] - value <= self.stall_tol * abs(value):
             return Status.STALLED
+        if len(values) > 10 and values[-11] - value <= self.early_tol * abs(value) < (values[0] - value) / BEGUN:
+            return Status.EARLY_STOPPED
         if len(values) > self.max_iter:
             return Status.ITERATION_LIMIT
         if time.monotonic() > self.deadline:

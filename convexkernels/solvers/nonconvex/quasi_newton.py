@@ -24,7 +24,8 @@ class QuasiNewton(OuterSolver):
     initial : ndarray, optional
         A point to begin with; the plainest start of the family when not given.
     stall_tol : float, optional
-        Ten steps that gain less than this fraction are the end; the resolution of the criterion when not given.
+        Ten steps that gain less than this fraction are the end. When not given, it is the resolution of the criterion,
+        and a search for lam ends, too, where they gain less of a risk than its m rows can tell, ``1 / sqrt(m)``.
     max_iter : int
         Steps.
     random_state : int, numpy.random.Generator or None
@@ -40,10 +41,12 @@ class QuasiNewton(OuterSolver):
 
     def limits(self, problem: Any, tol: float, deadline: float | None) -> Limits:
         """When a descent ends."""
-        resolution = problem.criterion.resolution
-        stall = resolution if self.stall_tol is None else self.stall_tol
+        resolution, given = problem.criterion.resolution, self.stall_tol
         trials = FEW_TRIALS if resolution > 1e-6 else MANY_TRIALS
-        return Limits(tol, stall, self.max_iter, np.inf if deadline is None else deadline, trials)
+        end = np.inf if deadline is None else deadline
+        if given is not None:
+            return Limits(tol, given, self.max_iter, end, trials)
+        return Limits(tol, resolution, self.max_iter, end, trials, told_by_rows(problem))
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         theta = problem.start(self.random_state) if self.initial is None else problem.check(self.initial)
@@ -54,6 +57,14 @@ class QuasiNewton(OuterSolver):
         theta, descent = next(iterate.memory)
         share = descent.n_iter / max(self.max_iter, 1)
         return Iterate(theta, None, descent.value, memory=iterate.memory, status=descent.status, share=share)
+
+
+def told_by_rows(problem: Any) -> float:
+    """The standard error of a risk over its rows, about, as a part of it; what is gained beyond is fitted to them.
+
+    A criterion that learns no lam is no risk: 0.
+    """
+    return float(1.0 / np.sqrt(problem.m)) if problem.criterion.learns_lam else 0.0
 
 
 def descents(

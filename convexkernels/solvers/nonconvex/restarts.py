@@ -14,7 +14,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Limits
-from convexkernels.solvers.nonconvex.quasi_newton import descents
+from convexkernels.solvers.nonconvex.quasi_newton import descents, told_by_rows
 from convexkernels.validation import check_whole_number
 
 NOTHING_KNOWN = Piece(None)
@@ -114,7 +114,8 @@ class Restarts(OuterSolver):
             self.initial = [*self.initial, iterate.theta]
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
-        limits = Limits(tol, problem.criterion.resolution, self.max_steps, np.inf if deadline is None else deadline)
+        end, early = np.inf if deadline is None else deadline, told_by_rows(problem)
+        limits = Limits(tol, problem.criterion.resolution, self.max_steps, end, early_tol=early)
         return next(_Search(self, problem, limits).iterates)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:

@@ -65,6 +65,7 @@ class Stochastic(OuterSolver):
 
     name = "stochastic"
     values_compare = False
+    is_scheduled = True
     value_name = "mean value of the latest steps"
     _taken = 0
 
