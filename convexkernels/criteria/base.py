@@ -91,13 +91,7 @@ class BoundCriterion(ABC):
 
 
 class CriterionValue(ABC):
-    """The criterion at one matrix.
-
-    Attributes
-    ----------
-    value : float
-        inf where it is not defined at working precision.
-    """
+    """The criterion at one matrix; inf where it is not defined at working precision."""
 
     value: float = np.inf
 

@@ -26,19 +26,10 @@ class Selection(ABC):
 
 
 def over_folds(sums: Array, weights: Array) -> Array:
-    """Risks of candidates from the weighted losses of folds.
+    """Risks of candidates, shape (...), from the sums of weighted losses of each fold, shape (n_folds, ...).
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_folds, ...)
-        Sums over the rows of each fold; inf or NaN where unknown.
-    weights : ndarray of shape (n_folds,)
-        Of all rows of each fold.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        Weighted means over the folds that are known; inf for candidates of which others know more.
+    Weighted means over the folds that are known; inf for candidates of which others know more. Sums are inf or NaN
+    where unknown.
     """
     known = np.isfinite(sums)
     counts = known.sum(axis=0)

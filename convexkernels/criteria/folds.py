@@ -15,16 +15,7 @@ SHARES = (4.0 / 9.0, 2.0 / 9.0)
 def split_rows(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Rows, Rows]]:
     """Training and validation rows: `folds` folds in turn, or for 1 a random third; labels are dealt out evenly.
 
-    Parameters
-    ----------
-    Y : ndarray of shape (n_outputs, m)
-    folds : int, >= 1
-    rng : numpy.random.Generator
-
-    Raises
-    ------
-    InvalidInputError
-        When there are too few rows.
+    Too few rows are refused.
     """
     m = Y.shape[1]
     if m < 2 * max(folds, 2):
@@ -48,20 +39,10 @@ def split_rows(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Row
 
 
 def held_out_blocks(m: int, validation: int | str, rng: np.random.Generator) -> list[Rows] | None:
-    """Rows of a cell that are held out in turn, for m rows.
+    """Rows of a cell that are held out in turn, for m rows; None for every row by itself.
 
-    Parameters
-    ----------
-    m : int
-    validation : int >= 2, "split" or "leave-one-out"
-        A number of random folds; or the random second half, as in [MS16 Section 4.2] (``m // 2 + 1`` rows to train
-        on); or every row by itself.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    list of ndarray of int, or None for every row by itself
-        Empty when there is nothing left to validate on.
+    A number of random folds; or the random second half ("split"), as in [MS16 Section 4.2] (``m // 2 + 1`` rows to
+    train on); or "leave-one-out". Empty when there is nothing left to validate on.
     """
     if isinstance(validation, str):
         if validation not in ("split", "leave-one-out"):

@@ -23,13 +23,13 @@ def path_residuals(
 ) -> Iterator[Array]:
     """Residuals for every lam, with ``K = Z Z'``: ``min sum_i weights_i (y_i - z_i'c - b)^2 + lam |c|^2``.
 
+    The eigenvectors of ``Z'Z``, or of ``Z Z'`` where that is smaller, serve all lams. O(m r^2 + r^3), and O(m r) for
+    each lam where every row is left out by itself.
+
     Parameters
     ----------
     Z : ndarray of shape (m, r)
         A factor of K, or the features; not modified.
-    Y : ndarray of shape (n_outputs, m)
-    weights : ndarray of shape (m,), > 0
-    lams : ndarray of shape (n_lams,), > 0
     blocks : sequence of ndarray of int, or None
         Rows that are left out together; None for every row by itself.
     intercept : bool
@@ -39,11 +39,6 @@ def path_residuals(
     ------
     ndarray of shape (n_outputs, m)
         For one lam after the other; rows in no block have the residuals of the function that has seen all.
-
-    Notes
-    -----
-    The eigenvectors of ``Z'Z``, or of ``Z Z'`` where that is smaller, serve all lams. O(m r^2 + r^3), and O(m r) for
-    each lam where every row is left out by itself.
     """
     root, total = np.sqrt(weights)[:, None], float(weights.sum())
     T = Y.T
@@ -111,22 +106,11 @@ def residuals_at(
 def solved_at(
     K: Array | FactoredGram, Y: Array, weights: Array, lam: float, intercept: bool
 ) -> tuple[Array, Array] | None:
-    """Coefficients w of ridge regression and the matrix that takes targets to them.
+    """Coefficients w of ridge regression, shape (n_outputs, m), and the matrix that takes targets to them.
 
-    Parameters
-    ----------
-    K : ndarray of shape (m, m), or FactoredGram
-        A matrix is overwritten.
-    Y, weights, lam
-        As in `path_residuals`.
-    intercept : bool
-        Whether b is fitted.
-
-    Returns
-    -------
-    (W, inverse), or None where ``K + lam S^-1`` is not definite at working precision
-        W has shape (n_outputs, m); of the inverse there is the lower triangle, or the diagonal for a FactoredGram. The
-        residual of row i is ``lam w_i / s_i``. O(m^3), or O(m rank^2).
+    A matrix K is overwritten. Of the inverse there is the lower triangle, or the diagonal for a FactoredGram; the
+    residual of row i is ``lam w_i / s_i``. None where ``K + lam S^-1`` is not definite at working precision. O(m^3), or
+    O(m rank^2).
     """
     right = np.vstack([Y, np.ones((1, len(weights)))]).T
     if isinstance(K, FactoredGram):

@@ -72,16 +72,7 @@ class Columns:
         return cls(names, categories, np.array(fill), np.array(marked))
 
     def encoded(self, X: Any) -> Array:
-        """The table as numbers.
-
-        Parameters
-        ----------
-        X : table of shape (m, n_columns)
-
-        Returns
-        -------
-        ndarray of shape (m, n_encoded)
-        """
+        """The table as numbers, shape (m, n_encoded)."""
         refuse_sparse(X)
         blocks: list[Array] = []
         for j, (name, column) in enumerate(_columns(X)):

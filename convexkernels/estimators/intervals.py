@@ -13,22 +13,8 @@ def margins(residuals: Array, weights: Array, coverage: float) -> Array:
     more, of mean weight and with any residual. If rows are exchangeable, an interval of split conformal prediction
     holds the target with at least this probability; the jackknife nearly always does.
 
-    Parameters
-    ----------
-    residuals : ndarray of shape (m,) or (m, n_outputs)
-        Targets minus predictions.
-    weights : ndarray of shape (m,), > 0
-    coverage : float, strictly between 0 and 1
-
-    Returns
-    -------
-    ndarray of shape (2,) or (n_outputs, 2)
-        To be added to predictions.
-
-    Raises
-    ------
-    InvalidInputError
-        Where the rows are too few to speak of such rare residuals.
+    Residuals, targets minus predictions, have shape (m,) or (m, n_outputs); what is returned, (2,) or (n_outputs, 2),
+    is to be added to predictions. Too few rows to speak of such rare residuals are refused.
     """
     share = weights / (weights.sum() + weights.mean())
     tail = 0.5 * (1.0 - coverage)

@@ -94,23 +94,10 @@ def _sampled(loss: Loss, Y: Array, whole: bool = False) -> Index:
 
 
 def left_out_values(K: Array | FactoredGram, loss: Loss, Y: Array, weights: Array) -> tuple[Array, Array | None]:
-    """Values at every row by functions that have not seen it.
+    """Values at every row by functions that have not seen it, and for least squares the leverage of the rows.
 
-    Parameters
-    ----------
-    K : ndarray of shape (m, m), or FactoredGram of least squares
-        A matrix is overwritten.
-    loss : Loss
-        Least squares leave out row by row, in closed form. Others are trained anew, without each of five parts.
-    Y : ndarray of shape (n_outputs, m)
-    weights : ndarray of shape (m,), > 0
-
-    Returns
-    -------
-    values : ndarray of shape (n_outputs, m)
-        NaN where the arithmetic broke down. O(m^3).
-    leverage : ndarray of shape (m,) or None
-        Of the rows in the function that has seen all, for least squares.
+    Least squares leave out row by row, in closed form, O(m^3), and overwrite a matrix K; NaN where the arithmetic broke
+    down. Others are trained anew, without each of five parts.
     """
     if isinstance(loss, LeastSquares):
         solved = solved_at(K, Y, weights, loss.lam, loss.intercept)
@@ -131,16 +118,9 @@ def left_out_values(K: Array | FactoredGram, loss: Loss, Y: Array, weights: Arra
 
 
 def left_out_of_problem(problem: Any, theta: Any, gram: Callable[[Index], Any], whole: bool) -> LeftOut:
-    """For the functions of a problem at a point, from the learned kernel on some of its rows.
+    """For the functions of a problem at a point, from the learned kernel on some of its rows, or on all (`whole`).
 
-    Parameters
-    ----------
-    problem : KernelLearning or OuterLearning
-    theta : ndarray
-    gram : callable
-        Rows of the problem -> their kernel matrix, which may be overwritten.
-    whole : bool
-        Whether all rows are asked for, however many.
+    ``gram(rows)`` is their kernel matrix, which may be overwritten.
     """
     rows, loss, offset, bounds = _at(problem, theta, whole)
     Y, weights = np.ascontiguousarray(problem.Y[:, rows]), problem.weights[rows]

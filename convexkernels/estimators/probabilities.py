@@ -25,14 +25,8 @@ ALIKE_OF_TWO, ALIKE_OF_MANY = 1.0, 0.01
 class Sigmoid:
     """``softmax(g(F))``, g increasing and piecewise linear with ``g(0) = 0``: from values to probabilities.
 
-    Platt's sigmoid with slopes in the place of slope and shift: the likeliest class is the predicted one.
-
-    Attributes
-    ----------
-    knots : ndarray of shape (n_knots,)
-        Ascending, 0 among them.
-    slopes : ndarray of shape (n_knots + 1,), > 0
-        Below, between and above them.
+    Platt's sigmoid with slopes, below, between and above ascending knots, in the place of slope and shift: the
+    likeliest class is the predicted one.
     """
 
     knots: Array
@@ -69,17 +63,9 @@ def _pieces(F: Array, knots: Array) -> list[Array]:
 def likeliest(parts: Sequence[Array], codes: Index, weights: Array, least: float = 0.0, *, alike: float = 0.0) -> Array:
     """Coefficients c of the scores ``sum_k c_k parts[k]`` that make classes likeliest by a softmax.
 
-    For Platt's targets: n of a class count as ``n + 1`` of ``n + 2``, so that none is certain.
-
-    Parameters
-    ----------
-    parts : sequence of ndarray of shape (m, 1) for two classes, else (m, n_classes)
-    codes : ndarray of int, shape (m,)
-    weights : ndarray of shape (m,), > 0
-    least : float, >= 0
-        Coefficients are not below it.
-    alike : float, >= 0
-        Half the weight of their squared deviations from their mean, times their number: a normal prior.
+    For Platt's targets: n of a class count as ``n + 1`` of ``n + 2``, so that none is certain. Parts have shape (m, 1)
+    for two classes, else (m, n_classes). Coefficients are not below `least`; `alike` is half the weight of their
+    squared deviations from their mean, times their number: a normal prior.
     """
     sides = [_of_classes(part) for part in parts]
     n_classes, total = sides[0].shape[1], float(weights.sum())
@@ -107,12 +93,7 @@ def _of_classes(F: Array) -> Array:
 def link_of(F: Array, Y: Array, weights: Array) -> Sigmoid:
     """The link for held-out values: of 1,000 or more rows of two classes with several slopes on each side of 0.
 
-    Parameters
-    ----------
-    F : ndarray of shape (n_outputs, m)
-    Y : ndarray of shape (n_outputs, m)
-        Positive for the class of the row, or for the second of two.
-    weights : ndarray of shape (m,), > 0
+    Y is positive for the class of the row, or for the second of two.
     """
     seen = np.isfinite(F).all(axis=0)
     F, Y, weights = F[:, seen].T, Y[:, seen], weights[seen]

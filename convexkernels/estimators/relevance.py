@@ -20,16 +20,7 @@ def spread_rows(m: int, most: int) -> Array:
 def relevance(values: Callable[[Array], Array], X: Array) -> Array:
     """Mean change of the functions when a feature moves by half its standard deviation, as shares that sum to 1.
 
-    Parameters
-    ----------
-    values : callable
-        Functions at points, shape (m,) or (m, n_outputs); each output counts alike.
-    X : ndarray of shape (m, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n_features,)
-        All alike for functions that are constant.
+    Each output counts alike; shares of functions that are constant are all alike.
     """
     n = X.shape[1]
     at = X[spread_rows(len(X), max(FEWEST_ROWS, min(ROWS, POINTS // (2 * n))))]

@@ -16,14 +16,7 @@ from convexkernels.kernels.rescaled import Rescaled, rescale
 class Scaling:
     """``(x - offset) / scale``, column by column, of the columns that are used: constant ones say nothing.
 
-    Attributes
-    ----------
-    offset, scale : ndarray of shape (n_features,)
-        Columns of scale 0 become 0.
-    columns : ndarray of int
-        The columns that are used.
-    factors : ndarray of shape (n_columns,), > 0, optional
-        By which these are multiplied afterwards: a metric that was learned on them.
+    Columns of scale 0 become 0; factors, a metric that was learned on those that are used, multiply them afterwards.
     """
 
     offset: Array

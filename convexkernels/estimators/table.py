@@ -20,16 +20,7 @@ from convexkernels.validation import check_points, check_weights, refuse_sparse
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Validated rows of positive weight.
-
-    Attributes
-    ----------
-    X : ndarray of shape (m, n)
-    y : ndarray of shape (m, ...)
-    weights : ndarray of shape (m,), > 0
-    rows : ndarray of int, shape (m,)
-        Their places in the table that was passed.
-    """
+    """Validated rows of positive weight, and their places in the table that was passed."""
 
     X: Array
     y: NDArray[Any]

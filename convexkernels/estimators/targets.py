@@ -40,12 +40,7 @@ class Targets(ABC):
 class ClassTargets(Targets):
     """Classes as their places in `classes`: one function for two of them, else one for each, against the rest.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        In ascending order; those of weight 0 are as good as absent.
-    weights : ndarray of shape (n_classes,), > 0
-        They multiply the weights of the rows.
+    Classes ascend; those of weight 0 are as good as absent, other weights multiply those of the rows.
     """
 
     classes: NDArray[Any]
@@ -103,14 +98,7 @@ class ClassTargets(Targets):
 
 @dataclass(frozen=True, eq=False)
 class NumberTargets(Targets):
-    """Numbers as ``center + spread * t``.
-
-    Attributes
-    ----------
-    center, spread : ndarray of shape () or (n_outputs,)
-    limit : float
-        Largest magnitude of t; predictions are clipped to it.
-    """
+    """Numbers as ``center + spread * t``; predictions are clipped to magnitudes of t up to the limit."""
 
     center: Array
     spread: Array

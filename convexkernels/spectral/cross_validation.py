@@ -38,11 +38,8 @@ class Candidate:
 class FinalWeights:
     """Weights of W that the exact final solve may choose from, for squared loss.
 
-    Attributes
-    ----------
-    weights : tuple of float
-    are_ridges : bool
-        Whether they weigh ``|W|_F^2`` whatever the penalty is; a trace norm then gets the lam1 that pulls as hard.
+    Where they `are_ridges` they weigh ``|W|_F^2`` whatever the penalty is; a trace norm then gets the lam1 that pulls
+    as hard.
     """
 
     weights: tuple[float, ...]
@@ -149,19 +146,9 @@ def choose_candidate(
 
     A candidate that goes on continues its own run, moments of Adam included; nothing is trained again from zero. The
     candidates of one sigma share their start, W solved exactly. With `last`, for squared loss, a candidate is worth
-    what the exact W for its frequencies is worth at the best of those weights: the whole path costs no training.
-
-    Parameters
-    ----------
-    folds : sequence of Fold
-    candidates : sequence of Candidate
-    training : Training
-        Settled; its epochs are what the last candidate gets.
-    last : callable, optional
-        sigma -> FinalWeights; always as many.
-    rng : Generator
-    clock : Clock, optional
-        When its time is up, or at an interrupt, the candidate that leads is taken.
+    what the exact W for its frequencies is worth at the best of those weights, always as many: the whole path costs no
+    training. Epochs of `training` are what the last candidate gets; when the time is up, or at an interrupt, the
+    candidate that leads is taken.
     """
     clock = Clock() if clock is None else clock
     race = _Race(folds, candidates, replace(training, patience=None), last, rng, clock)

@@ -22,16 +22,8 @@ SMALLEST_RIDGE = 1e-9
 class Moments:
     """Second moments of features and targets, in float64: what squared loss needs to know of the data.
 
-    Attributes
-    ----------
-    map : SpectralMap
-        Whose features these are.
-    A : array of shape (width, width)
-        Covariance of the features.
-    B : array of shape (width, K)
-        Covariance of features and targets.
-    features, targets : arrays of shape (width,) and (K,)
-        Means.
+    A, shape (width, width), is the covariance of the features of the map, B that of features and targets; the last two
+    are means.
     """
 
     map: SpectralMap
@@ -109,14 +101,8 @@ def solve_inner(
     """Minimize the objective over W and the intercept for squared loss, the frequencies being fixed.
 
     With the Frobenius norm that is ridge regression, in closed form. With the trace norm an accelerated proximal
-    gradient method with restarts runs until a step changes W by less than `tol` (relatively), or the time is up.
-
-    Parameters
-    ----------
-    problem : SpectralLearning
-    moments : Moments
-        Those of all points of the problem, which say what the frequencies are.
-    start : SpectralPoint, optional
+    gradient method with restarts runs until a step changes W by less than `tol` (relatively), or the time is up. The
+    moments are those of all points of the problem, and say what the frequencies are.
     """
     if isinstance(problem.penalty, FrobeniusNorm):
         return moments.point(moments.ridge(problem.penalty.weight))

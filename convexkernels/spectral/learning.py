@@ -25,15 +25,7 @@ BLOCK_ROWS = 2048
 
 @dataclass(frozen=True, eq=False)
 class SpectralPoint:
-    """What is learned: the function ``f(x) = W' features(x) + intercept``.
-
-    Attributes
-    ----------
-    map : SpectralMap
-        Frequencies and phases.
-    W : array of shape (map.width, K)
-    intercept : array of shape (K,)
-    """
+    """What is learned: the function ``f(x) = W' features(x) + intercept``, and the map of its features."""
 
     map: SpectralMap
     W: Any
@@ -165,13 +157,8 @@ class SpectralLearning:
     ) -> tuple[Any, Any, Any, Any]:
         """Loss and feature norm on some points, an estimate of that part of the objective, and its gradients.
 
-        `weights` are those of :meth:`relative`.
-
-        Returns
-        -------
-        value : array without axes
-        slope_W, slope_c, slope_omega : arrays
-            Like the parts of the point; the last is None unless `learned`.
+        `weights` are those of :meth:`relative`. Slopes are like the parts of the point, W, intercept and frequencies;
+        the last is None unless `learned`.
         """
         xp = self.backend.xp
         features = point.map(X)

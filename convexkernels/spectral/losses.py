@@ -51,17 +51,7 @@ class ScoreLoss(ABC):
         """A slope S of the mean loss that sums to 0 over the points, and minus the conjugate of the mean loss at S.
 
         By Fenchel and Young ``mean loss(G) >= constant + <S, G>`` for all scores G; an intercept adds nothing to that.
-
-        Parameters
-        ----------
-        F, Y : ndarray of shape (m, K), float64
-        weights : ndarray of shape (m,)
-            With mean 1.
-
-        Returns
-        -------
-        constant : float
-        S : ndarray of shape (m, K)
+        Arrays are of float64, weights have mean 1; the constant comes first.
         """
 
     @abstractmethod

@@ -147,19 +147,9 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """Everything that decides what is learned, as the estimators take it.
+    """Everything that decides what is learned, as the estimators take it; `training` is settled.
 
-    Attributes
-    ----------
-    setting : SpectralSetting
-    n_components : int
-        D.
-    feature_map : {"phi", "psi", "printed"}
-    sigma, lam1, lam2 : float, sequence of float or None
-    training : Training
-        Settled.
-    factors : sequence of ndarray of shape (n_features,)
-        By which frequencies as drawn may be multiplied, feature by feature, where sigma is chosen.
+    By `factors` frequencies as drawn may be multiplied, feature by feature, where sigma is chosen.
     """
 
     setting: SpectralSetting = field(default_factory=lambda: SETTINGS["ASKL"])

@@ -12,13 +12,7 @@ from convexkernels.backend import Backend
 
 @dataclass(frozen=True)
 class Penalty(ABC):
-    """A convex function of W, shape (width, K).
-
-    Attributes
-    ----------
-    weight : float, >= 0
-        lam1.
-    """
+    """A convex function of W, shape (width, K), of weight lam1."""
 
     weight: float
 

@@ -31,16 +31,8 @@ MOST_DRAWS = 2
 class Width(Selection):
     """The choice of sigma and of a ridge, with the leave-one-out risk of every pair that was looked at.
 
-    Attributes
-    ----------
-    sigma : float
-    lam : float
-    sigmas : ndarray of shape (n_sigmas,), ascending
-    lams : ndarray of shape (n_lams,)
-    risks : ndarray of shape (n_sigmas, n_lams)
-        Mean squared leave-one-out error over the variance of the targets.
-    typical : float
-        The sigma with about one period within the median distance of two points.
+    Risks, shape (n_sigmas, n_lams), are over the variance of the targets; `typical` is the sigma with about one period
+    within the median distance of two points.
     """
 
     sigma: float
@@ -97,27 +89,9 @@ def choose_width(
 
     The risk of the whole ridge path costs one eigenvalue decomposition per sigma. All sigmas share one draw of
     frequencies, so that their risks can be compared; where rows are few a chance minimum of one draw would decide, and
-    risks are means over two draws.
-
-    Parameters
-    ----------
-    X : array of shape (m, n)
-    Y : array of shape (m, K)
-        Targets; classes as in :meth:`ScoreLoss.targets_of`.
-    weights : array of shape (m,), optional
-        Weights > 0 of the errors.
-    stationary, feature_map, measure : as in SpectralMap.draw
-    inner : sequence of int
-        Components of the layers below the last one.
-    sigmas : sequence of float, optional
-        Candidates. None: multiples of the inverse median distance by powers of two, then half-way steps
-        around the best one.
-    n_rows, n_components : int
-        At most so many rows and frequencies are used.
-    factors : ndarray of shape (n,), optional
-        The frequencies of each feature are multiplied by its own.
-    clock : Clock, optional
-        When its time is up, or at an interrupt, the sigmas so far have to do.
+    risks are means over two draws. At most `n_rows` rows and `n_components` frequencies, each times its factor where
+    there are `factors`, are used. Without a list, sigmas are multiples of the inverse median distance by powers of two,
+    then half-way steps around the best one. When the time is up, or at an interrupt, those so far have to do.
     """
     clock = Clock() if clock is None else clock
     rows = rng.permutation(X.shape[0])[:n_rows]

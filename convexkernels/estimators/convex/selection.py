@@ -203,24 +203,10 @@ def follow_path(
     for which learning takes long are never met, unless they are the ones that are needed. A third of the values lies
     between the best one and its neighbors.
 
-    Parameters
-    ----------
-    problem : KernelLearning
-    family : Family
-        That of the problem, or another one for the same rows.
-    name : str
-        What the values are called.
-    loss_at : callable
-        The loss at (value, root mean squared error expected).
-    values : ndarray of shape (n_values,), > 0
-    clock : Clock
-        The time that the choice may take.
-    rival : PathSelection, optional
-        By another family: this one is followed near what was chosen there, and farther only where it is better.
-
-    Returns
-    -------
-    PathSelection, or None where the rows are too few to hold any out, or no value was tried in time
+    The `family` is that of the problem, or another one for the same rows; ``loss_at(value, deviation)`` takes the root
+    mean squared error expected. Beside a `rival`, found by another family, the path is followed near what was chosen
+    there, and farther only where it is better. None where the rows are too few to hold any out, or no value was tried
+    in time.
     """
     nearby = None if rival is None else (rival.value, rival.score)
     asked = problem.X, problem.Y, problem.weights, family, name, loss_at(values[0], 1.0), values, nearby

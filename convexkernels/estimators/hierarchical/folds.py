@@ -36,18 +36,9 @@ CHOICE_ROWS = 5000
 class FoldSearches:
     """Searches on the training rows of folds.
 
-    Attributes
-    ----------
-    choice : ArchitectureChoice
-    solutions : list of Solution
-        Of the best architecture, fold by fold.
-    trained : list of (TrainedFunction, DualityGap or None)
-        Their functions, where these are combined.
-    parts : list of ndarray of int
-        The rows held out.
-    F : ndarray of shape (n_outputs, m)
-        Values at them by functions that have not seen them; NaN where an interrupt came first.
-    interrupted : bool
+    Solutions are those of the best architecture, fold by fold, `trained` their functions, where these are combined,
+    `parts` the rows held out, and F, shape (n_outputs, m), values at them by functions that have not seen them; NaN
+    where an interrupt came first.
     """
 
     choice: ArchitectureChoice

@@ -44,12 +44,7 @@ def trained_solution(solution: Solution, clock: Clock) -> DecisionFunction:
 class MeanFunction:
     """The mean of several functions [ST16 Section 5], or with shares, >= 0 and of sum 1, a weighted one.
 
-    Attributes
-    ----------
-    functions : sequence of TrainedFunction
-    shares : ndarray of shape (n_functions,), optional
-    names : tuple of str
-        Of the functions, where they differ in kind.
+    They have names where they differ in kind.
     """
 
     functions: Sequence[Any]
@@ -117,15 +112,7 @@ class PairwiseFunction:
 
 @dataclass(frozen=True, eq=False)
 class OffsetFunction:
-    """Functions in cells that learned deviations from an offset.
-
-    Attributes
-    ----------
-    localized : LocalizedFunction
-    offset : ndarray of shape (n_outputs,)
-    bounds : pair of ndarray of shape (n_outputs,), optional
-        Values are clipped to it.
-    """
+    """Functions in cells that learned deviations from an offset; values are clipped to bounds."""
 
     localized: Any
     offset: Array
@@ -153,15 +140,8 @@ class OffsetFunction:
 class FunctionOfManyRows:
     """A function of more rows than one matrix bears: by products with the matrix, or on landmarks.
 
-    Attributes
-    ----------
-    solution : Solution
-        Of a :class:`FixedKernel`, or of a :class:`KernelLearning` of one kernel on landmarks.
-    function : DecisionFunction
-    offset : ndarray of shape (n_outputs,)
-        What the functions of the problem learned deviations from.
-    bounds : (low, high) or None
-        Values are clipped to it.
+    The solution is that of a :class:`FixedKernel`, or of a :class:`KernelLearning` of one kernel on landmarks, whose
+    functions learned deviations from the offset; values are clipped to bounds.
     """
 
     solution: Solution

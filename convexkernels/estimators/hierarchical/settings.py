@@ -171,21 +171,7 @@ class ArchitectureChoice(Selection):
 
 @dataclass(frozen=True, eq=False)
 class TreeTask:
-    """What is to be learned, for any architecture and any of the rows.
-
-    Attributes
-    ----------
-    X : ndarray of shape (m, n)
-    y : ndarray of shape (m,) or (m, n_outputs)
-        Within [-1, 1].
-    weights : ndarray of shape (m,), > 0
-    loss : Loss
-    criterion : Criterion
-    clip : bool
-        Whether functions are clipped to [-1, 1].
-    device : str or None
-        A device of PyTorch that evaluates trees.
-    """
+    """What is to be learned, for any architecture and any rows: targets in [-1, 1], to which functions `clip`."""
 
     X: Array
     y: Array

@@ -67,21 +67,9 @@ def stacked(
 ) -> tuple[Any, LeftOut]:
     """The best combination of a function with those of simple kernels, and its values at rows it has not seen.
 
-    As many of them as there is time for; one interrupt ends the work, and keeps what there is.
-
-    Parameters
-    ----------
-    function : TrainedFunction
-    seen : LeftOut
-        Its values at the rows of the task, by functions of its kind that have not seen the row.
-    task : TreeTask
-    parts : sequence of ndarray of int, or None
-        Rows that were held out together; None for every row by itself.
-    rows : (points, Y, weights), optional
-        Where rows of the task are points of a table: of its rows.
-    labels : bool
-        Whether targets are labels; they are numbers otherwise.
-    clock : Clock
+    As many of them as there is time for; one interrupt ends the work, and keeps what there is. `seen` are values at the
+    rows of the task by functions of its kind that have not seen the row, `parts` rows that were held out together (None
+    for every row by itself), `rows` those of a table, where rows of the task are its points.
     """
     names, functions, values = ["learned"], [function], [seen.F]
     try:
@@ -140,18 +128,8 @@ def _ridge(K: Array, Y: Array, weights: Array, parts: Sequence[Index] | None, bo
 def likeliest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
     """Shares, >= 0 with sum 1, of functions in the combination that makes labels likeliest by a sigmoid or a softmax.
 
-    Parameters
-    ----------
-    F : sequence of ndarray of shape (n_outputs, m)
-        Values at rows that the functions have not seen.
-    Y : ndarray of shape (n_outputs, m)
-        Positive for the class of the row, or for the second of two.
-    weights : ndarray of shape (m,), > 0
-
-    Returns
-    -------
-    ndarray of shape (n_functions,)
-        All to the first where none says anything.
+    Each of F has values at rows that its function has not seen, shape (n_outputs, m), as Y, which is positive for the
+    class of the row, or for the second of two. All to the first where none says anything.
     """
     units = np.array([float(np.sqrt(np.mean(values**2))) or 1.0 for values in F])
     codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
@@ -164,15 +142,8 @@ def likeliest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
 def nearest_shares(F: Sequence[Array], Y: Array, weights: Array) -> Array:
     """Shares, >= 0 with sum 1, of functions in the combination with the least squared error; outputs count alike.
 
-    Parameters
-    ----------
-    F, Y, weights
-        As in `likeliest_shares`, with targets of any size.
-
-    Returns
-    -------
-    ndarray of shape (n_functions,)
-        All to the first where the others hardly make it better.
+    Arguments as of `likeliest_shares`, with targets of any size. All to the first where the others hardly make it
+    better.
     """
     spread = np.sqrt(np.average((Y - np.average(Y, axis=1, weights=weights)[:, None]) ** 2, axis=1, weights=weights))
     root = np.sqrt(weights) / np.where(spread > 0.0, spread, 1.0)[:, None]

@@ -30,16 +30,7 @@ MOVE = 0.5
 class FixedFunction:
     """The values ``K alpha`` on rows Z as the weights change, for the risk [ST16 (11)]; nodes are kept.
 
-    Parameters
-    ----------
-    tree : KernelTree
-    weights : ndarray of shape (n_weights,), > 0
-    Z : ndarray of shape (k, n)
-        Where the function is evaluated.
-    X : ndarray of shape (m, n)
-        Training points.
-    alpha : ndarray of shape (m, outputs)
-    dtype : numpy dtype
+    Weights are > 0, X are the training points, alpha has shape (m, outputs).
     """
 
     def __init__(
@@ -177,19 +168,8 @@ def anneal(
     """Simulated annealing [ST16 Section 4]: returns the risk of the best weights, which `function` then has.
 
     A random weight is changed by a random factor. A better risk is kept; one that is worse by Delta in step i of N is
-    kept when a uniform number is below ``0.5 exp(-(100 i / sqrt(N)) Delta / risk)``.
-
-    Parameters
-    ----------
-    function : FixedFunction
-        Changed in place.
-    risk : callable
-        Values on the validation rows -> their risk.
-    steps : int
-        N.
-    rng : numpy.random.Generator
-    stop : callable
-        Whether the time is up.
+    kept when a uniform number is below ``0.5 exp(-(100 i / sqrt(N)) Delta / risk)``. `risk` is that of values on the
+    validation rows, `stop` says whether the time is up.
     """
     here = risk(function.values)
     best, kept = here, function.weights.copy()

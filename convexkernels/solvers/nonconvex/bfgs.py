@@ -145,21 +145,10 @@ class _LimitedInverseHessian:
 
 
 def descend(evaluate: Callable[[Array], Evaluation], start: Array, limits: Limits) -> Iterator[Descent]:
-    """Minimize by BFGS (limited-memory beyond 300 unknowns) with a weak Wolfe line search.
+    """Minimize by BFGS (limited-memory beyond 300 unknowns) with a weak Wolfe line search; yields start and steps.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Point -> :class:`Evaluation`. A value that is not finite means that the point is outside the
-        domain; such trial points are stepped back from.
-    start : ndarray of shape (n_unknowns,)
-    limits : Limits
-
-    Yields
-    ------
-    Descent
-        The start and every step; only the last one has a status: NUMERICAL_ERROR when the objective is not finite
-        at `start`.
+    A value that is not finite means that the point is outside the domain; such trial points are stepped back from. Only
+    the last step has a status: NUMERICAL_ERROR when the objective is not finite at `start`.
     """
     point = np.array(start)
     here = evaluate(point)

@@ -109,22 +109,9 @@ def select_weights(
     """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
     The paper says "smallest function value", which always is that of the smallest pair; what decides here are losses on
-    rows that were not learned from. An interrupt ends the choice with what is known, if anything is.
-
-    Parameters
-    ----------
-    problem : OuterLearning
-    weighed : callable
-        ``(problem, lam, mu) -> problem`` with these weights.
-    lams, mus : sequence of float, > 0
-    n_splits : int, >= 2
-    n_restarts : int
-        Starts of the first point of a path.
-    seed : int
-    n_jobs : int, optional
-        Processes that share the folds.
-    clock : Clock, optional
-        When its time is up, pairs that were not reached have the risk inf.
+    rows that were not learned from. An interrupt ends the choice with what is known, if anything is; when the time is
+    up, pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the problem with these weights;
+    the first point of a path has `n_restarts` starts.
     """
     lam_grid, mu_grid = _grid("lam", lams), _grid("mu", mus)
     n_splits = check_whole_number("cv", n_splits, low=2)
