@@ -238,7 +238,9 @@ def test_an_interrupt_of_the_choice_keeps_the_best_complete_candidate(monkeypatc
             raise KeyboardInterrupt
 
     monkeypatch.setattr("convexkernels.progress.Table.note", interrupting)
-    monkeypatch.setattr(OuterLearning, "train", lambda problem, theta: trained.append(problem.m) or train(problem, theta))
+    monkeypatch.setattr(
+        OuterLearning, "train", lambda problem, theta: trained.append(problem.m) or train(problem, theta)
+    )
     options = {"search": TreeSearch(max_iter=2), "selection": TreeSelection(3), "random_state": 0, "verbose": True}
     with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED by the user; the best of 3 of 6 searches"):
         model = HierarchicalGaussianRegressor((2, 3), **options).fit(X, y)
