@@ -160,8 +160,7 @@ def run(
             iteration += 1
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    findings = {} if iterate is earlier.end else solver.findings(iterate)
-    solution = _concluded(problem, solver, first, findings, best, status, tol, history, clock)
+    solution = _concluded(problem, solver, first, solver.findings(iterate), best, status, tol, history, clock)
     earlier.conclude(solution, iteration)
     clock.show.finish(
         f"{solution.status.name.lower()}: {solution.certificate} after {solution.n_iter} iterations, "

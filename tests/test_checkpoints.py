@@ -115,6 +115,18 @@ def test_restarts_that_have_ended_before_a_kill_are_not_searched_again(tmp_path,
     np.testing.assert_array_equal(again.predict(X), plain.predict(X))
 
 
+@pytest.mark.parametrize("solver", ["conjugate-gradients", "dense"])
+def test_an_end_that_was_known_says_which_rows_were_held_out(solver, tmp_path):
+    X, y = table()
+    problem = ck.FixedKernel(ck.Gaussian(3.0), ck.LeastSquares(1e-2), X, y)
+    first, again = (problem.solve(solver, checkpoint=tmp_path / "fit.npz", random_state=0) for _ in range(2))
+    assert again.n_iter == 0
+    assert first.trace.keys() == again.trace.keys()
+    assert "held_out_values" in again.trace
+    for name, found in first.trace.items():
+        np.testing.assert_array_equal(again.trace[name], found)
+
+
 def test_files_hold_numbers_only(tmp_path):
     X = np.random.default_rng(0).random((40, 2))
     ck.TessellatedSVR(tol=1e-2, checkpoint=tmp_path / "fit.npz").fit(X, X[:, 0])

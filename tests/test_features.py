@@ -145,6 +145,14 @@ def test_kernels_of_a_family_are_projected_alike(rng):
     np.testing.assert_allclose(ck.Nystrom(narrow, L, reference)(L), narrow(L), atol=1e-7)
 
 
+def test_what_rounding_leaves_of_centered_landmarks_is_no_direction(rng):
+    X = rng.random((40, 30))
+    beyond = np.vstack([X[:1, :3] + 7.0, X[:2, :3] + 9.0])  # all are one point of the box
+    assert ck.Tessellated(landmarks=beyond).on(X[:, :3], modulo_constants=True).B.shape == (40, 0)
+    near = ck.Tessellated(0, 0, ck.UnitBox(1.0), landmarks=20).on(X)
+    assert near.largest_scale(False) == pytest.approx(3.0**30, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     "family",
     [

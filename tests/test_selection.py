@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_friedman1, make_moons
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
@@ -286,7 +287,9 @@ def test_every_choice_has_a_curve_that_is_drawn(name):
 
 def test_cells_say_what_they_chose_and_from_what(tmp_path):
     X, y = make_friedman1(60, noise=0.5, random_state=0)
-    own = ck.VoronoiRidge(max_cell_size=15, random_state=0).fit(X, y)
+    model = ck.VoronoiRidge(max_cell_size=15, random_state=0, checkpoint=tmp_path / "own")
+    own, again = clone(model).fit(X, y), model.fit(X, y)
+    np.testing.assert_array_equal(again.selection_.counts, own.selection_.counts)
     pairs, grids = own.solution_.theta, [cell.choice.grid for cell in own.function_.functions]
     assert own.selection_.counts.sum() == own.n_cells_ > 1
     ends = [lam in g.lams[[0, -1]] or width in g.widths[[0, -1]] for (lam, width), g in zip(pairs, grids, strict=True)]

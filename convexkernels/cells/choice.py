@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -84,6 +85,30 @@ class SelectionInCells(Selection):
         medians = Grid(*(np.median([getattr(grid, name) for grid in grids], axis=0) for name in ("lams", "widths")))
         table = PairSelection(medians, self.counts).curve
         return {"lam": table["lam"], "width": table["width"], "cells that chose it": self.counts.ravel()}
+
+
+class KnownChoices:
+    """Pairs of lam and width of cells, and what they were chosen from, as a checkpoint keeps them.
+
+    The `numbers` are arrays with a row for each of `n_cells`, NaN where nothing is known.
+    """
+
+    def __init__(self, n_cells: int, known: Mapping[str, Array]) -> None:
+        self.n_cells, self.numbers = n_cells, dict[str, Any](known)
+
+    def add(self, j: int, width: float, lam: float, choice: PairSelection | None) -> None:
+        """Take what a cell has chosen; a choice for all of them is known from elsewhere."""
+        own = {} if choice is None or choice.for_all else {"risks": choice.risks, **vars(choice.grid)}
+        for name, value in {"pairs": np.array([width, lam]), **own}.items():
+            self.numbers.setdefault(name, np.full((self.n_cells, *value.shape), np.nan))[j] = value
+
+    def settled(self, learner: Any, j: int) -> Any:
+        """A learner that takes what a cell has chosen; the same where that is not known."""
+        rows = {name: values[j] for name, values in self.numbers.items() if not np.isnan(values[j]).any()}
+        if "pairs" not in rows:
+            return learner
+        choice = PairSelection(Grid(rows["lams"], rows["widths"]), rows["risks"]) if "risks" in rows else learner.choice
+        return replace(learner, pair=tuple(rows["pairs"].tolist()), choice=choice)
 
 
 def selection_of(choices: Sequence[PairSelection | None]) -> Selection | None:

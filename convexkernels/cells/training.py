@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from convexkernels.arrays import Index
-from convexkernels.cells.choice import PairSelection
+from convexkernels.cells.choice import KnownChoices, PairSelection
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
@@ -100,7 +100,7 @@ def learn_cells(
     streams = np.random.SeedSequence(seed).spawn(members.n_cells)
 
     piece = clock.piece("cells", learner, cover, seed, table.X, table.Y, table.weights)
-    pairs = piece.found.get("pairs", np.full((members.n_cells, 2), np.nan))
+    known = KnownChoices(members.n_cells, piece.found)
     begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
     shown = CellProgress(clock, members.sizes, effective_n_jobs(n_jobs))
 
@@ -109,8 +109,7 @@ def learn_cells(
         inside = table.part(rows)
         if cover.overlaps:
             inside = replace(inside, own=answering[rows] == j)
-        chosen = isinstance(learner, KernelLearner) and np.isfinite(pairs[j]).all()
-        own = replace(cast(KernelLearner, learner), pair=tuple(pairs[j].tolist())) if chosen else learner
+        own = known.settled(learner, j) if isinstance(learner, KernelLearner) else learner
         return own, inside, streams[j], clock.deadline, shown.allowed(j)
 
     learned: dict[int, LearnedCell] = {}
@@ -121,11 +120,13 @@ def learn_cells(
             learned[j] = cell
             shown.learned(j)
             if cell.unhurried:
-                pairs[j] = cell.width, cell.lam
-            piece.keep(pairs=pairs)
+                known.add(j, cell.width, cell.lam, getattr(cell.function, "choice", None))
+            if piece.is_due:
+                piece.keep(**known.numbers)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         clock.interrupt()
+    piece.keep(**known.numbers)
     everywhere = np.arange(len(table.X))
     for j in range(members.n_cells):
         if j not in learned:

@@ -30,7 +30,10 @@ class OfTables(Kernel):
     def _points(self, X: Any, *, name: str = "X", n_features: int | None = None) -> Array:
         refuse_sparse(X, name)
         names, n_encoded = self.columns.names, len(self.columns.encoded_names)
-        found = [str(column) for column in X.columns] if hasattr(X, "columns") else np.shape(X)[1:]
+        try:
+            found = [str(column) for column in X.columns] if hasattr(X, "columns") else np.shape(X)[1:]
+        except ValueError as error:
+            raise InvalidInputError(f"{name} is no table: {error} Pass rows of one length.") from error
         if found == (n_encoded,) and not may_need_encoding(X):
             return check_points(X, name=name)
         if found not in (names, (len(names),)):

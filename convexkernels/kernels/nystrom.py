@@ -46,7 +46,8 @@ class LandmarkView:
     def affine(cls, K: Array, with_mean: bool = True) -> LandmarkView:
         """Combinations of coefficients that sum to one; without the mean, what constants leave out of them."""
         mean = K.mean(axis=0)
-        basis, values = _directions(K - mean - mean[:, None] + mean.mean())
+        lost = len(K) * np.finfo(np.float64).eps * np.abs(K).max(initial=0.0)
+        basis, values = _directions(K - mean - mean[:, None] + mean.mean(), lost)
         return cls(np.hstack([basis, np.full((len(K), int(with_mean)), 1.0 / len(K))]), values, mean)
 
     def coordinates(self, K: Array) -> Array:
@@ -67,10 +68,10 @@ class LandmarkView:
         return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
 
 
-def _directions(K: Array) -> tuple[Array, Array]:
-    """Eigenvectors and eigenvalues that are no rounding."""
+def _directions(K: Array, lost: float = 0.0) -> tuple[Array, Array]:
+    """Eigenvectors and eigenvalues that are no rounding, nor below what centering has lost to it."""
     values, vectors = np.linalg.eigh(K)
-    keep = values > NEGLIGIBLE * values.max(initial=0.0)
+    keep = values > max(NEGLIGIBLE * values.max(initial=0.0), lost)
     return vectors[:, keep], values[keep]
 
 
@@ -97,7 +98,7 @@ class Nystrom(Kernel):
         landmarks, kernel = check_points(self.landmarks, name="landmarks"), as_kernel(self.kernel)
         if self.reference is None:
             reference, view = kernel, LandmarkView.linear(kernel(landmarks))
-            root = np.diag(np.sqrt(view.values))
+            root = np.sqrt(view.values)
         else:
             reference = as_kernel(self.reference)
             view = LandmarkView.affine(reference(landmarks))
@@ -106,7 +107,8 @@ class Nystrom(Kernel):
         def features(X: Array) -> Array:
             if landmarks.shape[1] != X.shape[1]:
                 raise InvalidInputError(f"X has {X.shape[1]} features, but the landmarks have {landmarks.shape[1]}.")
-            return view.coordinates(reference._gram(X, landmarks)) @ root
+            found = view.coordinates(reference._gram(X, landmarks))
+            return found * root if self.reference is None else found @ root
 
         return features
 

@@ -451,6 +451,8 @@ def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch)
         np.testing.assert_allclose(model.kernel_.diag(new), np.diag(model.kernel_(new)), atol=1e-9)
         with pytest.raises(ck.InvalidInputError, match=r"^Y must have the columns of the training table, \['a'"):
             model.kernel_(frame, new[["side", "a", "b"]])
+        with pytest.raises(ck.InvalidInputError, match="rows of one length"):
+            model.kernel_([[1.0, "left", 2.0], [3.0]])
 
 
 def a_constant_target_is_answered_or_refused(estimator, kind, monkeypatch):

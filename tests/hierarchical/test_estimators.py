@@ -231,14 +231,16 @@ def test_the_time_limit_has_room_for_the_final_training(monkeypatch, selection):
 
 def test_an_interrupt_of_the_choice_keeps_the_best_complete_candidate(monkeypatch):
     X, y = make_friedman1(80, random_state=0)
-    said = []
+    trained, train = [], OuterLearning.train
 
     def interrupting(self, message):
-        said.append(message)
         if message.startswith("search 3 of 6: "):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("convexkernels.progress.Table.note", interrupting)
+    monkeypatch.setattr(
+        OuterLearning, "train", lambda problem, theta: trained.append(problem.m) or train(problem, theta)
+    )
     options = {"search": TreeSearch(max_iter=2), "selection": TreeSelection(3), "random_state": 0, "verbose": True}
     with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED by the user; the best of 3 of 6 searches"):
         model = HierarchicalGaussianRegressor((2, 3), **options).fit(X, y)
@@ -247,6 +249,7 @@ def test_an_interrupt_of_the_choice_keeps_the_best_complete_candidate(monkeypatc
     assert np.isinf(model.choice_.risks[1]).all()
     assert model.solution_.status is Status.INTERRUPTED
     assert len(model.function_.functions) == 3
+    assert len([m for m in trained if m < 80]) == 3  # each of them once
 
 
 @pytest.mark.parametrize("quantile", [0.2, 0.8])

@@ -36,8 +36,10 @@ def trained(problem: OuterLearning, theta: Array, clock: Clock) -> DecisionFunct
 
 def trained_solution(solution: Solution, clock: Clock) -> DecisionFunction:
     """The same for a solution, which keeps it."""
-    found: DecisionFunction = vars(solution).setdefault("function", trained(solution.problem, solution.theta, clock))
-    return found
+    if "function" not in vars(solution):
+        vars(solution)["function"] = trained(solution.problem, solution.theta, clock)
+    function: DecisionFunction = solution.function
+    return function
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,6 +116,8 @@ class Annealing(OuterSolver):
         return Iterate(search.best, None, search.best_risk, memory=search, share=share)
 
     def findings(self, iterate: Iterate) -> dict[str, Any]:
+        if iterate.memory is None:  # an end that was known
+            return {}
         columns = np.array(iterate.memory.trace).reshape(-1, 4).T
         return {"trace": dict(zip(("seconds", "D1", "D2", "D3"), columns, strict=True))}
 

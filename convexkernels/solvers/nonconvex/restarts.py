@@ -122,7 +122,8 @@ class Restarts(OuterSolver):
         return next(iterate.memory.iterates)
 
     def findings(self, iterate: Iterate) -> dict[str, Any]:
-        return {"restarts": iterate.memory.values, "n_iter": iterate.memory.n_iter}
+        search: _Search | None = iterate.memory  # of an end that was known there is none
+        return {} if search is None else {"restarts": search.values, "n_iter": search.n_iter}
 
 
 class _Search:
