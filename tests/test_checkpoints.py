@@ -127,6 +127,20 @@ def test_an_end_that_was_known_says_which_rows_were_held_out(solver, tmp_path):
         np.testing.assert_array_equal(again.trace[name], found)
 
 
+@pytest.mark.parametrize("feature_map", ["phi", "psi"])
+def test_frequencies_of_another_seed_are_others(feature_map, tmp_path):
+    X, y = table()
+    first, plain = (
+        ck.SpectralKernelRegressor(
+            n_components=10, feature_map=feature_map, training=ck.Training(max_epochs=2), random_state=seed
+        )
+        for seed in (0, 1)
+    )
+    first.set_params(checkpoint=tmp_path / "fit.npz").fit(X, y)
+    other = clone(plain).set_params(checkpoint=tmp_path / "fit.npz").fit(X, y)
+    np.testing.assert_array_equal(other.predict(X), plain.fit(X, y).predict(X))
+
+
 def test_files_hold_numbers_only(tmp_path):
     X = np.random.default_rng(0).random((40, 2))
     ck.TessellatedSVR(tol=1e-2, checkpoint=tmp_path / "fit.npz").fit(X, X[:, 0])

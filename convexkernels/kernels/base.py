@@ -126,7 +126,7 @@ class Kernel(ABC, Described):
         slope : callable
             A symmetric M -> gradient of ``sum_ij M_ij k(x_i, x_j)`` in the rows of `X`, which move on both sides.
         """
-        X = check_points(X)
+        X = self._points(X)
         K, slope = self._linearized(X)
         return 0.5 * (K + K.T), slope
 

@@ -1,12 +1,12 @@
 """Automated spectral kernel learning from a table to an answer: choices, start, training, final solve, certificate."""
 
+import json
 import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from convexkernels.backend import to_numpy
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
@@ -96,14 +96,14 @@ def learn_spectral(
     choice = preparation.cross_validate(rows, codes) if preparation.has_lists else None
     if choice is not None:
         _tell(clock, f"{choice.best} of {len(choice.candidates)}")
-    drawn = preparation.draw(options.n_components)
+    chance, drawn = json.dumps(rng.bit_generator.state), preparation.draw(options.n_components)
     start = preparation.start(drawn, sigma if choice is None else choice.best.sigma, rows)
     chosen = preparation.candidates(start)[0] if choice is None else choice.best
     problem = problem.with_weights(chosen.lam1, chosen.lam2)
 
     validate = validation_of(problem, held, codes)
     n_hits = 0 if codes is None else len(held)
-    piece = clock.piece("training", replace(options, factors=()), choice and choice.best.sigma, to_numpy(drawn.phase))
+    piece = clock.piece("training", replace(options, factors=()), choice and choice.best.sigma, chance)
     run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, clock, piece=piece)
     if problem.learned or not preparation.is_exact:
         is_over = clock.interrupted or run.status is Status.EARLY_STOPPED

@@ -449,6 +449,7 @@ def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch)
         np.testing.assert_array_equal(K, model.kernel_(encoded(frame), encoded(new)))
         np.testing.assert_array_equal(K, clone(model.kernel_)(frame.to_numpy(), new.to_numpy()))
         np.testing.assert_allclose(model.kernel_.diag(new), np.diag(model.kernel_(new)), atol=1e-9)
+        np.testing.assert_array_equal(model.kernel_.linearized(new)[0], model.kernel_(new))
         with pytest.raises(ck.InvalidInputError, match=r"^Y must have the columns of the training table, \['a'"):
             model.kernel_(frame, new[["side", "a", "b"]])
         with pytest.raises(ck.InvalidInputError, match="rows of one length"):
