@@ -116,10 +116,10 @@ def _refuse_missing(points: Array, names: list[str]) -> None:
     """Of rows with gaps where training rows had none, nothing was learned."""
     gone = np.isnan(points)
     if gone.any():
-        row, found = np.flatnonzero(gone.any(axis=1))[0], [names[j] for j in np.flatnonzero(gone.any(axis=0))]
+        (row, column), found = np.argwhere(gone)[0], [names[j] for j in np.flatnonzero(gone.any(axis=0))]
         raise InvalidInputError(
-            f"X has missing values in {', '.join(found)}, the first at row {row}, but the training rows missed none. "
-            "Impute them, for example with sklearn.impute.SimpleImputer, or fit with rows that miss them."
+            f"X has missing values in {', '.join(found)}, the first in row {row}, column {column}, but the training rows "
+            "missed none. Impute them, for example with sklearn.impute.SimpleImputer, or fit with rows that miss them."
         )
 
 
