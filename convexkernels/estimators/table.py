@@ -118,7 +118,7 @@ def _refuse_missing(points: Array, names: list[str]) -> None:
     if gone.any():
         (row, column), found = np.argwhere(gone)[0], [names[j] for j in np.flatnonzero(gone.any(axis=0))]
         raise InvalidInputError(
-            f"X has missing values in {', '.join(found)}, the first in row {row}, column {column}, but the training rows "
+            f"X has missing values in {', '.join(found)}, the first in row {row}, column {column}, but training rows "
             "missed none. Impute them, for example with sklearn.impute.SimpleImputer, or fit with rows that miss them."
         )
 

@@ -404,7 +404,7 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
             clone(estimator).fit(*arguments)
     gap[3, 1] = np.nan
     named = quietly(clone(estimator), pd.DataFrame(X, columns=["age", "income"]), y)
-    with pytest.raises(ck.InvalidInputError, match=r"^X has missing values in income, the first at row 3, .* Impute"):
+    with pytest.raises(ck.InvalidInputError, match=r"^X has missing values in income, the first in row 3, .* Impute"):
         named.predict(pd.DataFrame(gap, columns=["age", "income"]))
     with pytest.raises(ck.InvalidInputError, match=r"X is a sparse matrix of shape \(40, 2\); .* X.toarray\(\)"):
         clone(estimator).fit(csr_array(X), y)
