@@ -137,7 +137,7 @@ def run(
     solver, iteration, history = earlier.solver, earlier.n_steps, list[Record]()
     first = iterate = earlier.end or solver.start(problem, tol, deadline)
     best = _Best.of(iterate)
-    if earlier.point is not None and np.isfinite(earlier.point.lower):
+    if earlier.point is not None and (solver.values_compare or np.isfinite(earlier.point.lower)):
         best.update(earlier.point, compare=True)
     try:
         while True:

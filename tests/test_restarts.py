@@ -186,6 +186,24 @@ def test_starts_that_have_ended_are_not_searched_again(tmp_path, monkeypatch, se
     assert begun[:6] == [0, 1, 2, 3, 4, 5]  # another search, of which nothing is known but a point to begin with
 
 
+def test_a_search_that_has_no_time_to_go_on_knows_the_best_point(tmp_path, monkeypatch):
+    monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
+    stated, file, descended = problem(), tmp_path / "point.npz", restarts_module.descended
+
+    def interrupted(problem, start, *options):
+        if start.index == 5:
+            raise KeyboardInterrupt
+        return descended(problem, start, *options)
+
+    monkeypatch.setattr(restarts_module, "descended", interrupted)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
+        first = stated.solve(Restarts(6, random_state=1, max_steps=1), checkpoint=file)
+    assert first.restarts[0] > first.value
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
+        again = stated.solve(Restarts(6, random_state=1, max_steps=1), checkpoint=file, max_time=1e-6)
+    assert again.value <= first.value * (1 + 1e-9)
+
+
 def test_a_descent_that_a_limit_has_cut_goes_on_from_where_it_stopped(tmp_path):
     stated, limits = problem(), Limits(1e-6, max_iter=200)
     piece, start = Checkpoint(tmp_path / "point.npz", 1), restarts_module.starts_of(1, 0)
