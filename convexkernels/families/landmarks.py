@@ -48,13 +48,8 @@ class LandmarkGramSet(GramSet):
     is_factored = True
 
     def __init__(self, inner: GramSet, landmarks: Array, X: Array, modulo_constants: bool) -> None:
-        self.inner, self.landmarks, self.X, self.m, self.modulo_constants = (
-            inner,
-            landmarks,
-            X,
-            len(X),
-            modulo_constants,
-        )
+        self.inner, self.modulo_constants = inner, modulo_constants
+        self.landmarks, self.X, self.m = landmarks, X, len(X)
         view = LandmarkView.affine(inner.gram(inner.initial()), with_mean=not modulo_constants)
         self.seen = OnLandmarks(inner, view)
         inner.release()
