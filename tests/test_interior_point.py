@@ -121,6 +121,27 @@ def test_bounds_far_from_the_optimum_and_many_candidates(C):
     assert solution.n_iter <= 60
 
 
+@pytest.mark.parametrize(
+    ("kernels", "normalize", "intercept"),
+    [
+        # Wide Gaussians are nearly constant: all but the constant is what an intercept leaves of them.
+        (ck.kernel_library(4, narrowest=0.1, widest=5.0), "variance", True),
+        # Without an intercept the first point is far from the optimum, and the way there starts with short steps.
+        (ck.kernel_library(4), "mean", False),
+    ],
+    ids=["large constants", "far from the start"],
+)
+@pytest.mark.parametrize("C", [1.0, 1e6])
+def test_few_steps_from_wherever_it_starts(kernels, normalize, intercept, C):
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 4))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+    family = ck.Candidates(kernels, normalize=normalize, allow_duplicates=True)
+    solution = ck.KernelLearning(family, ck.Hinge(C, intercept=intercept), X, y).solve("interior-point", tol=1e-6)
+    assert solution.status is ck.Status.OPTIMAL
+    assert solution.n_iter <= 30
+
+
 def test_rows_of_weight_zero_and_several_outputs():
     rng = np.random.default_rng(4)
     X = rng.random((40, 2))

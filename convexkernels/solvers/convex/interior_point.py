@@ -16,6 +16,8 @@ from convexkernels.solvers.convex.newton_system import Direction, State, System
 
 # Steps shorter than this are made towards the central path instead, if that goes farther.
 SHORT = 0.1
+# By how much pairs grow when steps are short although they aim at the central path.
+WIDER = 10.0
 # Rows of all outputs together: one factorization of a matrix of this size takes seconds.
 LARGEST_SYSTEM = 4000
 # Numbers in the derivative of the Gram matrices, 8 bytes each.
@@ -84,8 +86,10 @@ class InteriorPoint(OuterSolver):
 
 def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Array) -> State:
     """The center P of Theta, coefficients well inside the box, and an S as large as the rest."""
-    # Without it the first steps would be cut to nothing where the optimum is far below the bounds.
-    first = min(0.5, 1.0 / max(program.unit * float(np.diagonal(K).mean()), 1e-300))
+    # Without it the first steps would be cut to nothing where the optimum is far below the bounds; the constant part
+    # of K, which an intercept makes free, says nothing of where that is.
+    size = float(np.diagonal(K).mean()) - (float(K.mean()) if program.intercept else 0.0)
+    first = min(0.5, 1.0 / max(program.unit * size, 1e-300))
     x = first * program.cap
     if program.intercept and x.size:
         x = x * _balancing(program, x)
@@ -157,8 +161,19 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     state.x, state.slack = state.x + step * final.x, state.slack - step * final.x
     state.z, state.t, state.b = state.z + step * final.z, state.t + step * final.t, state.b + step * final.b
     state.K = problem.gram_set.gram(cone.theta(P), out=state.K)
+    if step < SHORT:
+        _widen(problem, program, cone, state)
     state.T = derivative(problem, program, cone, state.w)
     return True
+
+
+def _widen(problem: Any, program: Program, cone: Cone, state: State) -> None:
+    """A point farther from the boundary: S follows w along a parabola, which a small S allows small steps only."""
+    state.z, state.t = WIDER * state.z, WIDER * state.t
+    room = (float(np.vdot(state.P, state.S)) + cone.excess) / state.total
+    D = adjoint(problem, program, cone, state.w)
+    state.s = max(state.s, cone.largest(D)) + (WIDER - 1.0) * room
+    state.S = cone.begin(state.s, D)
 
 
 def _farthest(
