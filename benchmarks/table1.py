@@ -83,11 +83,14 @@ def candidates(method, X, degree, margin, bandwidths):
     return ck.Candidates(chosen, normalize="variance", allow_duplicates=True)
 
 
-def learn_weights(problem, C, tol, options):
-    """Solve the problem at another C; its matrices are computed once."""
+def learn_weights(problem, C, tol, options, last=None):
+    """Solve the problem at another C; its matrices are computed once, and it starts at the last C's solution."""
     problem = copy.copy(problem)
     problem.loss = ck.Hinge(C)
-    return problem.solve(options.solver, tol=tol, max_time=options.max_time)
+    solver = options.solver
+    if solver == "auto" and last is not None:
+        solver = ck.SpectralGradient(initial=(last.theta, last.alpha))
+    return problem.solve(solver, tol=tol, max_time=options.max_time)
 
 
 def accuracy(solution, X, y):
@@ -102,9 +105,9 @@ def by_weights(method, X, y, T, t, folds, degree, options):
     scores = dict.fromkeys(((C, margin) for margin in families for C in COSTS), 0.0)
     for train, validation in folds:
         for margin, family in families.items():
-            problem = ck.KernelLearning(family, ck.Hinge(1.0), X[train], y[train])
+            problem, solution = ck.KernelLearning(family, ck.Hinge(1.0), X[train], y[train]), None
             for C in COSTS:
-                solution = learn_weights(problem, C, 1e-2, options)
+                solution = learn_weights(problem, C, 1e-2, options, solution)
                 scores[C, margin] += accuracy(solution, X[validation], y[validation])
     C, margin = max(scores, key=scores.get)
     started = time.perf_counter()

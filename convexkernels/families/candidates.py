@@ -235,9 +235,12 @@ class CandidateGramSet(GramSet):
     @cached_property
     def _squares(self) -> Array:
         """Squares of what entries of the matrices are right to units in the last place of, shape (l, m)."""
-        if self.is_factored:  # features are what defines the kernels
-            return self.stack.diagonals()
-        return self.scales[:, None] * np.maximum([kernel._sizes(self.X) for kernel in self.kernels], 0.0)
+        squares = self.stack.diagonals()
+        if not self.is_factored:  # features are what defines the kernels, and most sizes are the diagonals
+            for k, kernel in enumerate(self.kernels):
+                if type(kernel)._sizes is not Kernel._sizes:
+                    squares[k] = self.scales[k] * kernel._sizes(self.X)
+        return np.maximum(squares, 0.0)
 
     @cached_property
     def _inexact(self) -> Array:

@@ -7,12 +7,14 @@ from itertools import pairwise
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.families.stacks.packed import BLOCK, apply_packed, combine_packed, mirror, weigh_packed
+from convexkernels.families.stacks.packed import BLOCK, FEW, apply_packed, combine_packed, mirror, weigh_packed
 from convexkernels.kernels.base import Kernel
 from convexkernels.threads import in_parts
 
 # Rows of a matrix that is made and forgotten at once.
 CHUNK = 512
+# Share of the rows from which on reading all of them takes no longer than picking some.
+DENSE = 0.5
 
 
 class GramStack(ABC):
@@ -79,17 +81,21 @@ class PackedStack(GramStack):
 
     def combine(self, weights: Array, out: Array) -> Array:
         active = np.flatnonzero(weights)
-        in_parts(combine_packed, self.m, self.values, active, weights[active] * self.scales[active], out)
+        in_parts(combine_packed, -(-self.m // FEW), self.values, active, weights[active] * self.scales[active], out)
         in_parts(mirror, -(-self.m // BLOCK), out)
         return out
 
     def weigh(self, W: Array) -> Array:
-        rows = np.flatnonzero(W.any(axis=0))
+        rows = self._read(np.flatnonzero(W.any(axis=0)))
         support = W[:, rows]
         return self._weighed(rows, support.T @ support)
 
     def pullback(self, M: Array) -> Array:
         return self._weighed(np.arange(self.m), M)
+
+    def _read(self, rows: Index) -> Index:
+        """The rows that are read where `rows` are needed: all of them, one after the other, if they are many."""
+        return np.arange(self.m) if rows.size > DENSE * self.m else rows
 
     def _weighed(self, rows: Index, pairs: Array) -> Array:
         result = np.empty(self.l)
@@ -97,7 +103,7 @@ class PackedStack(GramStack):
         return self.scales * result
 
     def apply(self, w: Array, rows: Index) -> Array:
-        used = np.union1d(np.flatnonzero(w), rows)
+        used = self._read(np.union1d(np.flatnonzero(w), rows))
         images = np.empty((self.l, used.size))
         in_parts(apply_packed, self.l, self.values, used, w[used], images)
         return (self.scales[:, None] * images[:, np.searchsorted(used, rows)]).T
