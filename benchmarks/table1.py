@@ -31,6 +31,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import convexkernels as ck
 from convexkernels.datasets import load_table
+from convexkernels.driver import make_solver
 
 # Table 1: mean accuracy in percent, standard deviation, seconds.
 PUBLISHED = {
@@ -89,7 +90,7 @@ def learn_weights(problem, C, tol, options, last=None):
     problem.loss = ck.Hinge(C)
     solver = options.solver
     if solver == "auto" and last is not None:
-        solver = ck.SpectralGradient(initial=(last.theta, last.alpha))
+        solver = make_solver("spectral-gradient", initial=(last.theta, last.alpha))
     return problem.solve(solver, tol=tol, max_time=options.max_time)
 
 
