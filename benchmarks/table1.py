@@ -31,7 +31,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import convexkernels as ck
 from convexkernels.datasets import load_table
-from convexkernels.driver import make_solver
+from convexkernels.solvers import make_solver
 
 # Table 1: mean accuracy in percent, standard deviation, seconds.
 PUBLISHED = {
