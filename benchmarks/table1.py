@@ -81,7 +81,7 @@ def candidates(method, X, degree, margin, bandwidths):
     library = ck.kernel_library(n, narrowest=0.5 * spread, widest=10.0 * spread)
     random = ck.random_tessellated_kernels(n, 300, degree, box=ck.UnitBox(margin), rng=0)
     chosen = {"SimpleMKL": library, "SimpleMKL TK": random, "SimpleMKL TK+": [*library, *random]}[method]
-    return ck.Candidates(chosen, normalize="variance", allow_duplicates=True)
+    return ck.Candidates(chosen, normalize="variance", center=True, allow_duplicates=True)
 
 
 def learn_weights(problem, C, tol, options, last=None):

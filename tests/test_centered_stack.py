@@ -24,7 +24,46 @@ def test_matrices_centered_in_the_stack_are_those_of_the_centered_kernels(dtype)
         )
         found = gram_set.kernels[k]
         assert isinstance(found, Centered)
-        assert found.grand_mean == pytest.approx(K.mean(), rel=1e-12)
+        assert found.grand == pytest.approx(kernel._varying(X, X).mean(), rel=1e-12)
     Z = rng.random((4, 3))
     theta = gram_set.initial()
     np.testing.assert_allclose(gram_set.cross(theta, Z), gram_set.kernel(theta)(Z, X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(3, 0), (4, 1), (2, 2)])
+def test_what_varies_of_tessellated_kernels_is_centered_as_the_kernels_are(n, degree):
+    rng = np.random.default_rng(1)
+    X, Z = rng.random((30, n)), rng.random((7, n))
+    (kernel,) = ck.random_tessellated_kernels(n, 1, degree, box=ck.UnitBox(0.7), rng=0)
+    centered, H = Centered(kernel, X), np.eye(30) - 1.0 / 30
+    K, cross = kernel(X), kernel(Z, X)
+    size = np.abs(K).max()
+    np.testing.assert_allclose(centered(X), H @ K @ H, atol=1e-13 * size)
+    np.testing.assert_allclose(centered(Z, X), (cross - K.mean(axis=0)) @ H, atol=1e-13 * size)
+    np.testing.assert_allclose(centered.diag(X), np.diagonal(centered(X)), atol=1e-13 * size)
+    # No entry is larger than what its rounding is charged by.
+    sizes = kernel._varying_sizes(X)
+    assert (np.abs(kernel._varying(X, X)) <= np.sqrt(np.outer(sizes, sizes)) * (1.0 + 1e-9)).all()
+
+
+def test_random_kernels_of_thirty_features_keep_their_digits_when_they_are_centered():
+    """Their constants are ten orders of magnitude larger than what distinguishes points."""
+    rng = np.random.default_rng(2)
+    X = rng.random((60, 33))
+    y = np.where(X[:, 0] + X[:, 1] > 1.0, 1.0, -1.0)
+    kernels = ck.random_tessellated_kernels(33, 20, 0, box=ck.UnitBox(2.0), rng=0)
+    family = ck.Candidates(kernels, normalize="variance", center=True, allow_duplicates=True)
+    solution = ck.KernelLearning(family, ck.Hinge(1.0), X, y).solve(tol=1e-6)
+    assert solution.status is ck.Status.OPTIMAL
+    # In extended precision: k = <g, volume of the box above both>, all but constants for degree 0.
+    volumes = np.prod(3.0 - np.maximum(X[:, None, :], X[None, :, :]).astype(np.longdouble), axis=2)
+    for k in (0, 7):
+        P = np.asarray(kernels[k].P).astype(np.longdouble)
+        K = (P[0, 0] - 2 * P[0, 1] + P[1, 1]) * volumes
+        K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        K = K / np.trace(K) * len(X)
+        np.testing.assert_allclose(solution.problem.gram_set.stack.matrix(k), K.astype(float), atol=1e-10)
+    T = rng.random((9, 33))
+    found = solution.problem.measured(solution.theta, solution.alpha)
+    direct = solution.kernel(T, X) @ (found.multiples * found.W[0]) + solution.intercept
+    np.testing.assert_allclose(solution.decision_function(T), direct, atol=1e-8)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Kernel
-from convexkernels.kernels.normalized import Centered, Normalized
+from convexkernels.kernels.normalized import Centered, Normalized, with_mean
+from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.linalg import smallest_eigenvalue
 from convexkernels.validation import check_points
 
@@ -88,8 +90,8 @@ class Combination:
         if np.ndim(Z) == 3 and isinstance(_innermost(self.kernels[0]), Precomputed):
             return self._combine_stack(weights, np.asarray(Z, dtype=np.float64))
         total = np.zeros((len(Z), len(self.points)))
-        for k in np.flatnonzero(weights).tolist() if len(self.points) else ():
-            total += weights[k] * self.kernels[k](Z, self.points)
+        for weight, kernel in _merged(self.kernels, weights) if len(self.points) else ():
+            total += weight * kernel(Z, self.points)
         return total
 
     def _combine_stack(self, weights: Array, Z: Array) -> Array:
@@ -107,9 +109,39 @@ class Combination:
 
 
 def combination(kernels: Sequence[Kernel], weights: Array) -> Kernel:
-    """The kernel ``sum_k weights_k kernels_k``, without the ones of weight 0."""
-    used = np.flatnonzero(weights).tolist()
-    return WeightedSum([kernels[k] for k in used], weights[used].tolist())
+    """The kernel ``sum_k weights_k kernels_k``, without the ones of weight 0; see `_merged`."""
+    used = _merged(kernels, weights)
+    return WeightedSum([kernel for _, kernel in used], [weight for weight, _ in used])
+
+
+def _merged(kernels: Sequence[Kernel], weights: Array) -> list[tuple[float, Kernel]]:
+    """The terms of the sum, tessellated kernels that differ in P only as one of them."""
+    terms: list[tuple[float, Kernel]] = []
+    groups: dict[Any, list[int]] = {}
+    for k in np.flatnonzero(weights).tolist():
+        kernel, points = kernels[k], None
+        if type(kernel) is Centered:
+            kernel, points = kernel.kernel, kernel.points
+        if type(kernel) is TessellatedKernel:
+            groups.setdefault((id(points), *kernel.tessellation_key), []).append(k)
+        else:
+            terms.append((float(weights[k]), kernels[k]))
+    for group in groups.values():
+        first = group[0]
+        if len(group) == 1:
+            terms.append((float(weights[first]), kernels[first]))
+        else:
+            terms.append((1.0, _one_of(group, kernels, weights)))
+    return terms
+
+
+def _one_of(group: list[int], kernels: Sequence[Kernel], weights: Array) -> Kernel:
+    """The sum of tessellated kernels that differ in P only, or of such kernels centered on the same points."""
+    members: list[Any] = [kernels[k] for k in group]
+    inner = [kernel.kernel if type(kernel) is Centered else kernel for kernel in members]
+    merged = copy(inner[0])
+    merged.P = np.einsum("k,kij->ij", weights[group], np.array([kernel.P for kernel in inner], dtype=np.float64))
+    return with_mean(Centered(merged, members[0].points)) if type(members[0]) is Centered else merged
 
 
 def _innermost(kernel: Kernel) -> Kernel:

@@ -104,7 +104,8 @@ class Candidates(Family):
         else:
             stack = FactoredStack(kernels, points, memory_limit)
         kernels = [with_mean(kernel) for kernel in kernels]
-        traces = self._checked_traces(stack, names, kernels, points)
+        sizes = _sizes(stack, kernels, points)
+        traces = self._checked_traces(stack, names, kernels, sizes)
         scales = self._scales(stack, traces, names)
         largest = (scales[:, None] * stack.diagonals()).max(axis=1)
         k = int(np.argmax(largest))
@@ -119,16 +120,14 @@ class Candidates(Family):
                 f"kernels {names[one]!r} and {names[other]!r} (positions {one} and {other}) are the same on the "
                 "training points, so that their weights would not be unique; drop one or pass allow_duplicates=True."
             )
-        return CandidateGramSet(self, stack, kernels, scales, points, names)
+        return CandidateGramSet(self, stack, kernels, scales, points, names, scales[:, None] * sizes)
 
     def of_part(self) -> Candidates:
         part = copy(self)
         part._is_of_part = True
         return part
 
-    def _checked_traces(
-        self, stack: GramStack, names: Sequence[str], kernels: Sequence[Kernel], points: Array
-    ) -> Array:
+    def _checked_traces(self, stack: GramStack, names: Sequence[str], kernels: Sequence[Kernel], sizes: Array) -> Array:
         """Traces of the matrices; 0 for those of a part of the rows where nothing is left."""
         diagonals = stack.diagonals()
         if not np.isfinite(diagonals).all():
@@ -140,7 +139,7 @@ class Candidates(Family):
         traces = diagonals.sum(axis=1)
         # Centering leaves rounding of the size of the uncentered matrix where nothing should be left.
         uncentered = self.center and all(isinstance(kernel, Centered) for kernel in kernels)
-        size = np.array([k.kernel.diag(points).sum() for k in kernels]) if uncentered else traces
+        size = sizes.sum(axis=1) if uncentered else traces
         nothing = ~(traces > LEAST_LEFT * np.abs(size))
         if nothing.any() and not self._is_of_part:
             k, what = int(np.argmax(nothing)), " after centering" if self.center else ""
@@ -166,9 +165,22 @@ class Candidates(Family):
         return np.divide(1.0, sizes, out=np.zeros(stack.l), where=sizes > 0.0)
 
 
+def _sizes(stack: GramStack, kernels: Sequence[Kernel], points: Array) -> Array:
+    """What entries of the matrices are right to units in the last place of the roots of, shape (l, m)."""
+    sizes = stack.diagonals()
+    if not isinstance(stack, FactoredStack):  # features are what defines the kernels, and most sizes are the diagonals
+        for k, kernel in enumerate(kernels):
+            if type(kernel)._sizes is not Kernel._sizes:
+                sizes[k] = kernel._sizes(points)
+    return np.maximum(sizes, 0.0)
+
+
 @dataclass(eq=False, repr=False)
 class CandidateGramSet(GramSet):
-    """Gram matrices of the convex combinations of candidate kernels on m points."""
+    """Gram matrices of the convex combinations of candidate kernels on m points.
+
+    Entries of matrix k are right to units in the last place of ``sqrt(squares[k, i] squares[k, j])``.
+    """
 
     is_simplex = True
 
@@ -178,6 +190,7 @@ class CandidateGramSet(GramSet):
     scales: Array
     X: Array
     names: Sequence[str]
+    squares: Array
 
     def __post_init__(self) -> None:
         self.m = self.X.shape[0]
@@ -233,30 +246,20 @@ class CandidateGramSet(GramSet):
         return self.stack.apply(w, rows)
 
     @cached_property
-    def _squares(self) -> Array:
-        """Squares of what entries of the matrices are right to units in the last place of, shape (l, m)."""
-        squares = self.stack.diagonals()
-        if not self.is_factored:  # features are what defines the kernels, and most sizes are the diagonals
-            for k, kernel in enumerate(self.kernels):
-                if type(kernel)._sizes is not Kernel._sizes:
-                    squares[k] = self.scales[k] * kernel._sizes(self.X)
-        return np.maximum(squares, 0.0)
-
-    @cached_property
     def _inexact(self) -> Array:
         """Units in the last place that the scales of the matrices are right to, shape (l,)."""
         mass = {"trace": 1.0, "mean": float(self.m), "variance": float(self.m)}.get(self.family.normalize, np.inf)
         stored = getattr(getattr(self.stack, "values", None), "dtype", np.float64)
-        return self._squares.sum(axis=1) / mass * float(np.finfo(stored).eps / np.finfo(np.float64).eps)
+        return self.squares.sum(axis=1) / mass * float(np.finfo(stored).eps / np.finfo(np.float64).eps)
 
     def sizes(self, theta: Array, K: Any, W: Array) -> Array:
-        return sizes_by_diagonal(theta @ self._squares, W)
+        return sizes_by_diagonal(theta @ self.squares, W)
 
     def inexact(self, theta: Array) -> float:
         return float(self._inexact.max(where=theta > 0.0, initial=0.0))
 
     def support_above(self, D: Array, sigma: float, W: Array, sizes: Array, unit: float) -> float:
-        errors = np.square(np.abs(W) @ np.sqrt(self._squares).T).sum(axis=0)
+        errors = np.square(np.abs(W) @ np.sqrt(self.squares).T).sum(axis=0)
         return float((D + unit * (errors + self._inexact * np.abs(D))).max())
 
     def project(self, theta: Array) -> Array:

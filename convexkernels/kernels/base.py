@@ -193,6 +193,21 @@ class Kernel(ABC, Described):
         """
         return self._diag(X)
 
+    def _varying(self, X: Array, Y: Array) -> Array:
+        """``k(x_i, y_j)`` but for terms u(x_i) + u(y_j), which centering takes away; as `_gram`.
+
+        The kernel itself, unless such terms leave the rest no digits.
+        """
+        return self._gram(X, Y)
+
+    def _varying_diag(self, X: Array) -> Array:
+        """Diagonal of `_varying`."""
+        return self._diag(X)
+
+    def _varying_sizes(self, X: Array) -> Array:
+        """`_sizes` of `_varying`."""
+        return self._sizes(X)
+
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         raise NotDifferentiableError(
             f"{self!r} has no derivative with respect to its points; use a smooth kernel, "

@@ -58,24 +58,30 @@ class Centered(Kernel):
     kernel : Kernel
     points : array-like of shape (m, n_features)
         The points whose images get mean 0, usually the training points.
-    grand_mean : float, optional
-        Mean of ``kernel(points, points)`` when it is known; otherwise every evaluation computes it, O(m^2).
+
+    Notes
+    -----
+    Tessellated kernels are centered without their constants and without what is a function of one point alone, which
+    can be larger than the rest by many orders of magnitude.
     """
 
-    def __init__(self, kernel: Kernel, points: Any, grand_mean: float | None = None) -> None:
-        self.kernel, self.points, self.grand_mean = kernel, points, grand_mean
+    # The mean of all entries of what is centered, where it is known; else every evaluation computes it, O(m^2).
+    grand: float | None = None
+
+    def __init__(self, kernel: Kernel, points: Any) -> None:
+        self.kernel, self.points = kernel, points
 
     def _center(self, n: int) -> tuple[Array, float]:
         points = check_points(self.points, name="points", n_features=n)
-        if self.grand_mean is not None:
-            return points, float(self.grand_mean)
-        return points, float(self.kernel._gram(points, points).mean())
+        if self.grand is not None:
+            return points, self.grand
+        return points, float(self.kernel._varying(points, points).mean())
 
     def _gram(self, X: Array, Y: Array) -> Array:
         points, grand = self._center(X.shape[1])
-        left = self.kernel._gram(X, points).mean(axis=1)
-        right = left if Y is X else self.kernel._gram(Y, points).mean(axis=1)
-        K = self.kernel._gram(X, Y)
+        left = self.kernel._varying(X, points).mean(axis=1)
+        right = left if Y is X else self.kernel._varying(Y, points).mean(axis=1)
+        K = self.kernel._varying(X, Y)
         K -= left[:, None]
         K -= right[None, :]
         K += grand
@@ -83,16 +89,19 @@ class Centered(Kernel):
 
     def _diag(self, X: Array) -> Array:
         points, grand = self._center(X.shape[1])
-        return self.kernel._diag(X) - 2.0 * self.kernel._gram(X, points).mean(axis=1) + grand
+        return self.kernel._varying_diag(X) - 2.0 * self.kernel._varying(X, points).mean(axis=1) + grand
 
     def _sizes(self, X: Array) -> Array:
         # Errors of means are common to rows and columns: they add up.
-        common = np.sqrt(self.kernel._sizes(check_points(self.points, name="points"))).mean()
-        return np.square(np.sqrt(self.kernel._sizes(X)) + common)
+        roots = np.sqrt(self.kernel._varying_sizes(check_points(self.points, name="points")))
+        own = roots if X is self.points else np.sqrt(self.kernel._varying_sizes(X))
+        return np.square(own + roots.mean())
 
 
 def with_mean(kernel: Kernel) -> Kernel:
     """Compute the grand mean of a centered kernel once, where that is not known."""
-    if isinstance(kernel, Centered) and kernel.grand_mean is None:
-        return Centered(kernel.kernel, kernel.points, float(kernel.kernel(kernel.points).mean()))
+    if isinstance(kernel, Centered) and kernel.grand is None:
+        known = Centered(kernel.kernel, kernel.points)
+        known.grand = kernel._center(kernel.points.shape[1])[1]
+        return known
     return kernel

@@ -92,6 +92,12 @@ class TessellatedKernel(Kernel):
         self.P, self.lower, self.upper, self.degree, self.z_degree = P, lower, upper, degree, z_degree
         self.tasks = tasks
 
+    @property
+    def tessellation_key(self) -> tuple[Any, ...]:
+        """What kernels that differ in P only have in common; a sum of them has the sum of their P."""
+        box = (np.asarray(corner, dtype=np.float64).tobytes() for corner in (self.lower, self.upper))
+        return (*box, self.degree, self.z_degree, self.tasks)
+
     def task_similarity(self) -> Array:
         """How much the tasks share: ``trace P_st / sqrt(trace P_ss trace P_tt)`` for the blocks of P, shape (T, T).
 
@@ -134,6 +140,22 @@ class TessellatedKernel(Kernel):
     def _diag(self, X: Array) -> Array:
         P, tessellation = self._prepare(X)
         return np.asarray(tessellation.diagonal(P, tessellation.points(X)))
+
+    def _varying(self, X: Array, Y: Array) -> Array:
+        P, tessellation = self._prepare(X)
+        x = tessellation.points(X)
+        y = x if Y is X else tessellation.points(Y)
+        return tessellation.gram(P, x, y, modulo_constants=self.tasks is None)
+
+    def _varying_diag(self, X: Array) -> Array:
+        P, tessellation = self._prepare(X)
+        return np.asarray(tessellation.diagonal(P, tessellation.points(X), modulo_constants=self.tasks is None))
+
+    def _varying_sizes(self, X: Array) -> Array:
+        if self.tasks is not None:
+            return self._sizes(X)
+        P, tessellation = self._prepare(X)
+        return np.asarray(tessellation.sizes(P, tessellation.points(X)))
 
 
 class GeneralizedPolynomialKernel(Kernel):

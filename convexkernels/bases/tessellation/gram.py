@@ -212,14 +212,27 @@ class Tessellation:
             stop = min(out.shape[0], start + 1024)
             out[start:stop] += left[start:stop] @ right
 
-    def diagonal(self, P: Array, x: BoxPoints) -> Array:
-        """``k(x, x)`` for every point, shape (m,)."""
-        blocks = Blocks.of(P)
-        basis = self.basis
-        psi = x.psi[basis.x_index]
+    def diagonal(self, P: Array, x: BoxPoints, *, modulo_constants: bool = False) -> Array:
+        """``k(x, x)`` for every point, or what `gram` has there, shape (m,)."""
+        blocks, first = Blocks.of(P), 1 if modulo_constants else 0
+        separable = np.einsum("dm,dm->m", self.separable(blocks, x, modulo_constants)[first:], x.psi[first:])
+        return self._paired(blocks.g, x) + 2.0 * separable
+
+    def _paired(self, g: Array, x: BoxPoints) -> Array:
+        """The part of the diagonal with `g`, which is that of a kernel."""
+        psi = x.psi[self.basis.x_index]
         both = np.zeros(x.psi.shape[1])
-        for i in range(basis.q):
-            weight = (blocks.g[i] + 2.0 * blocks.x[:, i])[:, None] * x.reach[basis.sum_index[i]]
-            weight += (blocks.a[i] * self.whole[basis.sum_index[i]])[:, None]
-            both += psi[i] * np.einsum("jm,jm->m", weight, psi)
+        for i, sums in enumerate(self.basis.sum_index):
+            both += psi[i] * np.einsum("jm,jm->m", g[i][:, None] * x.reach[sums], psi)
         return both
+
+    def sizes(self, P: Array, x: BoxPoints) -> Array:
+        """Sizes s: entries of `gram` modulo constants are made of terms of at most ``sqrt(s_i s_j)`` together, (m,)."""
+        blocks = Blocks.of(P)
+        absolute = BoxPoints(x.columns, np.abs(x.psi), np.abs(x.reach))
+        signs = np.copysign(1.0, self.whole[self.basis.sum_index])
+        E = self.separable(Blocks(blocks.g, np.abs(blocks.x), signs * np.abs(blocks.a)), absolute, True)[1:]
+        # |E_i||psi_j| + |psi_i||E_j| is at most the product of such lengths, whatever the scale of E.
+        left, right = np.square(E).sum(axis=0), np.square(x.psi[1:]).sum(axis=0)
+        scale = np.sqrt(right.mean() / left.mean()) if left.any() and right.any() else 1.0
+        return np.maximum(self._paired(blocks.g, x), 0.0) + scale * left + right / scale * bool(left.any())

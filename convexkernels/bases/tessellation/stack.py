@@ -16,10 +16,12 @@ from convexkernels.bases.tessellation.gram import Blocks, BoxPoints, Tessellatio
 PAIRS = 4096
 
 
-def tessellated_stack(tessellation: Tessellation, x: BoxPoints, matrices: Sequence[Array], out: Array) -> None:
+def tessellated_stack(
+    tessellation: Tessellation, x: BoxPoints, matrices: Sequence[Array], out: Array, *, modulo_constants: bool = False
+) -> None:
     """Lower triangles, row by row, of the Gram matrices of every P, in `out` of shape (L, m (m + 1) / 2).
 
-    O(m^2 q^2 / 4 L) multiplications, all of them in matrix products.
+    O(m^2 q^2 / 4 L) multiplications, all of them in matrix products. `modulo_constants` as in `Tessellation.gram`.
     """
     blocks = [Blocks.of(P) for P in matrices]
     m = x.columns.shape[1]
@@ -30,8 +32,9 @@ def tessellated_stack(tessellation: Tessellation, x: BoxPoints, matrices: Sequen
         stop = min(start + PAIRS, rows.size)
         i, j = rows[start:stop], columns[start:stop]
         out[:, start:stop] = coefficients @ _pair_features(tessellation, x, i, j, first, second)
-    for k, left in enumerate(_left_factors(tessellation, x, blocks)):
-        separable = left.T @ x.psi
+    kept = 1 if modulo_constants else 0
+    for k, left in enumerate(_left_factors(tessellation, x, blocks, modulo_constants)):
+        separable = left[kept:].T @ x.psi[kept:]
         separable += separable.T.copy()
         out[k] += separable[rows, columns]
 
@@ -50,7 +53,7 @@ def _pair_features(tessellation: Tessellation, x: BoxPoints, i: Index, j: Index,
     return features
 
 
-def _left_factors(tessellation: Tessellation, x: BoxPoints, blocks: list[Blocks]) -> Array:
+def _left_factors(tessellation: Tessellation, x: BoxPoints, blocks: list[Blocks], modulo_constants: bool) -> Array:
     """E with ``K = E' psi + psi' E`` for the separable parts, shape (L, n_delta, m)."""
     basis = tessellation.basis
     m = x.psi.shape[1]
@@ -59,6 +62,7 @@ def _left_factors(tessellation: Tessellation, x: BoxPoints, blocks: list[Blocks]
         sums = basis.sum_index[:, q]
         psi = x.psi[basis.x_index]
         from_x = np.array([block.x[:, q] for block in blocks]) @ (psi * x.reach[sums])
-        whole = np.array([0.5 * block.a[:, q] for block in blocks]) @ (psi * tessellation.whole[sums, None])
+        constant = tessellation.whole[sums] * ((basis.x_index > 0) | (not modulo_constants))
+        whole = np.array([0.5 * block.a[:, q] for block in blocks]) @ (psi * constant[:, None])
         left[:, basis.x_index[q]] += from_x + whole
     return left

@@ -51,25 +51,24 @@ def make_stack(kernels: Sequence[Kernel], X: Array, *, memory_limit: float | Non
 
 
 def _fill(values: Array, kernels: Sequence[Kernel], X: Array) -> None:
-    """Write the packed matrices of the kernels; those centered on X as their inner kernels, centered afterwards."""
-    centered = [k for k, kernel in enumerate(kernels) if isinstance(kernel, Centered) and kernel.points is X]
-    if centered and values.dtype == np.float64:  # float32 keeps too few digits of what centering takes away
-        _fill(values, [kernel.kernel if k in set(centered) else kernel for k, kernel in enumerate(kernels)], X)
-        for k in centered:
-            kernels[k].grand_mean = _center_packed(values[k], X.shape[0])
-        return
-    done = _fill_tessellated(values, kernels, X) | _fill_gaussian(values, kernels, X)
+    """Write the packed matrices of the kernels; those centered on X as what varies of their inner kernels, centered."""
+    centered = {k for k, kernel in enumerate(kernels) if isinstance(kernel, Centered) and kernel.points is X}
+    if values.dtype != np.float64:  # float32 keeps too few digits of what centering takes away
+        centered = set()
+    inner = [kernel.kernel if k in centered else kernel for k, kernel in enumerate(kernels)]
+    done = _fill_tessellated(values, inner, X, centered) | _fill_gaussian(values, inner, X)
     for k in set(range(len(kernels))) - done:
-        pack_symmetric(kernels[k](X), 1.0, values[k])
+        pack_symmetric(inner[k]._varying(X, X) if k in centered else inner[k](X), 1.0, values[k])
+    for k in centered:
+        kernels[k].grand = _center_packed(values[k], X.shape[0])
 
 
-def _fill_tessellated(values: Array, kernels: Sequence[Kernel], X: Array) -> set[int]:
-    """Write what tessellated kernels that differ in P only can share; returns their positions."""
+def _fill_tessellated(values: Array, kernels: Sequence[Kernel], X: Array, varying: set[int]) -> set[int]:
+    """Write what tessellated kernels that differ in P only can share, some but for constants; their positions."""
     groups: dict[Any, list[int]] = {}
     for k, kernel in enumerate(kernels):
         if isinstance(kernel, TessellatedKernel) and kernel.tasks is None:
-            box = (np.asarray(kernel.lower, float).tobytes(), np.asarray(kernel.upper, float).tobytes())
-            groups.setdefault((*box, kernel.degree, kernel.z_degree), []).append(k)
+            groups.setdefault((*kernel.tessellation_key, k in varying), []).append(k)
     shared = [group for group in groups.values() if len(group) >= SHARED_FROM]
     for group in shared:
         kernel, first, last = kernels[group[0]], group[0], group[-1] + 1
@@ -78,7 +77,7 @@ def _fill_tessellated(values: Array, kernels: Sequence[Kernel], X: Array) -> set
         consecutive = last - first == len(group)
         target = values[first:last] if consecutive else np.empty((len(group), values.shape[1]))
         matrices = [np.asarray(kernels[k].P, dtype=np.float64) for k in group]
-        tessellated_stack(tessellation, tessellation.points(X), matrices, target)
+        tessellated_stack(tessellation, tessellation.points(X), matrices, target, modulo_constants=first in varying)
         if not consecutive:
             values[group] = target
     return {k for group in shared for k in group}
