@@ -179,6 +179,10 @@ class Draw:
                 return f"ck.Span({self.matrices(m, False)}, trace={trace!r})", None
             return f"ck.Span([{', '.join(self.kernel(n) for _ in range(self.rng.integers(1, 4)))}], trace={trace!r})", X
         kernels = ", ".join(self.kernel(n) for _ in range(self.rng.integers(1, 6)))
+        if self.rng.random() < 0.15:  # many at once, and wide Gaussians that are constant to some digits
+            narrowest = float(10.0 ** self.rng.uniform(-1.5, 0.0))
+            library = f"ck.kernel_library({n}, narrowest={narrowest!r}, widest={10.0 * narrowest!r})"
+            return f"ck.Candidates({library}, 'variance', allow_duplicates=True)", X
         normalize = self.one("trace", "mean", "variance", "cosine", "none")
         options = f"center={bool(self.rng.random() < 0.2)}, allow_duplicates={bool(self.rng.random() < 0.5)}"
         return f"ck.Candidates([{kernels}], {normalize!r}, {options})", X
