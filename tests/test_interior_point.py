@@ -8,6 +8,7 @@ import pytest
 import convexkernels as ck
 from convexkernels.cones import Orthant, SemidefiniteCone
 from convexkernels.solvers.convex.interior_point import InteriorPoint
+from convexkernels.solvers.convex.newton_system import System
 from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 
@@ -140,6 +141,21 @@ def test_few_steps_from_wherever_it_starts(kernels, normalize, intercept, C):
     solution = ck.KernelLearning(family, ck.Hinge(C, intercept=intercept), X, y).solve("interior-point", tol=1e-6)
     assert solution.status is ck.Status.OPTIMAL
     assert solution.n_iter <= 30
+
+
+def test_a_correction_that_makes_steps_short_is_left_out(monkeypatch):
+    """Far from the path the second-order error of a whole step says nothing; centering alone would stay where it is."""
+    direct = System.direction
+
+    def misled(self, mu, ahead=None):
+        found = direct(self, mu, ahead)
+        if ahead is not None:
+            found.P = -100.0 * self.state.P
+        return found
+
+    monkeypatch.setattr(System, "direction", misled)
+    solution = kinked_problem().solve("interior-point", tol=1e-5, max_iter=100)
+    assert solution.status is ck.Status.OPTIMAL
 
 
 def test_rows_of_weight_zero_and_several_outputs():

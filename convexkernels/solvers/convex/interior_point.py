@@ -149,9 +149,11 @@ def _step(problem: Any, program: Program, cone: Cone, state: State) -> bool:
     # Where the predictor is soon blocked, its second-order error says nothing of the step that can be made.
     share = max(pairs, 0.0) / (mu * (2 * len(state.x) + cone.rank))
     sigma = min(1.0, share) ** 3
-    final, step = _farthest(problem, program, cone, scaling, system, state, max(sigma, 1e-6) * mu, ahead)
-    if step < SHORT:
-        final, step = _farthest(problem, program, cone, scaling, system, state, mu, None)
+    # Where it is blocked so that the corrected step is short, the correction is what is wrong; else the path is far.
+    for aim, correction in ((max(sigma, 1e-6) * mu, ahead), (max(sigma, 1e-6) * mu, None), (mu, None)):
+        final, step = _farthest(problem, program, cone, scaling, system, state, aim, correction)
+        if step >= SHORT:
+            break
     S, P = state.S + step * final.S + step * step * final.bend, state.P + step * final.P
     if not np.isfinite(step) or step <= 1e-10:
         return False
