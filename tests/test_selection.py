@@ -310,7 +310,8 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
     [
         ([9, 5, 3, 3.2, 3.1, 1], True, [0.01, 0.1, 1, 10, 100]),  # a tenth more is not much: two values are waited for
         ([9, 5, 3, 3.4, 3.1, 1], True, [0.01, 0.1, 1, 10]),
-        ([9, 5, 3, 3.4, 3.1, 1], False, [0.01, 0.1, 1, 10, 100]),  # few wrong labels
+        ([9, 5, 3, 3.4, 3.1, 1], False, [0.01, 0.1, 1, 10, 100, 1000]),  # few wrong labels: three are waited for
+        ([9, 3, 3.4, 3.1, 3, 1], False, [0.01, 0.1, 1, 10, 100]),
         ([9, 10.5, 12, 3, 2.9, 1], True, [0.01, 0.1, 1, 10, 100, 1000]),  # nothing yet that beats constants
     ],
 )

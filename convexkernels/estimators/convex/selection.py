@@ -25,8 +25,9 @@ LossAt = Callable[[float, float], Loss]
 LARGEST_SAMPLE = 1000
 # Rows up to which there are five folds instead of three.
 FEW_ROWS = 200
-# Values after which a path ends that lower the least error by no more than to this part of it.
-PATIENCE, WORTHWHILE = 2, 0.99
+# Values after which a path ends that lower the least error by no more than to this part of it. Wrong labels are counted
+# in whole rows: they stay as many over a wider range.
+PATIENCE, PATIENCE_OF_LABELS, WORTHWHILE = 2, 3, 0.99
 # A path ends at once where squared errors have risen by this factor: values of less regularization take longest.
 RISEN = 1.1
 # Errors within this factor of the least one are as good.
@@ -161,7 +162,7 @@ class _Path:
         return 1.0 - self.errors[value] / sum(_total(fold) for fold in self.folds)
 
     def follow(self) -> None:
-        """Visit the values until two in a row are hardly better than one that beats constants, or one is much worse.
+        """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
 
         Then visit those between the best one and its neighbors.
 
@@ -169,15 +170,17 @@ class _Path:
         """
         constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
         at = 0 if self.rival is None else int(np.abs(np.log(self.values / self.rival.value)).argmin())
-        most = RISEN if self.folds[0].problem.loss.is_of_differences else math.inf  # of few wrong labels one is a tenth
+        differences = self.folds[0].problem.loss.is_of_differences
+        patience = PATIENCE if differences else PATIENCE_OF_LABELS
+        most = RISEN if differences else math.inf  # of few wrong labels one is a tenth
         for k, value in enumerate(self.values[max(at - 1, 0) :].tolist()):
-            if waited == PATIENCE or not self.visit(value):
+            if waited == patience or not self.visit(value):
                 break
             if k == 1 and self.rival is not None and self.score(self.best) < self.rival.score:
                 return
             error = self.errors[value]
             waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
-            waited = PATIENCE if waited and error > most * least else waited
+            waited = patience if waited and error > most * least else waited
             least = min(least, error)
         if len(self.errors) < 2:
             return
