@@ -84,3 +84,12 @@ def test_displays_show_what_they_are_given(spiral):
     grouped = KernelWeightsDisplay.by_feature(model).plot()
     assert [text.get_text() for text in grouped.ax_.get_yticklabels()] == ["x0"]
     assert KernelWeightsDisplay.from_estimator(model).weights.keys() == {"g on x0", "h on x0"}
+
+
+def test_combinations_of_any_sign_of_tessellated_kernels_at_new_points():
+    rng = np.random.default_rng(0)
+    X, Z, weights = rng.random((30, 2)), rng.random((5, 2)), np.array([1.0, -0.5, -0.3, 0.2])
+    kernels = ck.random_tessellated_kernels(2, 4, 0, box=ck.UnitBox(0.5), rng=0)
+    gram_set = ck.Span(kernels).on(X)
+    expected = sum(weight * kernel(Z, X) for weight, kernel in zip(weights, kernels, strict=True))
+    np.testing.assert_allclose(gram_set.cross(weights, Z), expected, rtol=1e-12)

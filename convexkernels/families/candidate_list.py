@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.bases.tessellation.gram import Blocks
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
@@ -17,6 +18,9 @@ from convexkernels.kernels.normalized import Centered, Normalized, with_mean
 from convexkernels.kernels.tessellated import TessellatedKernel
 from convexkernels.linalg import smallest_eigenvalue
 from convexkernels.validation import check_points
+
+# Share of the largest entry of a P that differences of its blocks have to be for it to be added to others.
+LEAST_DIFFERENCE = 0.01
 
 
 class CandidateList:
@@ -115,14 +119,15 @@ def combination(kernels: Sequence[Kernel], weights: Array) -> Kernel:
 
 
 def _merged(kernels: Sequence[Kernel], weights: Array) -> list[tuple[float, Kernel]]:
-    """The terms of the sum, tessellated kernels that differ in P only as one of them."""
+    """The terms of the sum; tessellated kernels that differ in P only are one of them where that costs nothing."""
     terms: list[tuple[float, Kernel]] = []
     groups: dict[Any, list[int]] = {}
     for k in np.flatnonzero(weights).tolist():
         kernel, points = kernels[k], None
         if type(kernel) is Centered:
             kernel, points = kernel.kernel, kernel.points
-        if type(kernel) is TessellatedKernel:
+        # Weights of other signs may make P indefinite.
+        if type(kernel) is TessellatedKernel and weights[k] > 0.0 and _may_be_added(kernel):
             groups.setdefault((id(points), *kernel.tessellation_key), []).append(k)
         else:
             terms.append((float(weights[k]), kernels[k]))
@@ -133,6 +138,12 @@ def _merged(kernels: Sequence[Kernel], weights: Array) -> list[tuple[float, Kern
         else:
             terms.append((1.0, _one_of(group, kernels, weights)))
     return terms
+
+
+def _may_be_added(kernel: TessellatedKernel) -> bool:
+    """Whether P is no larger than what tells points apart: small differences of its blocks would be lost in a sum."""
+    P = np.asarray(kernel.P, dtype=np.float64)
+    return bool(np.abs(Blocks.of(P).g).max() >= LEAST_DIFFERENCE * np.abs(P).max())
 
 
 def _one_of(group: list[int], kernels: Sequence[Kernel], weights: Array) -> Kernel:
