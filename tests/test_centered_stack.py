@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
-from convexkernels.kernels.normalized import Centered
+from convexkernels.kernels.normalized import Centered, with_mean
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -67,3 +67,37 @@ def test_random_kernels_of_thirty_features_keep_their_digits_when_they_are_cente
     found = solution.problem.measured(solution.theta, solution.alpha)
     direct = solution.kernel(T, X) @ (found.multiples * found.W[0]) + solution.intercept
     np.testing.assert_allclose(solution.decision_function(T), direct, atol=1e-8)
+
+
+def test_a_known_mean_is_that_of_the_present_parameters():
+    X = np.random.default_rng(3).random((20, 2))
+    known = with_mean(Centered(ck.Gaussian(1.0), X.tolist()))
+    np.testing.assert_allclose(known(X), Centered(ck.Gaussian(1.0), X)(X), atol=1e-15)
+    known.set_params(points=X[:5])
+    np.testing.assert_array_equal(known(X), Centered(ck.Gaussian(1.0), X[:5])(X))
+    known = with_mean(Centered(ck.Gaussian(1.0), X))
+    (2.0 * known).set_params(kernel__kernel__gamma=3.0)
+    np.testing.assert_array_equal(known(X), Centered(ck.Gaussian(3.0), X)(X))
+
+
+def test_sums_keep_the_digits_of_kernels_that_differ_little_from_constants():
+    """In the sum of their P, 1e-6 and what is divided by 1e-12 would be rounding."""
+    X = np.random.default_rng(4).random((30, 2))
+    root = np.array([1.0 + 1e-6, 1.0])
+    kernels = [ck.TessellatedKernel(P, [0, 0], [1, 1], 0) for P in (np.outer(root, root), np.eye(2), np.diag([2.0, 1]))]
+    gram_set = ck.Candidates(kernels, "variance", center=True, allow_duplicates=True).on(X)
+    theta = np.full(3, 1.0 / 3.0)
+    K = gram_set.gram(theta)
+    np.testing.assert_allclose(gram_set.cross(theta, X), K, atol=1e-13 * np.abs(K).max())
+    np.testing.assert_allclose(gram_set.kernel(theta)(X), K, atol=1e-13 * np.abs(K).max())
+    assert len(gram_set.kernel(theta).kernels) == 2
+
+
+def test_ready_made_matrices_with_a_diagonal_below_zero_by_rounding_are_centered():
+    A = np.random.default_rng(5).standard_normal((20, 5))
+    A[3] = 0.0
+    K = A @ A.T
+    K[3, 3] = -1e-17
+    y = np.where(A[:, 0] > 0.0, 1.0, -1.0)
+    solution = ck.KernelLearning(ck.Candidates(np.array([K, np.eye(20)]), center=True), ck.Hinge(1.0), None, y).solve()
+    assert solution.status is ck.Status.OPTIMAL

@@ -1,5 +1,7 @@
 """Kernels with points of unit length, and kernels whose points have mean 0, in feature space."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -71,6 +73,10 @@ class Centered(Kernel):
     def __init__(self, kernel: Kernel, points: Any) -> None:
         self.kernel, self.points = kernel, points
 
+    def set_params(self, **params: Any) -> Centered:
+        self.grand = None
+        return super().set_params(**params)
+
     def _center(self, n: int) -> tuple[Array, float]:
         points = check_points(self.points, name="points", n_features=n)
         if self.grand is not None:
@@ -93,15 +99,18 @@ class Centered(Kernel):
 
     def _sizes(self, X: Array) -> Array:
         # Errors of means are common to rows and columns: they add up.
-        roots = np.sqrt(self.kernel._varying_sizes(check_points(self.points, name="points")))
-        own = roots if X is self.points else np.sqrt(self.kernel._varying_sizes(X))
+        roots = self._roots(check_points(self.points, name="points"))
+        own = roots if X is self.points else self._roots(X)
         return np.square(own + roots.mean())
+
+    def _roots(self, X: Array) -> Array:
+        return np.sqrt(np.maximum(self.kernel._varying_sizes(X), 0.0))
 
 
 def with_mean(kernel: Kernel) -> Kernel:
     """Compute the grand mean of a centered kernel once, where that is not known."""
     if isinstance(kernel, Centered) and kernel.grand is None:
         known = Centered(kernel.kernel, kernel.points)
-        known.grand = kernel._center(kernel.points.shape[1])[1]
+        known.grand = kernel._center(np.shape(kernel.points)[1])[1]
         return known
     return kernel

@@ -14,7 +14,7 @@ from convexkernels.solution import Status
 from convexkernels.solvers.convex.box_program import Program, adjoint, at_point, collect, derivative
 from convexkernels.solvers.convex.newton_system import Direction, State, System
 
-# Steps shorter than this are made towards the central path instead, if that goes farther.
+# Steps shorter than this are made without the correction, and if these are short, too, towards the central path.
 SHORT = 0.1
 # By how much pairs grow when steps are short although they aim at the central path.
 WIDER = 10.0
