@@ -143,6 +143,18 @@ def test_few_steps_from_wherever_it_starts(kernels, normalize, intercept, C):
     assert solution.n_iter <= 30
 
 
+def test_constants_say_nothing_of_where_to_start():
+    """Of Gaussians as wide as these, all but a share of 1e-4 is constant, and so much smaller would the start be."""
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 4))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+    kernels = ck.kernel_library(4, narrowest=100.0, widest=1000.0)
+    family = ck.Candidates(kernels, normalize="variance", allow_duplicates=True)
+    solution = ck.KernelLearning(family, ck.Hinge(1.0), X, y).solve("interior-point", tol=1e-6)
+    assert solution.status is ck.Status.OPTIMAL
+    assert solution.n_iter <= 25
+
+
 def test_a_correction_that_makes_steps_short_is_left_out(monkeypatch):
     """Far from the path the second-order error of a whole step says nothing; centering alone would stay where it is."""
     direct = System.direction
