@@ -201,3 +201,16 @@ def test_spans_of_nearly_dependent_kernels_are_certified_without_a_warning(m, co
     assert solution.status is ck.Status.OPTIMAL
     assert solution.certificate.gap >= 0.0
     assert np.linalg.eigvalsh(solution.kernel(X))[0] >= -1e-9 * m
+
+
+def test_steps_end_where_rounding_is_what_is_left_of_the_gap():
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 4))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+    library = ck.kernel_library(4, narrowest=10.0, widest=100.0)  # constant to five digits and more
+    problem = ck.KernelLearning(ck.Candidates(library, "variance", allow_duplicates=True), ck.Hinge(1e3), X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        solution = problem.solve("interior-point", tol=1e-9)
+    assert solution.n_iter <= 150
+    assert solution.certificate.relative_gap < 1e-3

@@ -1,5 +1,6 @@
 """A primal-dual interior-point method for kernel and coefficients together."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,27 @@ from convexkernels.solvers.convex.newton_system import Direction, State, System
 SHORT = 0.1
 # By how much pairs grow when steps are short although they aim at the central path.
 WIDER = 10.0
+# Steps within which the gap has to halve; beyond them rounding is what is left of it.
+PATIENCE = 30
 # Rows of all outputs together: one factorization of a matrix of this size takes seconds.
 LARGEST_SYSTEM = 4000
 # Numbers in the derivative of the Gram matrices, 8 bytes each.
 LARGEST_DERIVATIVE = 20_000_000
+
+
+@dataclass(eq=False)
+class _Pace:
+    """The gap when it had halved last, and how many steps ago that was."""
+
+    halved: float = np.inf
+    age: int = 0
+
+    def is_over(self, gap: float) -> bool:
+        """Whether too many steps have brought too little, the last one with this gap included."""
+        self.age += 1
+        if gap <= 0.5 * self.halved:
+            self.halved, self.age = gap, 0
+        return self.age >= PATIENCE
 
 
 class InteriorPoint(OuterSolver):
@@ -58,21 +76,23 @@ class InteriorPoint(OuterSolver):
         program, cone = collect(problem, K), problem.gram_set.cone()
         assert cone is not None
         state = _starting_point(problem, program, cone, cone.coordinates(theta), K)
-        return self._iterate(problem, program, cone, state)
+        return self._iterate(problem, program, cone, state, _Pace())
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
-        program, cone, state = iterate.memory
+        program, cone, state, pace = iterate.memory
         try:
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 moved = _step(problem, program, cone, state)
                 if moved and np.isfinite(state.w).all() and np.isfinite(state.P).all():
-                    return self._iterate(problem, program, cone, state)
+                    found = self._iterate(problem, program, cone, state, pace)
+                    found.status = Status.STALLED if pace.is_over(found.relative_gap) else None
+                    return found
                 iterate.status = Status.NUMERICAL_ERROR if moved else Status.STALLED
         except (LinAlgError, ValueError):  # numpy's for singular matrices, scipy's for infinities
             iterate.status = Status.NUMERICAL_ERROR
         return iterate
 
-    def _iterate(self, problem: Any, program: Program, cone: Cone, state: State) -> Iterate:
+    def _iterate(self, problem: Any, program: Program, cone: Cone, state: State, pace: _Pace) -> Iterate:
         loss = problem.loss
         W = program.unstack(program.size * state.w, problem.m)
         alpha = np.array(
@@ -81,7 +101,7 @@ class InteriorPoint(OuterSolver):
         theta = cone.theta(state.P)
         found = problem.measure(theta, alpha, state.K)
         lower, _, _ = problem.lower_bound(found)
-        return Iterate(theta.copy(), alpha, found.upper, lower, memory=(program, cone, state))
+        return Iterate(theta.copy(), alpha, found.upper, lower, memory=(program, cone, state, pace))
 
 
 def _starting_point(problem: Any, program: Program, cone: Cone, P: Array, K: Array) -> State:
