@@ -72,6 +72,7 @@ def make_case(seed, index):
     # A generator of its own: what was drawn before there were features is drawn still.
     Draw(case, np.random.default_rng([seed, index, 5])).many_rows()
     Draw(case, np.random.default_rng([seed, index, 8])).constant_output()
+    Draw(case, np.random.default_rng([seed, index, 13])).library()
     if kind == "interrupt":
         case.delay = float(10.0 ** rng.uniform(-3.0, -0.5))
         case.max_time = None

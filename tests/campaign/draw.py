@@ -87,6 +87,15 @@ class Draw:
                 f = np.round(f)
         return f
 
+    def library(self):
+        """Many candidates at once, among them wide Gaussians that are constant to some digits."""
+        listed = self.case.family.startswith("ck.Candidates([") and "by features" not in self.case.facets
+        if self.case.kind == "estimator" or not listed or self.rng.random() > 0.15:
+            return
+        narrowest = float(10.0 ** self.rng.uniform(-1.5, 0.0))
+        library = f"ck.kernel_library({self.case.X.shape[1]}, narrowest={narrowest!r}, widest={10.0 * narrowest!r})"
+        self.case.family = f"ck.Candidates({library}, 'variance', allow_duplicates=True)"
+
     def constant_output(self):
         """One of several outputs may be solved before the first step."""
         case = self.case
@@ -179,10 +188,6 @@ class Draw:
                 return f"ck.Span({self.matrices(m, False)}, trace={trace!r})", None
             return f"ck.Span([{', '.join(self.kernel(n) for _ in range(self.rng.integers(1, 4)))}], trace={trace!r})", X
         kernels = ", ".join(self.kernel(n) for _ in range(self.rng.integers(1, 6)))
-        if self.rng.random() < 0.15:  # many at once, and wide Gaussians that are constant to some digits
-            narrowest = float(10.0 ** self.rng.uniform(-1.5, 0.0))
-            library = f"ck.kernel_library({n}, narrowest={narrowest!r}, widest={10.0 * narrowest!r})"
-            return f"ck.Candidates({library}, 'variance', allow_duplicates=True)", X
         normalize = self.one("trace", "mean", "variance", "cosine", "none")
         options = f"center={bool(self.rng.random() < 0.2)}, allow_duplicates={bool(self.rng.random() < 0.5)}"
         return f"ck.Candidates([{kernels}], {normalize!r}, {options})", X
