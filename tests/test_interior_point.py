@@ -82,6 +82,13 @@ def kinked_problem():
     return ck.KernelLearning(ck.Tessellated(degree=1, z_degree=0, box=ck.UnitBox(0.1)), ck.Hinge(1.0), X, y)
 
 
+def noisy_labels():
+    """120 rows of four features, two of which matter."""
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 4))
+    return X, np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+
+
 def test_singular_best_kernels_are_certified_to_many_digits():
     problem = kinked_problem()
     solution = problem.solve("interior-point", tol=1e-7)
@@ -134,9 +141,7 @@ def test_bounds_far_from_the_optimum_and_many_candidates(C):
 )
 @pytest.mark.parametrize("C", [1.0, 1e6])
 def test_few_steps_from_wherever_it_starts(kernels, normalize, intercept, C):
-    rng = np.random.default_rng(0)
-    X = rng.random((120, 4))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+    X, y = noisy_labels()
     family = ck.Candidates(kernels, normalize=normalize, allow_duplicates=True)
     solution = ck.KernelLearning(family, ck.Hinge(C, intercept=intercept), X, y).solve("interior-point", tol=1e-6)
     assert solution.status is ck.Status.OPTIMAL
@@ -145,9 +150,7 @@ def test_few_steps_from_wherever_it_starts(kernels, normalize, intercept, C):
 
 def test_constants_say_nothing_of_where_to_start():
     """Of Gaussians as wide as these, all but a share of 1e-4 is constant, and so much smaller would the start be."""
-    rng = np.random.default_rng(0)
-    X = rng.random((120, 4))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+    X, y = noisy_labels()
     kernels = ck.kernel_library(4, narrowest=100.0, widest=1000.0)
     family = ck.Candidates(kernels, normalize="variance", allow_duplicates=True)
     solution = ck.KernelLearning(family, ck.Hinge(1.0), X, y).solve("interior-point", tol=1e-6)
@@ -204,9 +207,7 @@ def test_spans_of_nearly_dependent_kernels_are_certified_without_a_warning(m, co
 
 
 def test_steps_end_where_rounding_is_what_is_left_of_the_gap():
-    rng = np.random.default_rng(0)
-    X = rng.random((120, 4))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 + 0.3 * rng.standard_normal(120) > 0.85, 1.0, -1.0)
+    X, y = noisy_labels()
     library = ck.kernel_library(4, narrowest=10.0, widest=100.0)  # constant to five digits and more
     problem = ck.KernelLearning(ck.Candidates(library, "variance", allow_duplicates=True), ck.Hinge(1e3), X, y)
     with warnings.catch_warnings():

@@ -152,7 +152,12 @@ def _one_of(group: list[int], kernels: Sequence[Kernel], weights: Array) -> Kern
     inner = [kernel.kernel if type(kernel) is Centered else kernel for kernel in members]
     merged = copy(inner[0])
     merged.P = np.einsum("k,kij->ij", weights[group], np.array([kernel.P for kernel in inner], dtype=np.float64))
-    return with_mean(Centered(merged, members[0].points)) if type(members[0]) is Centered else merged
+    if type(members[0]) is not Centered:
+        return merged
+    centered = Centered(merged, members[0].points)
+    means = [with_mean(kernel).grand for kernel in members]  # known, but for kernels that no stack has seen
+    centered.grand = float(weights[group] @ means)
+    return centered
 
 
 def _innermost(kernel: Kernel) -> Kernel:

@@ -10,7 +10,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.compiled import EXACT_FAST, INTEGERS, MATRIX, MATRIX32, VECTOR, VECTOR32, compiled
 
 BLOCK = 64
-# Rows of triangles that are summed at once: they fit the innermost cache.
+# Rows of triangles that are summed at once: 64 bytes for a row of the matrices, which stay near the processor.
 FEW = 8
 _STACKS = (MATRIX, MATRIX32)
 
