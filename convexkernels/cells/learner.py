@@ -114,7 +114,7 @@ class CellSelection:
         Whether a Gaussian kernel with a width for each feature is learned first, by leave-one-out on a sample of
         rows. Cells are then cells of that metric, and a cell chooses its width as a multiple; features that say
         nothing are damped. "isotropic" treats all features alike, as does "per-feature" where a width for each does
-        not lower the risk by a tenth.
+        not lower the risk by twice the share of features in rows.
     shared : bool, optional
         Whether all cells have one pair of lam and width, selected on the rows of a few of them; None: where a kernel is
         given.
