@@ -181,6 +181,38 @@ def test_a_time_limit_gives_what_there_is_with_its_certificate(max_time, rng, mo
     assert np.isfinite(solution.decision_function(X)).all()
 
 
+@pytest.mark.parametrize("blocks", ["one", "several"])
+@pytest.mark.parametrize(("name", "outputs"), [("hinge", 1), ("hinge", 3), ("epsilon_insensitive", 2)])
+def test_the_steps_of_an_earlier_run_are_not_taken_again(name, outputs, blocks, rng, tmp_path, monkeypatch):
+    kind, make = LOSSES[name]
+    X, y, weights = table(rng, kind, outputs=outputs)
+    monkeypatch.setattr(block_ascent, "WORK", 1e6)
+    if blocks == "several":
+        small_blocks(monkeypatch)
+    problem = FixedKernel(Gaussian(6.0), make().at(1e-3), X, y, sample_weight=weights)
+    whole, file = problem.solve(tol=1e-6), tmp_path / "fit.npz"
+    assert whole.n_iter >= 4
+    with pytest.warns(ck.ConvexKernelsWarning, match="ITERATION_LIMIT"):
+        cut = problem.solve(tol=1e-6, max_iter=whole.n_iter // 2 + 1, checkpoint=file)
+    again = problem.solve(tol=1e-6, checkpoint=file)
+    assert again.n_iter < 0.9 * whole.n_iter
+    assert again.history[0].relative_gap == pytest.approx(cut.certificate.relative_gap)
+    assert again.certificate.holds(1e-6)
+    assert again.verify() == again.certificate
+    assert problem.solve(tol=1e-6, checkpoint=file).n_iter == 0
+
+
+def test_what_was_known_is_the_answer_where_no_time_is_left(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(block_ascent, "WORK", 1e6)
+    X, y, _ = table(rng)
+    problem, options = FixedKernel(Gaussian(6.0), ck.Hinge(1e4), X, y), {"tol": 1e-9, "checkpoint": tmp_path / "fit"}
+    with pytest.warns(ck.ConvexKernelsWarning, match="ITERATION_LIMIT"):
+        first = problem.solve(max_iter=2, **options)
+    with pytest.warns(ck.ConvexKernelsWarning, match="TIME_LIMIT"):
+        again = problem.solve(max_time=1e-6, **options)
+    assert again.certificate.relative_gap == pytest.approx(first.certificate.relative_gap)
+
+
 def test_blocks_hold_what_moves(rng):
     X, y, weights = table(rng)
     loss = ck.Hinge(2.0)

@@ -77,7 +77,12 @@ class Decomposition(OuterSolver):
         seconds += blocks * STEPS * SECONDS * len(problem.Y) * float(size) ** 2
         return Forecast(seconds, 4.0 * size**2 + other_bytes(problem), share)
 
+    def go_on(self, iterate: Iterate, n_steps: int) -> None:
+        self.initial = self._best = iterate
+
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
+        if self.initial is not None:
+            return self.initial
         zeros = np.zeros(problem.Y.shape)
         return self._kept(_iterate(problem, zeros, zeros)[0], tol)
 
@@ -85,7 +90,10 @@ class Decomposition(OuterSolver):
         ascent: BlockAscent = iterate.memory
         try:
             if ascent is None:
-                ascent = BlockAscent(problem, np.zeros(problem.Y.shape), np.zeros(problem.Y.shape))
+                W = problem.coefficients(problem.feasible(iterate.witness))
+                known = W.any()  # an earlier run has found them
+                F = problem.operator(np.float64).product(W, deadline, self.stage) if known else np.zeros(W.shape)
+                ascent = BlockAscent(problem, W, F)
             went = ascent.step(0.5 * OWN_SHARE * tol, deadline, self.stage)
             found, fit = _iterate(problem, ascent.W, ascent.F, ascent)
             self.stage.reached(found.relative_gap, tol)
