@@ -1,10 +1,13 @@
 """A fit that is killed and begun again repeats no search that has ended, no choice and no training."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import convexkernels as ck
+from convexkernels import checkpoint
 from convexkernels.estimators.concatenated import settings as concatenated
 from convexkernels.estimators.convex import selection as paths
 from convexkernels.estimators.hierarchical import stacking, training
@@ -139,6 +142,21 @@ def test_frequencies_of_another_seed_are_others(feature_map, tmp_path):
     first.set_params(checkpoint=tmp_path / "fit.npz").fit(X, y)
     other = clone(plain).set_params(checkpoint=tmp_path / "fit.npz").fit(X, y)
     np.testing.assert_array_equal(other.predict(X), plain.fit(X, y).predict(X))
+
+
+def test_files_that_take_long_are_written_less_often(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checkpoint, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    for took, due in ((0.1, 5.0), (1.0, 20.0)):
+        kept = checkpoint.Checkpoint(tmp_path / "fit.npz", 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(np, "savez", lambda *file, took=took, **numbers: now.__setitem__(0, now[0] + took))
+            kept.write()
+        (tmp_path / "fit.npz").unlink()
+        now[0] += 0.9 * due
+        assert not kept.is_due
+        now[0] += 0.2 * due
+        assert kept.is_due
 
 
 def test_files_hold_numbers_only(tmp_path):

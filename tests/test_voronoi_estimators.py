@@ -19,6 +19,7 @@ from convexkernels import (
     CellSelection,
     ConcatenatedKernelRegressor,
     ConvexKernelsWarning,
+    Gaussian,
     InvalidInputError,
     LeastSquares,
     MultipleKernelRidge,
@@ -477,7 +478,7 @@ def test_an_interrupt_keeps_the_cells_learned(n_learned, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"selection": CellSelection(n_lams=3, n_widths=3, shared=True)}])
-def test_what_cells_have_selected_is_kept_in_the_checkpoint(options, monkeypatch, tmp_path):
+def test_what_cells_have_selected_and_learned_is_kept_in_the_checkpoint(options, monkeypatch, tmp_path):
     X, y = table(300)
     model = VoronoiRidge(max_cell_size=80, random_state=0, **(SMALL | options))
     plain = clone(model).fit(X, y)
@@ -494,14 +495,132 @@ def test_what_cells_have_selected_is_kept_in_the_checkpoint(options, monkeypatch
         patched.setattr(training, "learn_cell", interrupted)
         with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
             clone(model).fit(X, y)
-    searched, search = [], kernel_learner.GridSearch
-    monkeypatch.setattr(kernel_learner, "GridSearch", lambda *asked: searched.append(1) or search(*asked))
+    searched, trained = counted(monkeypatch, "GridSearch"), counted(monkeypatch, "fit")
     again = clone(model).fit(X, y)
     assert len(searched) == (0 if options else plain.n_cells_ - 2)
+    assert len(trained) == plain.n_cells_ - 2
     np.testing.assert_array_equal(again.predict(X), plain.predict(X))
     searched.clear()
+    trained.clear()
     np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), plain.predict(X))
     assert not searched
+    assert not trained
+
+
+def counted(monkeypatch, name):
+    """The calls of what a cell learns by, from now on."""
+    calls, original = [], getattr(kernel_learner, name)
+    monkeypatch.setattr(kernel_learner, name, lambda *asked, **options: calls.append(1) or original(*asked, **options))
+    return calls
+
+
+# Estimators, the columns of their targets, and what the targets are.
+RESUMED = {
+    "ridge": (VoronoiRidge(**SMALL), 1, None),
+    "ridge, outputs": (VoronoiRidge(**SMALL), 2, None),
+    "ridge, D2": (VoronoiRidge(selection=choice("global-split")), 1, None),
+    "svr": (VoronoiSVR(selection=choice("split")), 1, None),
+    "svr, outputs": (VoronoiSVR(selection=choice("split")), 2, None),
+    "quantile": (VoronoiQuantile(quantile=0.7, selection=choice("split")), 1, None),
+    "svc": (VoronoiSVC(loss="hinge", selection=choice("split")), 1, 2),
+    "svc, classes": (VoronoiSVC(loss="hinge", selection=choice("split")), 1, 3),
+    "chunks": (VoronoiRidge(cells=Cells("random"), **SMALL), 1, None),
+    "kernel": (VoronoiSVC(kernel=Gaussian(20.0), selection=choice("split")), 1, 2),
+}
+
+
+def resumed(name, path):
+    estimator, n_outputs, classes = RESUMED[name]
+    X, y = table(300)
+    if classes is not None:
+        y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    model = clone(estimator).set_params(max_cell_size=80, random_state=0, checkpoint=path / "cells.npz")
+    return model, X, y if n_outputs == 1 else np.column_stack([y, np.cos(3.0 * X[:, 0])])
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_cells_that_were_learned_are_not_trained_again(name, monkeypatch, tmp_path):
+    model, X, y = resumed(name, tmp_path)
+    plain, first = clone(model).set_params(checkpoint=None).fit(X, y), clone(model).fit(X, y)
+    trained = counted(monkeypatch, "fit")
+    again = clone(model).fit(X, y)
+    assert not trained
+    for one in (first, again):
+        np.testing.assert_array_equal(one.predict(X), plain.predict(X))
+        assert one.solution_.status is Status.OPTIMAL
+    certificate, verified = again.solution_.certificate, again.solution_.verify()
+    assert certificate == first.solution_.certificate
+    assert (verified.upper, verified.lower) == pytest.approx((certificate.upper, certificate.lower), rel=1e-9)
+    assert certificate.holds(model.tol)
+    assert verified.holds(model.tol)
+    assert str(again.selection_) == str(plain.selection_)
+
+
+def test_cells_of_several_processes_are_kept(monkeypatch, tmp_path):
+    model, X, y = resumed("svc, classes", tmp_path)
+    plain = clone(model).set_params(checkpoint=None).fit(X, y)
+    for _ in range(2):
+        again = clone(model).set_params(n_jobs=2).fit(X, y)
+        np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+    trained = counted(monkeypatch, "fit")
+    np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), plain.predict(X))
+    assert not trained
+
+
+def changed(path, change):
+    """Change the numbers of a checkpoint, by their last names."""
+    with np.load(path) as file:
+        numbers = dict(file)
+    for key in list(numbers):
+        name = key.rpartition(".")[2]
+        if name in ("pairs", "risks", "lams", "widths", "alpha"):
+            value = change(name, numbers.pop(key))
+            numbers |= {} if value is None else {key: value}
+    np.savez(path, **numbers)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda name, value: 0.5 * value if name == "alpha" else value,
+        lambda name, value: np.full_like(value, np.inf) if name == "alpha" else value,
+        lambda name, value: None if name == "alpha" else value,
+        lambda name, value: value[:, :-1] if name == "alpha" else value,
+        lambda name, value: value[:, 0] if name == "risks" else value,
+        lambda name, value: value[:-1],
+        lambda name, value: value.astype(str),
+        lambda name, value: value[..., None],
+    ],
+)
+@pytest.mark.parametrize("name", ["ridge", "svc"])
+def test_a_checkpoint_of_cells_is_never_believed(name, change, monkeypatch, tmp_path):
+    model, X, y = resumed(name, tmp_path)
+    first = clone(model).fit(X, y)
+    changed(tmp_path / "cells.npz", change)
+    trained = counted(monkeypatch, "fit")
+    again = clone(model).fit(X, y)
+    assert len(trained) == sum(cell.function.support.size > 0 for cell in first.function_.functions)
+    np.testing.assert_array_equal(again.predict(X), first.predict(X))
+    assert again.solution_.certificate == first.solution_.certificate
+
+
+def test_cells_that_the_time_has_cut_are_not_kept(monkeypatch, tmp_path):
+    X, y = table(300)
+    model = VoronoiRidge(max_cell_size=80, random_state=0, checkpoint=tmp_path / "cells.npz")
+    model.set_params(selection=CellSelection(n_lams=3, n_widths=3, widths="isotropic"))
+    fit = kernel_learner.fit
+
+    def slow(*asked, deadline, **options):
+        if np.isfinite(deadline):
+            time.sleep(max(0.0, deadline - time.monotonic()))
+        return fit(*asked, deadline=deadline, **options)
+
+    monkeypatch.setattr(kernel_learner, "fit", slow)
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
+        clone(model).set_params(max_time=0.3).fit(X, y)
+    trained = counted(monkeypatch, "fit")
+    again = clone(model).set_params(max_time=None).fit(X, y)
+    assert len(trained) == again.n_cells_
 
 
 def test_an_interrupt_while_the_metric_is_learned_leaves_constants(monkeypatch):

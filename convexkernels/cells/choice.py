@@ -1,4 +1,4 @@
-"""What lam and the width of cells were chosen from."""
+"""What lam and the width of cells were chosen from, and what a checkpoint knows of cells."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.cells.cover import Assignment
 from convexkernels.cells.selection import Grid
 from convexkernels.criteria.comparison import Selection, least
 
@@ -87,28 +88,50 @@ class SelectionInCells(Selection):
         return {"lam": table["lam"], "width": table["width"], "cells that chose it": self.counts.ravel()}
 
 
-class KnownChoices:
-    """Pairs of lam and width of cells, and what they were chosen from, as a checkpoint keeps them.
+class KnownCells:
+    """Pairs of lam and width of cells, what they were chosen from, and dual variables, as a checkpoint keeps them.
 
-    The `numbers` are arrays with a row for each of `n_cells`, NaN where nothing is known.
+    The `numbers` are arrays with a row for each cell, NaN where nothing is known; dual variables are one array for all
+    cells, with a column for each row of the table that is one of the `members` of a cell.
     """
 
-    def __init__(self, n_cells: int, known: Mapping[str, Array]) -> None:
-        self.n_cells, self.numbers = n_cells, dict[str, Any](known)
+    def __init__(self, members: Assignment, n_outputs: int, known: Mapping[str, Array]) -> None:
+        self.members, n_cells = members, members.n_cells
+        *_, n_widths, n_lams = 0, 0, *np.shape(known.get("risks", ()))
+        choices = {"risks": (n_cells, n_widths, n_lams), "widths": (n_cells, n_widths), "lams": (n_cells, n_lams)}
+        shapes = {"pairs": (n_cells, 2), "alpha": (n_outputs, len(members.order)), **choices}
+        # Another version may have written something else.
+        fits = all(shapes.get(name) == value.shape and value.dtype == float for name, value in known.items())
+        self.numbers = dict[str, Any](known) if fits else {}
+        self._n_outputs = n_outputs
 
-    def add(self, j: int, width: float, lam: float, choice: PairSelection | None) -> None:
-        """Take what a cell has chosen; a choice for all of them is known from elsewhere."""
+    def add(self, j: int, cell: Any) -> None:
+        """Take what a cell has chosen and learned; a choice for all of them is known from elsewhere."""
+        choice: PairSelection | None = cell.choice
         own = {} if choice is None or choice.for_all else {"risks": choice.risks, **vars(choice.grid)}
-        for name, value in {"pairs": np.array([width, lam]), **own}.items():
-            self.numbers.setdefault(name, np.full((self.n_cells, *value.shape), np.nan))[j] = value
+        for name, value in {"pairs": np.array([cell.width, cell.lam]), **own}.items():
+            self._array(name, (self.members.n_cells, *value.shape))[j] = value
+        self._alpha(j)[:, : cell.Y.shape[1]] = cell.alpha
 
     def settled(self, learner: Any, j: int) -> Any:
-        """A learner that takes what a cell has chosen; the same where that is not known."""
-        rows = {name: values[j] for name, values in self.numbers.items() if not np.isnan(values[j]).any()}
+        """A learner that takes what a cell has chosen and begins with its function; the same where nothing is known."""
+        per_cell = {name: values[j] for name, values in self.numbers.items() if name != "alpha"}
+        rows = {name: values for name, values in per_cell.items() if not np.isnan(values).any()}
         if "pairs" not in rows:
             return learner
         choice = PairSelection(Grid(rows["lams"], rows["widths"]), rows["risks"]) if "risks" in rows else learner.choice
-        return replace(learner, pair=tuple(rows["pairs"].tolist()), choice=choice)
+        return replace(learner, pair=tuple(rows["pairs"].tolist()), choice=choice, begin=self._alpha(j))
+
+    def _alpha(self, j: int) -> Array:
+        """Dual variables of a cell, in place; where it learns from some of its rows, the first columns are theirs."""
+        all_cells = self._array("alpha", (self._n_outputs, len(self.members.order)))
+        return all_cells[:, slice(*self.members.offsets[j : j + 2])]
+
+    def _array(self, name: str, shape: tuple[int, ...]) -> Array:
+        if name not in self.numbers or self.numbers[name].shape != shape:
+            self.numbers[name] = np.full(shape, np.nan)
+        known: Array = self.numbers[name]
+        return known
 
 
 def selection_of(choices: Sequence[PairSelection | None]) -> Selection | None:

@@ -19,7 +19,7 @@ from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
-from convexkernels.losses.fit import fit, measure
+from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_number
 
@@ -77,15 +77,17 @@ class CellFunction:
         """Values at new points, shape (n_samples, n_outputs)."""
         return self.function.values(X)
 
+    @property
+    def alpha(self) -> Array:
+        """Dual variables of all rows, shape (n_outputs, m)."""
+        W = self.function.coefficients(self.Y.shape[1])
+        return np.array([self.loss.dual_variable(w, y) for w, y in zip(W, self.Y, strict=True)])
+
     def verify(self) -> DualityGap:
         """Compute the certificate again, from the rows and the function."""
         if not np.isfinite(self.width):
             return _gap_of_constant(self.loss, self.function.b, self.Y, self.weights)
-        W = np.zeros(self.Y.shape)
-        W[:, self.function.support] = self.function.W
-        alpha = np.array([self.loss.dual_variable(w, y) for w, y in zip(W, self.Y, strict=True)])
-        found = measure(self.loss, self.kernel(self.X), self.Y, self.weights, alpha)
-        return DualityGap(found.upper, found.value)
+        return _gap(measure(self.loss, self.kernel(self.X), self.Y, self.weights, self.alpha))
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class KernelLearner:
         What is used in all cells; nothing is selected then.
     choice : PairSelection, optional
         What it was chosen from.
+    begin : ndarray of shape (n_outputs, m), optional
+        Dual variables that an earlier run has found for the rows of the cell, NaN where it has not.
     max_rows : float
         A cell of more rows, as of many equal ones, learns from so many of them, drawn at random.
     total : float
@@ -121,6 +125,7 @@ class KernelLearner:
     lam: float | None = None
     pair: tuple[float, float] | None = None
     choice: PairSelection | None = None
+    begin: Array | None = field(default=None, compare=False, repr=False)
     max_rows: float = np.inf
     total: float = 1.0
 
@@ -172,12 +177,21 @@ class KernelLearner:
         if matrices is None or inside is not rows:
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
-        found = fit(loss, matrices.last(width), rows.Y, rows.weights, tol=self.tol, deadline=deadline)
+        found = self._trained(loss, matrices.last(width), rows, deadline)
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
-        gap = DualityGap(found.upper, found.value)
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
-        return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, choice)
+        return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice)
+
+    def _trained(self, loss: Loss, K: Array, rows: CellRows, deadline: float) -> Fit:
+        """The function of an earlier run, where its certificate, computed anew, holds; else one that is trained."""
+        if self.begin is not None:
+            known = zip(self.begin[:, : len(K)], rows.Y, strict=True)
+            alpha = np.array([loss.feasible(a, y, rows.weights) for a, y in known])
+            found = measure(loss, K, rows.Y, rows.weights, alpha)
+            if _gap(found).holds(self.tol):
+                return found
+        return fit(loss, K, rows.Y, rows.weights, tol=self.tol, deadline=deadline)
 
     def _matrices(self, X: Array) -> Matrices:
         return GaussianMatrices(X) if self.kernel is None else KernelMatrices(self.kernel, X)
@@ -251,6 +265,10 @@ def _around(grid: Grid, lam: float) -> Array:
 def multiples(n_widths: int) -> Array:
     """Widths of a kernel that is given: so many multiples of its own."""
     return np.geomspace(0.5, 2.0, n_widths) if n_widths > 1 else np.ones(1)
+
+
+def _gap(found: Fit) -> DualityGap:
+    return DualityGap(found.upper, found.value)
 
 
 def _gap_of_constant(loss: Loss, b: Array, Y: Array, weights: Array) -> DualityGap:

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from convexkernels.arrays import Index
-from convexkernels.cells.choice import KnownChoices, PairSelection
+from convexkernels.cells.choice import KnownCells, PairSelection
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
@@ -100,7 +100,7 @@ def learn_cells(
     streams = np.random.SeedSequence(seed).spawn(members.n_cells)
 
     piece = clock.piece("cells", learner, cover, seed, table.X, table.Y, table.weights)
-    known = KnownChoices(members.n_cells, piece.found)
+    known = KnownCells(members, len(table.Y), piece.found)
     begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
     shown = CellProgress(clock, members.sizes, effective_n_jobs(n_jobs))
 
@@ -119,8 +119,9 @@ def learn_cells(
         for j, cell in zip(begun, _results(map(task, begun), n_jobs), strict=True):
             learned[j] = cell
             shown.learned(j)
-            if cell.unhurried:
-                known.add(j, cell.width, cell.lam, getattr(cell.function, "choice", None))
+            # Constants and models of other libraries are learned again.
+            if clock.checkpoint is not None and cell.unhurried and np.isfinite(cell.width):
+                known.add(j, cell.function)
             if piece.is_due:
                 piece.keep(**known.numbers)
     except KeyboardInterrupt:
