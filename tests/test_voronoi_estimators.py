@@ -604,6 +604,14 @@ def test_a_checkpoint_of_cells_is_never_believed(name, change, monkeypatch, tmp_
     assert again.solution_.certificate == first.solution_.certificate
 
 
+def test_dual_variables_beside_their_box_prove_nothing(monkeypatch, tmp_path):
+    model, X, y = resumed("svc", tmp_path)
+    clone(model).fit(X, y)
+    changed(tmp_path / "cells.npz", lambda name, value: 1.0001 * value if name == "alpha" else value)
+    for cell in clone(model).fit(X, y).function_.functions:
+        assert (cell.alpha <= cell.loss.C * cell.weights).all()
+
+
 def test_cells_that_the_time_has_cut_are_not_kept(monkeypatch, tmp_path):
     X, y = table(300)
     model = VoronoiRidge(max_cell_size=80, random_state=0, checkpoint=tmp_path / "cells.npz")
