@@ -116,6 +116,21 @@ def test_descent_hands_over_where_it_is_slow_and_takes_back_where_the_other_stal
     assert alone.certificate.upper >= handed.certificate.lower
 
 
+@pytest.mark.parametrize("seed", [3, 4])
+def test_descent_leaves_a_kink_far_from_the_optimum(seed):
+    """At a kernel of one category the SVM has many solutions, and none of them says how J falls."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (150, 6)).astype(float)
+    y = np.where(rng.random(150) < 0.6, 0.0, rng.poisson(1 + X[:, 0]))
+    kernels = [ck.OnColumns(ck.Gaussian(1.0), [i]) for i in range(6)] + [ck.Gaussian(g) for g in (0.01, 0.1, 1.0, 10.0)]
+    family = ck.Candidates(kernels, normalize="variance", allow_duplicates=True)
+    problem = ck.KernelLearning(family, ck.EpsilonInsensitive(10.0, 0.2), X, y)
+    theta = np.eye(10)[5]
+    solver = SpectralGradient(initial=(theta, problem.evaluate(theta).alpha))
+    solution = problem.solve(solver, tol=1e-2, max_iter=10)
+    assert solution.status is ck.Status.OPTIMAL
+
+
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
 def test_bounds_far_from_the_optimum_and_many_candidates(C):
     """Whether all, some or no coefficients are at their bounds; nearly collinear kernels."""

@@ -8,9 +8,12 @@ import pytest
 import convexkernels as ck
 from convexkernels import FixedKernel, Gaussian, Hinge, LeastSquares, Polynomial
 from convexkernels.criteria.folds import held_out_share
+from convexkernels.losses import support_vector
 from convexkernels.losses.fit import fit
+from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.solution import Status
 from convexkernels.solvers.convex import dense
+from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 
 def table(rng, m=200, noise=0.0):
@@ -37,6 +40,31 @@ def test_support_vector_machines_of_nearly_singular_matrices_are_solved(kernel, 
     solution = FixedKernel(kernel, Hinge(C), X, y).solve(tol=5e-3)
     assert solution.solver == "dense"
     assert solution.status is Status.OPTIMAL
+
+
+def test_factorizations_wait_until_the_gap_with_the_best_intercept_is_known(monkeypatch):
+    """Of many equal targets coordinate steps know the intercept between bounds only, and the gap not at all."""
+    rng = np.random.default_rng(6)
+    X = rng.integers(0, 3, (150, 6)).astype(float)
+    y = np.where(rng.random(150) < 0.6, 0.0, rng.poisson(1 + X[:, 0]))
+    kernels = [ck.OnColumns(Gaussian(1.0), [i]) for i in range(6)] + [Gaussian(g) for g in (0.01, 0.1, 1.0, 10.0)]
+    family = ck.Candidates(kernels, normalize="variance", allow_duplicates=True)
+    gaps, from_inside = [], support_vector._from_inside
+
+    def recorded(K, dual, w, intercept, tol, deadline):
+        r = dual.lin - K @ w
+        upper, lower = box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, r, support_vector.best_intercept(r, dual))
+        gaps.append((upper - lower) / upper / tol)
+        return from_inside(K, dual, w, intercept, tol, deadline)
+
+    monkeypatch.setattr(support_vector, "_from_inside", recorded)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
+        for C in (10.0, 1e3, 1e5):
+            problem = ck.KernelLearning(family, ck.EpsilonInsensitive(C, 0.2), X, y)
+            for first in (0, 5):
+                problem.solve(SpectralGradient(initial=(np.eye(10)[first], None)), tol=1e-3, max_iter=60)
+    assert all(gap > 1.0 for gap in gaps)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -104,9 +104,10 @@ def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, dead
     budget, last, fruitless, spent = 4 * m + 200, np.inf, 0, 0
     inside, reached = None, np.inf
     for round_ in range(60):
-        steps, gap = ascend(K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, tol, budget)
+        steps, _ = ascend(K, diagonal, dual.lin, dual.eps, dual.lo, dual.hi, w, g, tol, budget)
         spent += steps
         g = _residual(K, dual, w)  # drop what rounding has added up
+        gap = _gap(dual, w, g, intercept)  # with the best intercept: steps know it between bounds only
         fruitless = fruitless + 1 if gap > 0.5 * last else 0
         if gap <= tol or fruitless >= 3 or (deadline is not None and time.monotonic() > deadline):
             break
@@ -119,7 +120,7 @@ def _ascend(K: Array, dual: BoxDual, w: Array, intercept: bool, tol: float, dead
         if ascend_by_newton(K, dual, w, g, intercept):
             g = _residual(K, dual, w)
         budget = min(2 * budget, 20 * m + 20000)
-    if inside is not None and _gap(K, dual, w, intercept) > reached:
+    if inside is not None and _gap(dual, w, _residual(K, dual, w), intercept) > reached:
         w = inside  # rounding of K w can make later steps lose what was reached
     return _balance(w) if intercept else w
 
@@ -142,18 +143,17 @@ def _from_inside(
     found = np.clip(found, dual.lo, dual.hi)
     moved = np.where(np.abs(found) <= width, 0.0, found)
     moved = np.where(dual.hi - moved <= width, dual.hi, np.where(moved - dual.lo <= width, dual.lo, moved))
-    best = w, _gap(K64, dual, w, intercept)
+    best = w, _gap(dual, w, _residual(K64, dual, w), intercept)
     for trial in (moved, found):
         v = _balance(trial) if intercept else trial
-        gap = _gap(K64, dual, v, intercept)
+        gap = _gap(dual, v, _residual(K64, dual, v), intercept)
         if gap < best[1]:
             best = v, gap
     return best
 
 
-def _gap(K: Array, dual: BoxDual, w: Array, intercept: bool) -> float:
-    """Relative duality gap of w with its best intercept."""
-    g = _residual(K, dual, w)
+def _gap(dual: BoxDual, w: Array, g: Array, intercept: bool) -> float:
+    """Relative duality gap of w, whose residual is g, with its best intercept."""
     b = best_intercept(g, dual) if intercept else 0.0
     primal, value = box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, g, b)
     return float((primal - value) / max(abs(primal), abs(value), 1e-300))

@@ -180,7 +180,7 @@ class _Path:
                 return
             error = self.errors[value]
             waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
-            waited = patience if waited and error > most * least else waited
+            waited = patience if error > most * least else waited  # also where constants are best: rows are noise
             least = min(least, error)
         if len(self.errors) < 2:
             return

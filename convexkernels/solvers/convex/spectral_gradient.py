@@ -184,22 +184,28 @@ class SpectralGradient(OuterSolver):
         memory: _Memory = iterate.memory
         theta = memory.evaluation.theta
         if self._is_slow(iterate) and not memory.interior:
-            if self.other.accepts(problem) is None:
-                begun = self.other.start(problem, tol, deadline)
-                return replace(begun, memory=_HandedOver(begun, iterate))
-            return self._move_inside(problem, iterate, tol, deadline)
+            return self._leave(problem, iterate, tol, deadline)
         model, project = memory.model, self._projection(problem, iterate)
         product = self._product(problem, iterate)
         direction = minimize_model(theta, memory.gradient, product, model.sigma, project) - theta
         slope = float(np.vdot(memory.gradient, direction))
         found = self._search(problem, iterate, direction, slope, product, deadline) if slope < 0.0 else None
         if found is None:
-            return self._tighten(problem, iterate, tol, deadline)
+            # Far from the optimum it is not for want of digits that J falls less than its gradient says: it has kinks.
+            is_kink = iterate.relative_gap > self.newton_below and memory.tightening < 1.0 and not memory.interior
+            return (self._leave if is_kink else self._tighten)(problem, iterate, tol, deadline)
         lower, gradient, _ = problem.lower_bound(found)
         model.update(found.theta - theta, gradient - memory.gradient)
         values = [*memory.values, found.upper][-self.history :]
         memory = replace(memory, evaluation=found, gradient=gradient, values=values)
         return self._iterate(memory, lower, tol)
+
+    def _leave(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
+        """Hand over to the interior-point method, or keep off the boundary of Theta."""
+        if self.other.accepts(problem) is not None:
+            return self._move_inside(problem, iterate, tol, deadline)
+        begun = self.other.start(problem, tol, deadline)
+        return replace(begun, memory=_HandedOver(begun, iterate))
 
     def _go_on(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         """A step of the other method, or back to this one where that stalls."""
