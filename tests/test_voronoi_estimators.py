@@ -560,13 +560,13 @@ def test_cells_that_were_learned_are_not_trained_again(name, monkeypatch, tmp_pa
 
 def test_cells_of_several_processes_are_kept(monkeypatch, tmp_path):
     model, X, y = resumed("svc, classes", tmp_path)
-    plain = clone(model).set_params(checkpoint=None).fit(X, y)
-    for _ in range(2):
-        again = clone(model).set_params(n_jobs=2).fit(X, y)
-        np.testing.assert_array_equal(again.predict(X), plain.predict(X))
+    first, again = (clone(model).set_params(n_jobs=2).fit(X, y) for _ in range(2))
     trained = counted(monkeypatch, "fit")
-    np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), plain.predict(X))
+    here = clone(model).fit(X, y)
     assert not trained
+    for resumed_fit in (again, here):
+        np.testing.assert_array_equal(resumed_fit.predict(X), first.predict(X))
+        np.testing.assert_array_equal(resumed_fit.solution_.theta, first.solution_.theta)
 
 
 def changed(path, change):
