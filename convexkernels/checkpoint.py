@@ -107,7 +107,7 @@ class Piece:
         return self.checkpoint is not None and self.checkpoint.is_due
 
     def keep(self, *, now: bool = False, **numbers: Any) -> None:
-        """Keep what was found; the file is written every few seconds, or `now`."""
+        """Keep what was found; the file is written every few seconds, a large one less often, or `now`."""
         if self.checkpoint is not None:
             self.checkpoint.numbers |= {f"{self.key}{name}": np.array(value) for name, value in numbers.items()}
             if now or self.checkpoint.is_due:

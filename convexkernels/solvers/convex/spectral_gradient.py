@@ -123,7 +123,8 @@ class SpectralGradient(OuterSolver):
     history : int, >= 1
         Number of past values the non-monotone line search compares with.
     newton_below : float
-        Relative gap below which the model uses second derivatives of J, where problem and family offer them.
+        Relative gap below which the model uses second derivatives of J, where problem and family offer them. Above it
+        a point from which J does not fall, however exact its SVMs are, is a kink and left as one of slow progress is.
     patience : int
         Iterations within which the gap has to halve. Where it does not, the interior-point method takes over if it
         accepts the problem; else iterates keep a distance from the boundary of Theta, on which J has kinks, in
