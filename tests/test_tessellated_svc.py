@@ -128,6 +128,17 @@ def test_units_of_the_features_do_not_matter(moons, fitted):
     )
 
 
+@pytest.mark.parametrize("n_features", [31, 60, 120, 256])
+def test_any_number_of_binary_features_is_learned(n_features):
+    # The volume of the box is 1e27 times that of the features for 31 of them, and beyond any number for 256.
+    rng = np.random.default_rng(n_features)
+    X = (rng.random((80, n_features)) < 0.4).astype(float)
+    y = np.where(X[:, :3].sum(axis=1) > 1.0, 1, -1)
+    fitted = ck.TessellatedSVC(C=1.0).fit(X, y)
+    assert fitted.solution_.certificate.relative_gap <= 1e-4
+    assert fitted.score(X, y) > 0.9
+
+
 def test_points_outside_the_box_are_moved_to_its_nearest_point(moons, fitted):
     X, _ = moons
     low, high = X.min(axis=0), X.max(axis=0)

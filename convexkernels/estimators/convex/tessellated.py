@@ -31,7 +31,7 @@ SAMPLE = 500
 # distances between rows.
 BELOW, REACH = 0.1, 0.7
 # Logarithm of the volume of a box from which on its sides become the units of the features.
-LARGEST_VOLUME = 500.0
+LARGEST_VOLUME = 100.0
 # Landmarks on tables that are too long for matrices.
 LANDMARKS = 200
 
