@@ -89,8 +89,9 @@ layers : list of Kernel or Concatenations, optional
     K_1, ..., K_L, outermost first. All but the last have to be differentiable; kinks of Matern kernels of order 1 are
     smoothed. A :class:`convexkernels.Concatenations` says more: widths and matrix-valued kernels of the layers,
     repulsion of their images, penalties other than squared norms; its `mu` is replaced. They see features as they
-    are. None: ``[Matern(2), Polynomial(1)]``, whose inner map is affine, on standardized features times the factor of
-    least leave-one-out risk of the outer kernel (``scaling_``), or a factor for each where that halves the risk.
+    are. None: ``[Matern(2), Polynomial(1)]``, whose inner map is affine and has at most 50 coordinates, on standardized
+    features times the factor of least leave-one-out risk of the outer kernel (``scaling_``), or a factor for each where
+    that halves the risk.
 cv : int, >= 2
     Number of folds.
 setting : {"ASKL", "NSKL", "SKL", "NSK", "SK"} or SpectralSetting

@@ -35,6 +35,9 @@ from convexkernels.solvers.nonconvex.paths import select_weights
 from convexkernels.solvers.nonconvex.restarts import Restarts, extended, sampled_rows, seed_of
 from convexkernels.validation import check_whole_number
 
+# Images have no more coordinates than this by default, and begin as so many principal components: a matrix with a row
+# for each of 784 columns left no time to choose its weights in.
+MOST_IMAGES = 50
 # Rows that starts and weights of norms are searched on.
 SEARCH_SIZE = 400
 # Starts of the cross-validated paths.
@@ -65,10 +68,12 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         if not isinstance(self.n_restarts, Restarts):
             check_whole_number("n_restarts", self.n_restarts, low=1)
 
-    def _family(self) -> Concatenations:
+    def _family(self, n_features: int = 1) -> Concatenations:
         if isinstance(self.layers, Concatenations):
             return self.layers
-        return Concatenations([Matern(order=2), Polynomial(degree=1)] if self.layers is None else self.layers)
+        if self.layers is None:
+            return Concatenations([Matern(order=2), Polynomial(degree=1)], min(n_features, MOST_IMAGES))
+        return Concatenations(self.layers)
 
     def _scaling_of(self, X: Array) -> Scaling:
         return Scaling.standard(X) if self.layers is None else Scaling.none(X)
@@ -81,12 +86,13 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
 
     def _problem(self, table: TrainingTable, targets: Targets) -> OuterLearning:
         y = targets.expanded(table.y)
-        family, loss = self._family(), self._chosen_loss()
+        family, loss = self._family(table.X.shape[1]), self._chosen_loss()
         return OuterLearning(family, loss, TrainingValue(), table.X, y, sample_weight=table.weights)
 
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         """The problem with its weights of norms, and how it is searched."""
-        return problem.with_loss(problem.loss, self._family().with_mu(1.0 if self.mu is None else self.mu)), solver
+        family: Any = problem.family
+        return problem.with_loss(problem.loss, family.with_mu(1.0 if self.mu is None else self.mu)), solver
 
     def _solve(self, problem: OuterLearning) -> Solution:
         clock = self._clock(problem.m)

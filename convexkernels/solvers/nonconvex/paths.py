@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
@@ -82,16 +82,20 @@ class _Paths:
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
-    """The paths of one fold: sums of weighted losses on held-out rows, inf where unknown, and the points."""
+    """The paths of one fold: sums of weighted losses on held-out rows, inf where unknown, and the points.
+
+    `in_time` says that no descent was cut by the limit.
+    """
 
     risks: Array
     thetas: dict[tuple[int, ...], Array]
-    interrupted: bool
+    interrupted: bool = False
+    in_time: bool = True
 
     @classmethod
     def of(cls, risks: Array, thetas: Array) -> Self:
         """Complete paths, with a point for each pair, row by row."""
-        return cls(risks, dict(zip(np.ndindex(risks.shape), thetas, strict=True)), False)
+        return cls(risks, dict(zip(np.ndindex(risks.shape), thetas, strict=True)))
 
 
 def select_weights(
@@ -109,9 +113,10 @@ def select_weights(
     """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
     The paper says "smallest function value", which always is that of the smallest pair; what decides here are losses on
-    rows that were not learned from. An interrupt ends the choice with what is known, if anything is; when the time is
-    up, pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the problem with these weights;
-    the first point of a path has `n_restarts` starts.
+    rows that were not learned from. An interrupt ends the choice with what is known, if anything is. A limit is shared
+    among folds and pairs, each of which may leave its time to the next ones: where it is short, all pairs are compared
+    by descents that it has cut. Pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the
+    problem with these weights; the first point of a path has `n_restarts` starts.
     """
     lam_grid, mu_grid = _grid("lam", lams), _grid("mu", mus)
     n_splits = check_whole_number("cv", n_splits, low=2)
@@ -146,7 +151,9 @@ def _all_folds(
     stated = problem.family, problem.loss, problem.X, problem.Y, problem.weights
     asked = paths.lams, paths.mus, paths.n_restarts, paths.seed
     pieces = [clock.piece("fold of paths", stated, asked, train) for train, _ in folds]
-    calls = (delayed(_fold)(problem, *f, paths) for f, piece in zip(folds, pieces, strict=True) if not piece.found)
+    todo = [fold for fold, piece in zip(folds, pieces, strict=True) if not piece.found]
+    at_once = min(effective_n_jobs(n_jobs), max(len(todo), 1))
+    calls = (delayed(_fold)(problem, *f, paths, at_once / (len(todo) - k)) for k, f in enumerate(todo))
     try:
         walked = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
         for piece in pieces:
@@ -155,7 +162,7 @@ def _all_folds(
             done.append(fold)
             if fold.interrupted:
                 break
-            if np.isfinite(fold.risks).all():
+            if fold.in_time and np.isfinite(fold.risks).all():
                 piece.keep(risks=fold.risks, thetas=[fold.thetas[pair] for pair in np.ndindex(fold.risks.shape)])
     except KeyboardInterrupt:
         if not done:
@@ -170,33 +177,47 @@ def _grid(name: str, values: Sequence[float]) -> Array:
     return np.unique([check_number(name, float(value), low=0.0, open_low=True) for value in values])
 
 
-def _fold(problem: Any, train_rows: Index, held_out: Index, paths: _Paths) -> _Fold:
-    """The paths of one fold, as far as the time and the user let them go."""
-    fold = _Fold(np.full((paths.lams.size, paths.mus.size), np.inf), {}, False)
+def _fold(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, share: float) -> _Fold:
+    """The paths of one fold, as far as its share of the time and the user let them go."""
+    fold = _Fold(np.full((paths.lams.size, paths.mus.size), np.inf), {})
+    limits = replace(paths.limits, deadline=_until(paths.limits.deadline, min(share, 1.0)))
     try:
-        _walk(problem, train_rows, held_out, paths, fold)
+        return _walk(problem, train_rows, held_out, replace(paths, limits=limits), fold)
     except KeyboardInterrupt:
         return replace(fold, interrupted=True)
-    return fold
 
 
-def _walk(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, fold: _Fold) -> None:
+def _until(deadline: float, share: float) -> float:
+    """When a share of the time that is left will be over."""
+    now = time.monotonic()
+    return now + share * max(deadline - now, 0.0)
+
+
+def _walk(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, fold: _Fold) -> _Fold:
     """Every pair, strongest lam and weakest mu first, each from the best of its neighbors."""
-    train, thetas = problem.on_rows(train_rows), fold.thetas
-    plainest = train.start(0)
+    train, thetas, end = problem.on_rows(train_rows), fold.thetas, paths.limits.deadline
+    plainest, in_time = train.start(0), True
     for i in reversed(range(paths.lams.size)):
         for j in range(paths.mus.size):
             here = paths.weighed(train, paths.lams[i], paths.mus[j])
             near = [thetas[key] for key in ((i, j - 1), (i + 1, j)) if key in thetas]
+            limits = replace(paths.limits, deadline=_until(end, 1.0 / (fold.risks.size - len(thetas))))
             if not near:
-                first = rounds(here, starts_of(paths.n_restarts, paths.seed), paths.limits, 1)
-                near = [min((_ended(found) for found, _ in first), key=lambda found: found.value).theta]
-            elif time.monotonic() > paths.limits.deadline:
-                return
+                starts = starts_of(paths.n_restarts, paths.seed)
+                sooner = replace(limits, deadline=_until(limits.deadline, 0.5))
+                near = [min((_ended(found) for found, _ in rounds(here, starts, sooner, 1)), key=_value).theta]
+            elif time.monotonic() > end:
+                return replace(fold, in_time=False)
             begin = min([*near, plainest], key=lambda theta: objective(here, theta))
-            thetas[i, j] = _ended(descended(here, Start(0, theta=begin), paths.limits)).theta
+            found = _ended(descended(here, Start(0, theta=begin), limits))
+            in_time, thetas[i, j] = in_time and found.status is not Status.TIME_LIMIT, found.theta
             F = here.function(thetas[i, j]).values(problem.X[held_out]).T - problem.offset[:, None]
             fold.risks[i, j] = here.loss.total(problem.Y[:, held_out], F, problem.weights[held_out]).sum()
+    return replace(fold, in_time=in_time)
+
+
+def _value(found: Found) -> float:
+    return found.value
 
 
 def _ended(found: Found) -> Found:
