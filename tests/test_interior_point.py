@@ -116,8 +116,15 @@ def test_descent_hands_over_where_it_is_slow_and_takes_back_where_the_other_stal
     assert alone.certificate.upper >= handed.certificate.lower
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_descent_leaves_a_kink_far_from_the_optimum(seed):
+class Refusing(InteriorPoint):
+    """Takes over from nobody."""
+
+    def accepts(self, problem):
+        return "not this one"
+
+
+@pytest.mark.parametrize(("seed", "other"), [(3, InteriorPoint), (4, InteriorPoint), (3, Refusing), (4, Refusing)])
+def test_descent_leaves_a_kink_far_from_the_optimum(seed, other):
     """At a kernel of one category the SVM has many solutions, and none of them says how J falls."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (150, 6)).astype(float)
@@ -127,6 +134,7 @@ def test_descent_leaves_a_kink_far_from_the_optimum(seed):
     problem = ck.KernelLearning(family, ck.EpsilonInsensitive(10.0, 0.2), X, y)
     theta = np.eye(10)[5]
     solver = SpectralGradient(initial=(theta, problem.evaluate(theta).alpha))
+    solver.other = other()
     assert problem.solve(solver, tol=1e-2, max_iter=100).status is ck.Status.OPTIMAL
 
 

@@ -13,7 +13,6 @@ from convexkernels.losses.fit import fit
 from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.solution import Status
 from convexkernels.solvers.convex import dense
-from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 
 def table(rng, m=200, noise=0.0):
@@ -42,29 +41,28 @@ def test_support_vector_machines_of_nearly_singular_matrices_are_solved(kernel, 
     assert solution.status is Status.OPTIMAL
 
 
-def test_factorizations_wait_until_the_gap_with_the_best_intercept_is_known(monkeypatch):
-    """Of many equal targets coordinate steps know the intercept between bounds only, and the gap not at all."""
-    rng = np.random.default_rng(6)
-    X = rng.integers(0, 3, (150, 6)).astype(float)
-    y = np.where(rng.random(150) < 0.6, 0.0, rng.poisson(1 + X[:, 0]))
-    kernels = [ck.OnColumns(Gaussian(1.0), [i]) for i in range(6)] + [Gaussian(g) for g in (0.01, 0.1, 1.0, 10.0)]
-    family = ck.Candidates(kernels, normalize="variance", allow_duplicates=True)
-    gaps, from_inside = [], support_vector._from_inside
+def test_factorizations_are_spared_where_the_gap_with_the_best_intercept_holds(monkeypatch, rng):
+    """Steps know the intercept between bounds only, and report gaps that are those of another one."""
+    X, y = table(rng, 80, noise=0.3)
+    K, dual = Gaussian(1.0)(X), ck.EpsilonInsensitive(1.0, 0.1).box_dual(y, np.ones(80))
+    calls, ascend = [], support_vector.ascend_pairs
 
-    def recorded(K, dual, w, intercept, tol, deadline):
-        r = dual.lin - K @ w
-        upper, lower = box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, r, support_vector.best_intercept(r, dual))
-        gaps.append((upper - lower) / upper / tol)
-        return from_inside(K, dual, w, intercept, tol, deadline)
+    def pessimistic(*arguments):
+        calls.append("steps")
+        exact, budget = (1e-9, 10**6) if len(calls) > 1 else (0.1, 5)
+        return ascend(*arguments[:-2], exact, budget)[0], 1.0
 
-    monkeypatch.setattr(support_vector, "_from_inside", recorded)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
-        for C in (10.0, 1e3, 1e5):
-            problem = ck.KernelLearning(family, ck.EpsilonInsensitive(C, 0.2), X, y)
-            for first in (0, 5):
-                problem.solve(SpectralGradient(initial=(np.eye(10)[first], None)), tol=1e-3, max_iter=60)
-    assert all(gap > 1.0 for gap in gaps)
+    def from_inside(K, dual, w, *rest):
+        calls.append("factorizations")
+        return w, np.inf
+
+    monkeypatch.setattr(support_vector, "ascend_pairs", pessimistic)
+    monkeypatch.setattr(support_vector, "_from_inside", from_inside)
+    w = support_vector._ascend(K, dual, np.zeros(80), True, 1e-6, None)
+    r = dual.lin - K @ w
+    upper, lower = box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, r, support_vector.best_intercept(r, dual))
+    assert upper - lower <= 1e-6 * upper
+    assert calls == ["steps", "steps"]
 
 
 @pytest.mark.parametrize("intercept", [True, False])

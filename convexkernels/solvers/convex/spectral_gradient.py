@@ -16,6 +16,8 @@ from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 SMALLEST_TOL = 1e-13
 # By how much J may bend more than its second derivatives say.
 STIFFEST = 10.0
+# Relative gap above which it is not for want of digits that J falls less than its gradient says: it has kinks.
+FAR = 0.1
 
 
 @dataclass(eq=False)
@@ -123,12 +125,11 @@ class SpectralGradient(OuterSolver):
     history : int, >= 1
         Number of past values the non-monotone line search compares with.
     newton_below : float
-        Relative gap below which the model uses second derivatives of J, where problem and family offer them. Above it
-        a point from which J does not fall, however exact its SVMs are, is a kink and left as one of slow progress is.
+        Relative gap below which the model uses second derivatives of J, where problem and family offer them.
     patience : int
-        Iterations within which the gap has to halve. Where it does not, the interior-point method takes over if it
-        accepts the problem; else iterates keep a distance from the boundary of Theta, on which J has kinks, in
-        proportion to the gap.
+        Iterations within which the gap has to halve. Where it does not, or where J does not fall from a point far from
+        the optimum whose SVMs are exact, the interior-point method takes over if it accepts the problem; else iterates
+        keep a distance from the boundary of Theta, on which J has kinks, in proportion to the gap.
     initial : (theta, alpha), optional
         A point of a similar problem to start from, for example its solution at another regularization parameter.
     """
@@ -192,8 +193,7 @@ class SpectralGradient(OuterSolver):
         slope = float(np.vdot(memory.gradient, direction))
         found = self._search(problem, iterate, direction, slope, product, deadline) if slope < 0.0 else None
         if found is None:
-            # Far from the optimum it is not for want of digits that J falls less than its gradient says: it has kinks.
-            is_kink = iterate.relative_gap > self.newton_below and memory.tightening < 1.0 and not memory.interior
+            is_kink = iterate.relative_gap > FAR and memory.tightening < 1.0 and not memory.interior
             return (self._leave if is_kink else self._tighten)(problem, iterate, tol, deadline)
         lower, gradient, _ = problem.lower_bound(found)
         model.update(found.theta - theta, gradient - memory.gradient)
