@@ -128,9 +128,9 @@ def test_units_of_the_features_do_not_matter(moons, fitted):
     )
 
 
-@pytest.mark.parametrize("n_features", [31, 60, 120, 256])
+@pytest.mark.parametrize("n_features", [31, 37, 38, 60, 120, 256])
 def test_any_number_of_binary_features_is_learned(n_features):
-    # The volume of the box is 1e27 times that of the features for 31 of them, and beyond any number for 256.
+    # The volume of the box is 1e33 times that of the features for 31 of them, and beyond any number for 256.
     rng = np.random.default_rng(n_features)
     X = (rng.random((80, n_features)) < 0.4).astype(float)
     y = np.where(X[:, :3].sum(axis=1) > 1.0, 1, -1)

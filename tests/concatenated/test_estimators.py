@@ -3,6 +3,7 @@
 import pickle
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from convexkernels import (
     TensorMatern,
     TrainingValue,
 )
+from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.estimators.concatenated.settings import LAMS, candidates, suited_weights, with_weights
 from convexkernels.losses import EpsilonInsensitive
@@ -288,17 +290,55 @@ class Ticks:
         return self.now
 
 
-def test_pairs_of_weights_share_a_short_limit(monkeypatch):
+@pytest.fixture
+def chosen_in(monkeypatch):
+    """The choice among nine pairs on three folds within so many looks at the clock."""
     X, y = kinked(40)
     problem = OuterLearning(Concatenations([Matern(2), Polynomial(1)]), LeastSquares(1e-3), TrainingValue(), X, y)
-    ticks = Ticks()
-    for part in (paths, bfgs):
-        monkeypatch.setattr(part, "time", ticks)
-    clock = Clock()
-    monkeypatch.setattr(Clock, "deadline", 150.0)  # 27 descents of 40 steps would look more than 500 times
-    found = paths.select_weights(problem, with_weights, [1e-6, 1e-4, 1e-2], [1e-4, 1e-2, 1.0], n_splits=3, clock=clock)
-    assert np.isfinite(found.risks).sum() >= 8  # of 9; one without its share would have taken all of it
-    assert 100.0 < ticks.now < 250.0
+
+    def choose(looks, checkpoint=None):
+        ticks = Ticks()
+        for part in (paths, bfgs):
+            monkeypatch.setattr(part, "time", ticks)
+        monkeypatch.setattr(Clock, "deadline", looks)
+        clock, grids = Clock(checkpoint=checkpoint), ([1e-6, 1e-4, 1e-2], [1e-4, 1e-2, 1.0])
+        found = paths.select_weights(problem, with_weights, *grids, n_splits=3, n_restarts=2, clock=clock)
+        return found.risks, ticks.now
+
+    return choose
+
+
+def test_pairs_of_weights_share_a_short_limit(chosen_in):
+    risks, looks = chosen_in(200.0)  # without a limit there are 600 and more
+    assert np.isfinite(risks).sum() >= 8  # of 9; the first pair would have taken all of it
+    assert looks < 300.0
+    risks, looks = chosen_in(0.0)
+    assert np.isfinite(risks).sum() == 1  # something has to be chosen
+    assert looks < 100.0
+
+
+def test_folds_that_a_limit_has_cut_are_walked_again(chosen_in, tmp_path):
+    plain, looks = chosen_in(np.inf)
+    checkpoint = Checkpoint(tmp_path / "fit.npz")
+    cut, _ = chosen_in(0.7 * looks, checkpoint)
+    assert np.isfinite(cut).all()
+    assert not np.array_equal(cut, plain)
+    assert np.array_equal(chosen_in(np.inf, checkpoint)[0], plain)
+
+
+def test_folds_whose_starts_a_limit_has_cut_are_walked_again(chosen_in, monkeypatch, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "fit.npz")
+    with monkeypatch.context() as patched:
+        searched = paths.rounds
+        patched.setattr(
+            paths,
+            "rounds",
+            lambda *asked: [(replace(f, status=Status.TIME_LIMIT), last) for f, last in searched(*asked)],
+        )
+        chosen_in(np.inf, checkpoint)
+    assert not checkpoint.numbers
+    chosen_in(np.inf, checkpoint)
+    assert checkpoint.numbers
 
 
 def test_images_of_many_columns_have_fewer_coordinates():

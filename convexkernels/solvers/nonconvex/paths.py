@@ -1,5 +1,6 @@
 """Choice of lam and of the weight of a family's penalty by cross-validation along warm-started paths."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.bfgs import Limits
 from convexkernels.solvers.nonconvex.restarts import (
     COARSE_STALL,
+    N_FINALISTS,
     Found,
     Start,
     descended,
@@ -114,8 +116,8 @@ def select_weights(
 
     The paper says "smallest function value", which always is that of the smallest pair; what decides here are losses on
     rows that were not learned from. An interrupt ends the choice with what is known, if anything is. A limit is shared
-    among folds and pairs, each of which may leave its time to the next ones: where it is short, all pairs are compared
-    by descents that it has cut. Pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the
+    among folds and pairs, each of which leaves its time to the next ones: where it is short, pairs are compared by
+    descents that it has cut. Pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the
     problem with these weights; the first point of a path has `n_restarts` starts.
     """
     lam_grid, mu_grid = _grid("lam", lams), _grid("mu", mus)
@@ -152,8 +154,8 @@ def _all_folds(
     asked = paths.lams, paths.mus, paths.n_restarts, paths.seed
     pieces = [clock.piece("fold of paths", stated, asked, train) for train, _ in folds]
     todo = [fold for fold, piece in zip(folds, pieces, strict=True) if not piece.found]
-    at_once = min(effective_n_jobs(n_jobs), max(len(todo), 1))
-    calls = (delayed(_fold)(problem, *f, paths, at_once / (len(todo) - k)) for k, f in enumerate(todo))
+    turns = [math.ceil((len(todo) - k) / effective_n_jobs(n_jobs)) for k in range(len(todo))]
+    calls = (delayed(_fold)(problem, *fold, paths, 1.0 / left) for fold, left in zip(todo, turns, strict=True))
     try:
         walked = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
         for piece in pieces:
@@ -180,7 +182,7 @@ def _grid(name: str, values: Sequence[float]) -> Array:
 def _fold(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, share: float) -> _Fold:
     """The paths of one fold, as far as its share of the time and the user let them go."""
     fold = _Fold(np.full((paths.lams.size, paths.mus.size), np.inf), {})
-    limits = replace(paths.limits, deadline=_until(paths.limits.deadline, min(share, 1.0)))
+    limits = replace(paths.limits, deadline=_until(paths.limits.deadline, share))
     try:
         return _walk(problem, train_rows, held_out, replace(paths, limits=limits), fold)
     except KeyboardInterrupt:
@@ -201,23 +203,34 @@ def _walk(problem: Any, train_rows: Index, held_out: Index, paths: _Paths, fold:
         for j in range(paths.mus.size):
             here = paths.weighed(train, paths.lams[i], paths.mus[j])
             near = [thetas[key] for key in ((i, j - 1), (i + 1, j)) if key in thetas]
-            limits = replace(paths.limits, deadline=_until(end, 1.0 / (fold.risks.size - len(thetas))))
             if not near:
-                starts = starts_of(paths.n_restarts, paths.seed)
-                sooner = replace(limits, deadline=_until(limits.deadline, 0.5))
-                near = [min((_ended(found) for found, _ in rounds(here, starts, sooner, 1)), key=_value).theta]
+                first = _first(here, paths, fold.risks.size)
+                in_time, near = all(map(_in_time, first)), [min(first, key=_value).theta]
             elif time.monotonic() > end:
                 return replace(fold, in_time=False)
             begin = min([*near, plainest], key=lambda theta: objective(here, theta))
+            limits = replace(paths.limits, deadline=_until(end, 1.0 / (fold.risks.size - len(thetas))))
             found = _ended(descended(here, Start(0, theta=begin), limits))
-            in_time, thetas[i, j] = in_time and found.status is not Status.TIME_LIMIT, found.theta
+            in_time, thetas[i, j] = in_time and _in_time(found), found.theta
             F = here.function(thetas[i, j]).values(problem.X[held_out]).T - problem.offset[:, None]
             fold.risks[i, j] = here.loss.total(problem.Y[:, held_out], F, problem.weights[held_out]).sum()
     return replace(fold, in_time=in_time)
 
 
+def _first(problem: Any, paths: _Paths, n_pairs: int) -> list[Found]:
+    """The ends of all starts of the first pair; each of their descents may take as long as a pair."""
+    descents = paths.n_restarts + min(paths.n_restarts, N_FINALISTS)
+    limits = replace(paths.limits, deadline=_until(paths.limits.deadline, descents / (descents + n_pairs)))
+    found = rounds(problem, starts_of(paths.n_restarts, paths.seed), limits, 1)
+    return [_ended(one) for one, _ in found]
+
+
 def _value(found: Found) -> float:
     return found.value
+
+
+def _in_time(found: Found) -> bool:
+    return found.status is not Status.TIME_LIMIT
 
 
 def _ended(found: Found) -> Found:
