@@ -1,6 +1,7 @@
 """The interior-point method: its cones, the problems it is for, and when it is asked."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,6 +137,23 @@ def test_descent_leaves_a_kink_far_from_the_optimum(seed, other):
     solver = SpectralGradient(initial=(theta, problem.evaluate(theta).alpha))
     solver.other = other()
     assert problem.solve(solver, tol=1e-2, max_iter=100).status is ck.Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("gap", "tightening", "interior", "expected"),
+    [(0.5, 1e-2, 0.0, "leave"), (0.05, 1e-2, 0.0, "tighten"), (0.5, 1.0, 0.0, "tighten"), (0.5, 1e-2, 0.1, "tighten")],
+)
+def test_only_exact_machines_far_from_the_optimum_tell_of_a_kink(gap, tightening, interior, expected, monkeypatch):
+    """Near the optimum, or before machines were solved more exactly, the fall of J may be lost in their errors."""
+    problem, solver = kinked_problem(), SpectralGradient()
+    iterate = solver.start(problem, 1e-6, None)
+    iterate.lower = (1.0 - gap) * iterate.upper
+    iterate.memory = replace(iterate.memory, tightening=tightening, interior=interior)
+    assert iterate.relative_gap == pytest.approx(gap)
+    monkeypatch.setattr(solver, "_search", lambda *_: None)
+    monkeypatch.setattr(solver, "_leave", lambda *_: "leave")
+    monkeypatch.setattr(solver, "_tighten", lambda *_: "tighten")
+    assert solver.step(problem, iterate, 1e-6, None) == expected
 
 
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])

@@ -35,8 +35,8 @@ from convexkernels.solvers.nonconvex.paths import select_weights
 from convexkernels.solvers.nonconvex.restarts import Restarts, extended, sampled_rows, seed_of
 from convexkernels.validation import check_whole_number
 
-# Images have no more coordinates than this by default, and begin as so many principal components: a matrix with a row
-# for each of 784 columns left no time to choose its weights in.
+# Images have no more coordinates than this by default (of more columns so many principal components begin them): a
+# matrix with a row for each of 784 columns left no time to choose its weights in.
 MOST_IMAGES = 50
 # Rows that starts and weights of norms are searched on.
 SEARCH_SIZE = 400
