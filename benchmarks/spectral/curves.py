@@ -39,7 +39,7 @@ def curve(setting, parts, options):
     drawn = array(rng.standard_normal(omega.shape) * model.sigma_)
     start = SpectralPoint(theta.map.with_omega(drawn), 0.0 * theta.W, 0.0 * theta.intercept)
     entries = -(-options.steps // EVERY)
-    training = Training(batch_size=BATCH, max_epochs=entries, validation_fraction=0.0).settled("hinge", problem.m)
+    training = Training(batch_size=BATCH, max_epochs=entries, validation_fraction=0.0).settled(problem.m)
     run = TrainingRun(problem, start, training, rng, lambda point: np.mean(point.scores(Z).argmax(axis=1) == codes))
     found, order = [(0, 100.0 * float(run.best_score), float("nan"))], np.empty(0, dtype=int)
     for entry in range(entries):

@@ -81,8 +81,8 @@ class Training:
         Rows per step; 64, or all where there are fewer, when not given. The paper has 32. Larger ones are faster per
         epoch, 512 four times.
     learning_rate : float, > 0, optional
-        First step of the frequencies relative to their root mean square; 0.1 for the squared loss and 0.03 for the
-        others when not given.
+        First step of the frequencies relative to their root mean square. When not given 0.1 for the squared loss; for
+        the others 0.03, or less where that would change scores by more than a tenth of their spread.
     max_epochs : int, >= 0
         Passes over the data.
     schedule : {"cosine", "constant"}
@@ -130,15 +130,14 @@ class Training:
         if self.dtype not in DTYPES:
             raise InvalidInputError(f"dtype must be 'float32' or 'float64', got {self.dtype!r}.")
 
-    def settled(self, loss: str, m: int, *, most: bool = False) -> Training:
-        """The same with the defaults for a loss and m rows; with `most` a batch is cut to m instead of refused."""
+    def settled(self, m: int, *, most: bool = False) -> Training:
+        """The same with the batch for m rows; with `most` a batch is cut to m instead of refused."""
         size = min(DEFAULT_BATCH, m) if self.batch_size is None else self.batch_size
         if size > m and not most:
             raise InvalidInputError(
                 f"batch_size is {size}, but there are only {m} rows to learn from; pass {m} or less."
             )
-        rate = (0.1 if loss == "squared" else 0.03) if self.learning_rate is None else self.learning_rate
-        return replace(self, batch_size=min(size, m), learning_rate=rate)
+        return replace(self, batch_size=min(size, m))
 
     def for_one_pass(self) -> Training:
         """The same for a single pass with steps that do not shrink."""

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from convexkernels.exceptions import tell
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
+from convexkernels.spectral.losses import SquaredLoss
 from convexkernels.spectral.options import Training
 from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.threads import threads_for
@@ -26,6 +27,11 @@ Validation = Callable[[SpectralPoint], float]
 MULTITHREADED_BATCH = 512
 # Steps between two looks at whether numbers are still finite and whether time is left.
 STEPS_BETWEEN_LOOKS = 50
+# First steps of the frequencies relative to their root mean square.
+FIRST_STEPS = {"squared": 0.1, "hinge": 0.03, "logistic": 0.03}
+# They change scores, on so many rows, by no more than this share of the spread of the scores.
+LARGEST_CHANGE = 0.1
+ROWS_OF_FIRST_STEP = 500
 # What is said after an epoch that nothing has cut short.
 WHOLE_EPOCHS = (Status.ITERATION_LIMIT, Status.EARLY_STOPPED)
 # The parts of a point.
@@ -93,13 +99,32 @@ class TrainingRun:
             "c": Adam(self.point.intercept),
             "omega": Adam(omega),
         }
-        self._size = max(self.point.map.size(), 1e-30)
+        self._reach = self._first_step() * max(self.point.map.size(), 1e-30)
         self.n_steps = 0
         self._without_better = 0
         self.best = self.point.copy()
         self.best_score = self._score()
         if self.piece.found:
             self._resume(self.piece.found)
+
+    def _first_step(self) -> float:
+        """The first step of the frequencies relative to their root mean square.
+
+        Where W is large, on few rows or in units in which sigma is small, an ordinary step changes scores by many times
+        their spread (216 rows in raw units: 68, the spread 3), and the steps that are left do not mend that. With the
+        squared loss W is small while frequencies are trained.
+        """
+        problem, point, given = self.problem, self.point, self.training.learning_rate
+        rate = FIRST_STEPS[problem.loss.name] if given is None else given
+        if given is not None or isinstance(problem.loss, SquaredLoss) or not problem.learned:
+            return rate
+        some = slice(None, None, -(-problem.m // ROWS_OF_FIRST_STEP))
+        X = problem.X[some]
+        slope = problem.smooth(point, X, problem.Y[some], problem.relative(some))[3]
+        step = rate * point.map.size() * problem.backend.xp.sign(slope)
+        before, moved = point.scores(X), replace(point, map=point.map.with_omega(point.map.omega - step)).scores(X)
+        change, spread = (float(((F - G) ** 2).mean()) ** 0.5 for F, G in ((moved, before), (before, before.mean(0))))
+        return rate * min(1.0, LARGEST_CHANGE * spread / change) if change > 0.0 else rate
 
     def _score(self) -> float:
         return self.validate(self.point) if self.validate is not None else math.nan
@@ -227,7 +252,7 @@ class TrainingRun:
             point.W[:] = problem.penalty.proximal(point.W, multiple, problem.backend)
         adam_c.step(point.intercept, slope_c, 0.1 * rate)
         if problem.learned:
-            adam_omega.step(point.map.omega, slope_omega, rate * (self.training.learning_rate or 0.0) * self._size)
+            adam_omega.step(point.map.omega, slope_omega, rate * self._reach)
         self.n_steps += 1
         return value
 

@@ -367,10 +367,37 @@ def test_patience_time_and_interrupts_end_training(rng, monkeypatch):
 
 def test_batches_that_are_larger_than_the_table_are_refused_or_cut():
     with pytest.raises(InvalidInputError, match="batch_size is 41, but there are only 40 rows"):
-        Training(batch_size=41).settled("squared", 40)
-    assert Training(batch_size=41).settled("squared", 40, most=True).batch_size == 40
-    assert Training().settled("squared", 40) == Training(batch_size=40, learning_rate=0.1)
-    assert Training().settled("hinge", 400) == Training(batch_size=64, learning_rate=0.03)
+        Training(batch_size=41).settled(40)
+    assert Training(batch_size=41).settled(40, most=True).batch_size == 40
+    assert Training().settled(40) == Training(batch_size=40)
+    assert Training().settled(400) == Training(batch_size=64)
+
+
+@pytest.mark.parametrize(("loss", "rate"), [("squared", 0.1), ("hinge", 0.03), ("logistic", 0.03)])
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_first_steps_of_frequencies_change_scores_a_little(loss, rate, offset, rng):
+    """Far from the origin, where W is large, they would undo what the start knew; rates that are given stay."""
+    problem, start, _ = stated(rng, loss=loss, setting="NSKL", classes=2, m=60, D=40, lam1=1e-6)
+    problem = dataclasses.replace(problem, X=problem.X + offset)
+    start = solve_inner(problem, Moments.of(start.map.scaled(0.05), problem))
+    before, size = start.scores(problem.X), start.map.size()
+
+    def first_step(given):
+        run = TrainingRun(problem, start.copy(), Training(60, given, 1), np.random.default_rng(0))
+        run.one_epoch()
+        moved = SpectralPoint(run.point.map, start.W, start.intercept).scores(problem.X)
+        share = ((moved - before) ** 2).mean() / ((before - before.mean(axis=0)) ** 2).mean()
+        return np.abs(run.point.map.omega - start.map.omega).max() / size, np.sqrt(share)
+
+    step, share = first_step(None)
+    given, harm = first_step(rate)
+    assert given == pytest.approx(rate, rel=1e-3)
+    assert harm > 0.5
+    if loss == "squared":  # its W is small while frequencies are trained
+        assert step == given
+    else:
+        assert step < 0.2 * rate
+        assert share == pytest.approx(0.1, rel=0.05)
 
 
 # ---- choices

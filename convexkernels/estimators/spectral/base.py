@@ -142,7 +142,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         )
 
     def _solve(self, problem: SpectralLearning) -> Any:
-        rng, m, training = self._generator(), problem.m, self._options.settled(self.loss, problem.m)
+        rng, m, training = self._generator(), problem.m, self._options.settled(problem.m)
         choices = self.sigma, self.lam1, self.lam2
         if training.folds > m // 2 and max(map(np.size, choices)) > 1:
             raise InvalidInputError(
@@ -193,7 +193,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         array, weights = self.solution_.problem.backend.array, _unless_equal(table.weights)
         X, Y = array(table.X), array(self._columns(table.y, self.targets_))
         weights = None if weights is None else array(weights)
-        training = self._options.settled(self.loss, len(table.X), most=True).for_one_pass()
+        training = self._options.settled(len(table.X), most=True).for_one_pass()
         rng = self._generator() if self._run is None else self._run.rng
         clock = self._clock(len(table.X))
         fit, self._run = continue_training(
