@@ -35,15 +35,32 @@ def _pareto(axes: Any, part: Any, kinds: dict[str, list[str]]) -> None:
     """Mean rank over median seconds, and the front of what nothing beats in both."""
     ranks, seconds = statistics.mean_ranks(part.losses), np.median(part.seconds, axis=0)
     axes.scatter(seconds, ranks, c=_colors(part))
-    middle = np.sqrt(seconds.min() * seconds.max())
-    for x, y, method in zip(seconds, ranks, part.methods, strict=True):
-        side = {"ha": "left", "xytext": (4, 3)} if x < middle else {"ha": "right", "xytext": (-4, 3)}
-        axes.annotate(method, (x, y), textcoords="offset points", fontsize=7, **side)
     order = np.argsort(seconds)
     front = [k for place, k in enumerate(order) if place == 0 or ranks[k] < ranks[order[:place]].min()]
     axes.step(seconds[front], ranks[front], where="post", color="gray", linewidth=0.8)
     axes.set(xscale="log", xlabel="processor seconds to fit (median over tables)", ylabel="mean rank")
+    axes.margins(x=0.1)
     axes.invert_yaxis()
+    _write_names(axes, seconds, ranks, part.methods)
+
+
+def _write_names(axes: Any, x: Any, y: Any, names: list[str]) -> None:
+    """A name beside every point, on the first side where it hides neither another point nor another name."""
+    from matplotlib.transforms import Bbox
+
+    axes.figure.draw_without_rendering()  # places the axes
+    points = axes.transData.transform(np.column_stack([x, y]))
+    taken = [Bbox.from_extents(*(point - 4), *(point + 4)) for point in points]
+    sides = [(ha, (step, rise)) for rise in (3, -8, 11, -16, 19) for ha, step in (("left", 5), ("right", -5))]
+    for x_k, y_k, name in zip(x, y, names, strict=True):
+        for ha, offset in sides:
+            text = axes.annotate(name, (x_k, y_k), offset, textcoords="offset points", fontsize=7, ha=ha)
+            box = text.get_window_extent()
+            free = not any(box.overlaps(other) for other in taken)
+            if (free and axes.bbox.containsx(box.x0) and axes.bbox.containsx(box.x1)) or (ha, offset) == sides[-1]:
+                break
+            text.remove()
+        taken.append(box)
 
 
 def _wins(axes: Any, part: Any, kinds: dict[str, list[str]]) -> None:
