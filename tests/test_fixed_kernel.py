@@ -353,15 +353,30 @@ def test_a_kernel_that_is_too_wide_is_scaled_for_all_rows(gamma, low, high, rng)
     X = rng.uniform(size=(2500, 1))
     y = np.sin(40.0 * X[:, 0]) + 0.1 * rng.standard_normal(2500)
     problem = FixedKernel(Gaussian(gamma), LeastSquares(0.01), X, y)
-    scale = suited_scale(problem, Clock(), 0)
+    which, scale = suited_scale([problem], Clock(), 0)
+    assert which == 0
     assert low <= scale <= high
-    assert suited_scale(problem, Clock(), 0) == scale
+    assert suited_scale([problem], Clock(), 0) == (0, scale)
     found = problem.rescaled(scale).solve(random_state=0)
     assert found.status is Status.OPTIMAL
     K = Gaussian(gamma)(scale * X)
     W, b = dense(K, y[:, None], np.ones(2500), found.problem.loss.lam, True)
     np.testing.assert_allclose(found.decision_function(X), K @ W[:, 0] + b[0], rtol=0.0, atol=0.05)
     np.testing.assert_allclose(found.kernel(X[:9]), Gaussian(gamma)(scale * X[:9]))
+
+
+def test_the_kernel_of_less_risk_on_held_out_rows_is_scaled(rng):
+    """A column that says nothing: the kernel that does not see it is taken, wherever it stands."""
+    X = rng.uniform(size=(1200, 2))
+    y = np.sin(20.0 * X[:, 0]) + 0.1 * rng.standard_normal(1200)
+    blind, both = (
+        FixedKernel(ck.Rescaled(Gaussian(40.0), np.zeros(2), np.array([1.0, width])), LeastSquares(0.01), X, y)
+        for width in (1e3, 1.0)
+    )
+    assert suited_scale([both, blind], Clock(), 0)[0] == 1
+    which, scale = suited_scale([blind, both], Clock(), 0)
+    assert which == 0
+    assert scale == suited_scale([blind], Clock(), 0)[1]
 
 
 def test_a_lam_far_below_the_rounding_of_tiles_goes_astray_and_is_not_chosen(rng):
@@ -376,7 +391,7 @@ def test_a_lam_far_below_the_rounding_of_tiles_goes_astray_and_is_not_chosen(rng
 def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(monkeypatch, rng):
     X = rng.uniform(size=(300, 1))
     problem = FixedKernel(Gaussian(40.0), LeastSquares(0.01), X, np.sin(40.0 * X[:, 0]))
-    assert suited_scale(problem, Clock(1e-9), 0) == 1.0
+    assert suited_scale([problem, problem.rescaled(2.0)], Clock(1e-9), 0) == (0, 1.0)
     calls, run = [], HeldOutPath._run
 
     def interrupted(self, *arguments):
@@ -387,7 +402,7 @@ def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(mon
 
     monkeypatch.setattr(HeldOutPath, "_run", interrupted)
     clock = Clock()
-    assert suited_scale(problem, clock, 0) == 1.25
+    assert suited_scale([problem], clock, 0) == (0, 1.25)
     assert clock.interrupted
 
 

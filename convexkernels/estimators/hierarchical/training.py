@@ -52,7 +52,9 @@ SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
 LANDMARK_RATIOS = (1.0 / 16.0, 16.0)
 # Steps of the search on rows of one cell at a time, and the share of the time that they may take.
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
-# Share of the time that the choice of a scale for all rows may take.
+# Rows of a cell that the search goes on in before all rows are trained on, at most.
+PART_SIZE = LARGEST_SAMPLE
+# Share of the time that the choice of a kernel for all rows may take, refined and scaled.
 SCALE_TIME = 0.25
 # Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
 ROWS_OF_A_MOMENT = 1500
@@ -106,14 +108,26 @@ def train_by_products(
 ) -> tuple[FunctionOfManyRows, DualityGap]:
     """The function of a learned kernel on all rows, by conjugate gradients, and its certificate.
 
-    Features are multiplied by what suits all rows: the kernel was learned on some of them at a time.
+    The kernel was learned on some rows at a time, drawn from all. As in cells, the search goes on for some steps on
+    rows that are near each other; the better kernel on held-out rows is taken, its features times what suits all rows.
     """
     problem = solution.problem
     y = (problem.Y + problem.offset[:, None]).T
-    fixed = FixedKernel.of(solution, problem.X, y, sample_weight=problem.weights, memory_limit=settings.memory_limit)
+    given: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
+    fixed = FixedKernel.of(solution, problem.X, y, **given)
     if isinstance(problem.loss, LeastSquares) and problem.m > LARGEST_SAMPLE:
         part = clock.part(SCALE_TIME)
-        known = part.once(lambda: {"scale": suited_scale(fixed, part, seed)}, "scale of features", *stated(fixed), seed)
+
+        def suited() -> dict[str, Any]:
+            thetas, kernels = [np.asarray(solution.theta)], [fixed]
+            if _can_be_refined(problem):
+                thetas.append(_refined(solution, _dense_parts(solution, seed), part, seed))
+                kernels.append(FixedKernel.of(replace(solution, theta=thetas[1]), problem.X, y, **given))
+            which, scale = suited_scale(kernels, part, seed)
+            return {"theta": thetas[which], "scale": scale}
+
+        known = part.once(suited, "kernel for all rows", *stated(fixed), seed)
+        fixed = FixedKernel.of(replace(solution, theta=known["theta"]), problem.X, y, **given)
         fixed = fixed.rescaled(float(known["scale"]))
         if part.interrupted:
             raise KeyboardInterrupt
@@ -168,7 +182,7 @@ def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock:
     """What learns in the cells, with the kernel of a search or with one that was refined in cells."""
     problem, rows = solution.problem, some_cells(table, cells, seed, solution.kernel)
     best = shared_learner(_learner(problem, solution.theta), rows, clock, seed)
-    if cells.n_cells > 1 and isinstance(problem.criterion, LeaveOneOut) and problem.gram_set.draws_rows:
+    if cells.n_cells > 1 and _can_be_refined(problem):
         refined = _refined(solution, cells, clock, seed)
         other = shared_learner(_learner(problem, refined), rows, clock, seed)
         clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
@@ -179,6 +193,19 @@ def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock:
 def _with_pair(learner: KernelLearner) -> KernelLearner:
     """The learner with what was learned on some rows, where nothing was selected for its cells."""
     return learner if learner.pair or learner.lam is None else replace(learner, pair=(1.0, learner.lam))
+
+
+def _can_be_refined(problem: OuterLearning) -> bool:
+    """Whether a search can go on by risks of rows that are drawn from groups."""
+    return isinstance(problem.criterion, LeaveOneOut) and problem.gram_set.draws_rows
+
+
+def _dense_parts(solution: Solution, seed: int) -> Assignment:
+    """Cells of all rows in the geometry of a kernel, none with more rows than a step of its search sees."""
+    problem = solution.problem
+    options: dict[str, Any] = {"max_cell_size": PART_SIZE, "kernel": solution.kernel, "random_state": seed}
+    cover = voronoi_cover(problem.X, overlap=0.0, subset=SUBSET, **options)
+    return Assignment.from_labels(cover.assigned(problem.X)[0], cover.n_cells)
 
 
 def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int) -> Array:

@@ -1,6 +1,8 @@
-"""The multiple of the features that suits many rows, for a kernel that was learned on few of them at a time."""
+"""The kernel and the multiple of the features that suit many rows, for what was learned on few of them at a time."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,25 +18,35 @@ RATIO, ROWS, SHARE = 1.25, 16_000, 0.25
 FIRST, WORTHWHILE = 3, 0.002
 
 
-def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
-    """The multiple of the features whose risk on held-out rows is least, lam being chosen anew for each; 1 or more.
+def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tuple[int, float]:
+    """Which of some kernels, and the multiple of its features, has the least risk on held-out rows; 1 or more.
 
     The best width shrinks with the number of rows, as the schedules of localized machines say [MS16 (17)]: a kernel
-    that was learned on a thousand rows at a time is too wide for all of them. Candidates rise while the risk falls, and
-    a parabola through the last three says where between them.
+    that was learned on a thousand rows at a time is too wide for all of them. Kernels are compared as they are; for the
+    best one multiples rise while the risk falls, and a parabola through the last three says where between them. lam is
+    chosen anew each time.
 
     Parameters
     ----------
-    problem : FixedKernel
-        Of least squares.
+    problems : sequence of FixedKernel
+        Of least squares, on the same rows, which differ in the kernel; the first one is the answer where time is short.
     clock : Clock
         What was found when its time is up is taken; so is what was found before an interrupt, which it keeps in mind.
     seed : int
         Of the rows that are looked at, and of those that are held out.
     """
-    order = np.random.default_rng(seed).permutation(problem.m)
-    part, risks = problem.on_rows(np.sort(order[:ROWS])), list[float]()
-    while len(risks) < FIRST or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]:
+    rows = np.sort(np.random.default_rng(seed).permutation(problems[0].m)[:ROWS])
+    parts, firsts = [problem.on_rows(rows) for problem in problems], list[float]()
+    for i, part in enumerate(parts):
+        lam, risk = _held_out_risk(part, clock, seed)
+        if clock.is_over:
+            break
+        firsts.append(risk)
+        parts[i] = part.with_loss(part.loss.at(lam))
+        clock.show.note(f"kernel {i + 1} of {len(parts)}: risk {risk:.4g} on held-out rows")
+    which = int(np.argmin(firsts)) if firsts else 0
+    part, risks = parts[which], firsts[which : which + 1]
+    while not clock.is_over and (len(risks) < FIRST or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]):
         lam, risk = _held_out_risk(part.rescaled(RATIO ** len(risks)), clock, seed)
         if clock.is_over:
             break
@@ -42,7 +54,7 @@ def suited_scale(problem: FixedKernel, clock: Clock, seed: int) -> float:
         part = part.with_loss(part.loss.at(lam))
         clock.show.note(f"features times {RATIO ** (len(risks) - 1):.3g}: risk {risk:.4g} on held-out rows")
     best = int(np.argmin(risks)) if risks else 0
-    return float(RATIO ** (best + _vertex(risks, best)))
+    return which, float(RATIO ** (best + _vertex(risks, best)))
 
 
 def _held_out_risk(problem: FixedKernel, clock: Clock, seed: int) -> tuple[float, float]:
