@@ -52,8 +52,8 @@ SELECTION, TOL = CellSelection(n_lams=4, n_widths=5), 1e-3
 LANDMARK_RATIOS = (1.0 / 16.0, 16.0)
 # Steps of the search on rows of one cell at a time, and the share of the time that they may take.
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
-# Rows of a cell that the search goes on in before all rows are trained on, at most.
-PART_SIZE = LARGEST_SAMPLE
+# Before all rows are trained on: rows of a cell at most, and steps on rows of one cell at a time.
+PART_SIZE, PART_STEPS = LARGEST_SAMPLE, 300
 # Share of the time that the choice of a kernel for all rows may take, refined and scaled.
 SCALE_TIME = 0.25
 # Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
@@ -121,7 +121,7 @@ def train_by_products(
         def suited() -> dict[str, Any]:
             thetas, kernels = [np.asarray(solution.theta)], [fixed]
             if _can_be_refined(problem):
-                thetas.append(_refined(solution, _dense_parts(solution, seed), part, seed))
+                thetas.append(_refined(solution, _dense_parts(solution, seed), part, seed, PART_STEPS))
                 kernels.append(FixedKernel.of(replace(solution, theta=thetas[1]), problem.X, y, **given))
             which, scale = suited_scale(kernels, part, seed)
             return {"theta": thetas[which], "scale": scale}
@@ -183,7 +183,7 @@ def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock:
     problem, rows = solution.problem, some_cells(table, cells, seed, solution.kernel)
     best = shared_learner(_learner(problem, solution.theta), rows, clock, seed)
     if cells.n_cells > 1 and _can_be_refined(problem):
-        refined = _refined(solution, cells, clock, seed)
+        refined = _refined(solution, cells, clock, seed, REFINEMENT)
         other = shared_learner(_learner(problem, refined), rows, clock, seed)
         clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
         best = other if other.risk < best.risk else best
@@ -208,11 +208,11 @@ def _dense_parts(solution: Solution, seed: int) -> Assignment:
     return Assignment.from_labels(cover.assigned(problem.X)[0], cover.n_cells)
 
 
-def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int) -> Array:
+def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int, steps: int) -> Array:
     """The point that the search comes to on rows of one cell at a time."""
     clock.show.note("the kernel is refined on rows of one cell at a time")
     groups = [cells.rows(j) for j in np.flatnonzero(cells.sizes > FEWEST_ROWS).tolist()]
-    search = Stochastic(max_iter=REFINEMENT, groups=groups)
+    search = Stochastic(max_iter=steps, groups=groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvexKernelsWarning)  # the limit of time is told by the whole
         left = clock.part(REFINEMENT_TIME).left
