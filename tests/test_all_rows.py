@@ -386,7 +386,7 @@ def test_functions_of_many_rows_know_rows_that_were_held_out(monkeypatch):
 
     monkeypatch.setattr(all_rows, "DENSE_ROWS", 100)
     monkeypatch.setattr(training, "LARGEST_SAMPLE", 100)
-    monkeypatch.setattr(training, "suited_scale", lambda problems, clock, seed: (0, 1.5))
+    monkeypatch.setattr(training, "suited_scale", lambda problems, clock, seed: (0, 1.5, 0.01))
     X, y = table(600)
     T, t = table(400, seed=1)
     model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, random_state=0).fit(X, y)

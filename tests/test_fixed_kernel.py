@@ -353,11 +353,12 @@ def test_a_kernel_that_is_too_wide_is_scaled_for_all_rows(gamma, low, high, rng)
     X = rng.uniform(size=(2500, 1))
     y = np.sin(40.0 * X[:, 0]) + 0.1 * rng.standard_normal(2500)
     problem = FixedKernel(Gaussian(gamma), LeastSquares(0.01), X, y)
-    which, scale = suited_scale([problem], Clock(), 0)
+    which, scale, lam = suited_scale([problem], Clock(), 0)
     assert which == 0
     assert low <= scale <= high
-    assert suited_scale([problem], Clock(), 0) == (0, scale)
-    found = problem.rescaled(scale).solve(random_state=0)
+    assert suited_scale([problem], Clock(), 0) == (0, scale, lam)
+    found = problem.rescaled(scale).with_loss(problem.loss.at(lam)).solve(random_state=0)
+    assert lam / 4.0 <= found.problem.loss.lam <= 4.0 * lam, "what suits some rows suits all of them, about"
     assert found.status is Status.OPTIMAL
     K = Gaussian(gamma)(scale * X)
     W, b = dense(K, y[:, None], np.ones(2500), found.problem.loss.lam, True)
@@ -374,9 +375,39 @@ def test_the_kernel_of_less_risk_on_held_out_rows_is_scaled(rng):
         for width in (1e3, 1.0)
     )
     assert suited_scale([both, blind], Clock(), 0)[0] == 1
-    which, scale = suited_scale([blind, both], Clock(), 0)
-    assert which == 0
-    assert scale == suited_scale([blind], Clock(), 0)[1]
+    found = suited_scale([blind, both], Clock(), 0)
+    assert found[0] == 0
+    assert found == suited_scale([blind], Clock(), 0)
+
+
+def test_a_kernel_begins_with_the_lam_that_was_best_for_the_first_one(monkeypatch, rng):
+    """A kernel that was learned among near rows has a small lam, of which systems take many steps."""
+    X = rng.uniform(size=(900, 1))
+    y = np.sin(20.0 * X[:, 0]) + 0.1 * rng.standard_normal(900)
+    first, second = (FixedKernel(Gaussian(40.0), LeastSquares(lam), X, y) for lam in (0.1, 1e-7))
+    tried, run = [], HeldOutPath._run
+
+    def watched(self, *arguments):
+        run(self, *arguments)
+        tried.append((min(self.lams), self.lams[self.best()]))
+
+    monkeypatch.setattr(HeldOutPath, "_run", watched)
+    _, _, lam = suited_scale([first, second], Clock(), 0)
+    assert min(least for least, _ in tried) > 1e-5
+    assert lam == suited_scale([first], Clock(), 0)[2], "equal kernels are equal"
+    assert lam in [best for _, best in tried]
+
+
+@pytest.mark.parametrize(("center", "goes_on"), [(1e-4, False), (10.0, True)])
+def test_a_path_looks_at_less_regularization_where_that_promises_something(center, goes_on, rng):
+    X = rng.uniform(size=(300, 1))
+    y = np.sin(20.0 * X[:, 0]) + 0.5 * rng.standard_normal(300)
+    problem = FixedKernel(Gaussian(40.0), LeastSquares(center), X, y)
+    path = SharedPath.of(problem, rng, prepared=Preparation(problem))
+    best = path.follow(None, Clock())
+    assert path.lams[:3] == [center, 4.0 * center, 16.0 * center]
+    assert (min(path.lams) < center) == goes_on
+    assert (best < center) == goes_on
 
 
 def test_a_lam_far_below_the_rounding_of_tiles_goes_astray_and_is_not_chosen(rng):
@@ -391,7 +422,7 @@ def test_a_lam_far_below_the_rounding_of_tiles_goes_astray_and_is_not_chosen(rng
 def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(monkeypatch, rng):
     X = rng.uniform(size=(300, 1))
     problem = FixedKernel(Gaussian(40.0), LeastSquares(0.01), X, np.sin(40.0 * X[:, 0]))
-    assert suited_scale([problem, problem.rescaled(2.0)], Clock(1e-9), 0) == (0, 1.0)
+    assert suited_scale([problem, problem.rescaled(2.0)], Clock(1e-9), 0) == (0, 1.0, 0.01)
     calls, run = [], HeldOutPath._run
 
     def interrupted(self, *arguments):
@@ -402,7 +433,7 @@ def test_an_interrupt_and_the_end_of_the_time_leave_the_scale_that_was_found(mon
 
     monkeypatch.setattr(HeldOutPath, "_run", interrupted)
     clock = Clock()
-    assert suited_scale([problem], clock, 0) == (0, 1.25)
+    assert suited_scale([problem], clock, 0)[:2] == (0, 1.25)
     assert clock.interrupted
 
 

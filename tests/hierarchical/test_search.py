@@ -285,6 +285,22 @@ def test_progress_says_when_it_will_be_over(monkeypatch):
     assert all("s left" in message for message in said.messages)
 
 
+@pytest.mark.parametrize(
+    ("search", "m", "first", "last"),
+    [
+        (Stochastic(), 100, 50, 50),
+        (Stochastic(), 1200, 400, 400),
+        (Stochastic(), 9000, 750, 1500),
+        (Stochastic(size=700), 9000, 700, 700),
+        (Stochastic(groups=[np.arange(2000)]), 9000, 1500, 1500),
+    ],
+)
+def test_first_steps_are_among_fewer_rows(search, m, first, last):
+    """Where nothing else is asked for, and the search is one of the whole table."""
+    assert [search.rows(m, share) for share in (0.0, 0.69, 0.7, 1.0)] == [first, first, last, last]
+    assert search.rows(m) == last
+
+
 def test_reports_of_steps_on_other_rows_are_means_of_the_latest(monkeypatch):
     monkeypatch.setattr("convexkernels.clock.EVERY", 0.0)
     values, evaluate = [], Stochastic._evaluate

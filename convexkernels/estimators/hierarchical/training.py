@@ -123,12 +123,12 @@ def train_by_products(
             if _can_be_refined(problem):
                 thetas.append(_refined(solution, _dense_parts(solution, seed), part, seed, PART_STEPS))
                 kernels.append(FixedKernel.of(replace(solution, theta=thetas[1]), problem.X, y, **given))
-            which, scale = suited_scale(kernels, part, seed)
-            return {"theta": thetas[which], "scale": scale}
+            which, scale, lam = suited_scale(kernels, part, seed)
+            return {"theta": thetas[which], "scale": scale, "lam": lam}
 
         known = part.once(suited, "kernel for all rows", *stated(fixed), seed)
         fixed = FixedKernel.of(replace(solution, theta=known["theta"]), problem.X, y, **given)
-        fixed = fixed.rescaled(float(known["scale"]))
+        fixed = fixed.rescaled(float(known["scale"])).with_loss(fixed.loss.at(float(known["lam"])))
         if part.interrupted:
             raise KeyboardInterrupt
     options: dict[str, Any] = {"max_time": clock.left, "progress": clock.show, "checkpoint": clock.checkpoint}

@@ -18,13 +18,14 @@ RATIO, ROWS, SHARE = 1.25, 16_000, 0.25
 FIRST, WORTHWHILE = 3, 0.002
 
 
-def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tuple[int, float]:
-    """Which of some kernels, and the multiple of its features, has the least risk on held-out rows; 1 or more.
+def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tuple[int, float, float]:
+    """Which of some kernels, the multiple of its features, 1 or more, and lam with the least risk on held-out rows.
 
     The best width shrinks with the number of rows, as the schedules of localized machines say [MS16 (17)]: a kernel
     that was learned on a thousand rows at a time is too wide for all of them. Kernels are compared as they are; for the
     best one multiples rise while the risk falls, and a parabola through the last three says where between them. lam is
-    chosen anew each time.
+    chosen anew each time, from where it was best for the first kernel or from the kernel's own, whichever is larger:
+    small ones take many more steps.
 
     Parameters
     ----------
@@ -36,32 +37,34 @@ def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tu
         Of the rows that are looked at, and of those that are held out.
     """
     rows = np.sort(np.random.default_rng(seed).permutation(problems[0].m)[:ROWS])
-    parts, firsts = [problem.on_rows(rows) for problem in problems], list[float]()
+    parts, found = [problem.on_rows(rows) for problem in problems], list[tuple[float, float]]()
     for i, part in enumerate(parts):
-        lam, risk = _held_out_risk(part, clock, seed)
+        at = max(part.loss.lam, found[0][1]) if found else part.loss.lam
+        risk, lam = _held_out_risk(part.with_loss(part.loss.at(at)), clock, seed)
         if clock.is_over:
             break
-        firsts.append(risk)
-        parts[i] = part.with_loss(part.loss.at(lam))
+        found.append((risk, lam))
         clock.show.note(f"kernel {i + 1} of {len(parts)}: risk {risk:.4g} on held-out rows")
-    which = int(np.argmin(firsts)) if firsts else 0
-    part, risks = parts[which], firsts[which : which + 1]
-    while not clock.is_over and (len(risks) < FIRST or risks[-1] < (1.0 - WORTHWHILE) * risks[-2]):
-        lam, risk = _held_out_risk(part.rescaled(RATIO ** len(risks)), clock, seed)
+    which = int(np.argmin([risk for risk, _ in found])) if found else 0
+    part, found = parts[which], found[which : which + 1]
+    while not clock.is_over and (len(found) < FIRST or found[-1][0] < (1.0 - WORTHWHILE) * found[-2][0]):
+        scaled = part.rescaled(RATIO ** len(found))
+        risk, lam = _held_out_risk(scaled.with_loss(part.loss.at(found[-1][1])), clock, seed)
         if clock.is_over:
             break
-        risks.append(risk)
-        part = part.with_loss(part.loss.at(lam))
-        clock.show.note(f"features times {RATIO ** (len(risks) - 1):.3g}: risk {risk:.4g} on held-out rows")
+        found.append((risk, lam))
+        clock.show.note(f"features times {RATIO ** (len(found) - 1):.3g}: risk {risk:.4g} on held-out rows")
+    risks = [risk for risk, _ in found]
     best = int(np.argmin(risks)) if risks else 0
-    return which, float(RATIO ** (best + _vertex(risks, best)))
+    lam = found[best][1] if found else float(part.loss.lam)
+    return which, float(RATIO ** (best + _vertex(risks, best))), lam
 
 
 def _held_out_risk(problem: FixedKernel, clock: Clock, seed: int) -> tuple[float, float]:
-    """The lam of the least risk on held-out rows, and this risk; the matrix is gone when it is known."""
+    """The least risk on held-out rows, and its lam; the matrix is gone when it is known."""
     path = SharedPath.of(problem, np.random.default_rng(seed), SHARE, prepared=Preparation(problem))
     lam = path.follow(None, clock)
-    return lam, float(path.risks().min()) if path.is_begun else np.inf
+    return float(path.risks().min()) if path.is_begun else np.inf, lam
 
 
 def _vertex(risks: list[float], at: int) -> float:

@@ -57,8 +57,9 @@ class HeldOutPath(ABC):
         """Solve for the candidates; where none are given, for more and more until the best one is no end."""
         center = self.problem.loss.lam
         try:
-            # Regular functions cost next to nothing beside the others, and say where the risk goes.
-            first = [center, center * RATIO, center / RATIO]
+            # Regular functions cost next to nothing beside the others, and say whether a smaller lam may be worth its
+            # steps, which begin at the best function so far.
+            first = [center, center * RATIO, center * RATIO**2]
             self.add(first if lams is None else list(lams), None, deadline, stage)
             while lams is None and len(self.lams) < MOST_LAMS and self._may_gain():
                 at = self.best()
