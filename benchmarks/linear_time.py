@@ -57,7 +57,7 @@ def unseen(solution):
     began = time.process_time()
     share, largest = solution.landmark_error()
     took = time.process_time() - began
-    return f", landmarks do not see {100.0 * share:.2f} % of the kernel, {100.0 * largest:.2f} % at a row ({took:.1f} s)"
+    return f", landmarks miss {100.0 * share:.2f} % of the kernel, {100.0 * largest:.2f} % at one row ({took:.1f} s)"
 
 
 def tessellated(X, y, test, args):
