@@ -130,6 +130,51 @@ class Solution:
         """The learned functions, kept with their support vectors only: a :class:`DecisionFunction`."""
         return self.problem.function(self.theta, self.alpha)
 
+    def landmark_error(self) -> tuple[float, float]:
+        """How much of the learned kernel its landmarks do not see: what the certificate knows nothing of.
+
+        Every row has an image in the feature space of the learned kernel, and what landmarks see of it is another point
+        there. Both numbers are squared distances between the two, relative to the mean of squared lengths of images, of
+        their distances from their mean where an intercept makes that free. Computed at the first call, in time and
+        blocks of memory as one look at the features of all rows.
+
+        Returns
+        -------
+        share : float
+            The mean over all rows, between 0 and 1. Where what is seen are projections, and without an intercept, that
+            is ``1 - trace(K_landmarks) / trace(K)``.
+        largest : float
+            The largest one of a row; it exceeds 1 at a row far from all others that no landmark is near to.
+
+        Raises
+        ------
+        InvalidInputError
+            Where there are no landmarks: for problems other than :class:`KernelLearning` over
+            ``Tessellated(landmarks=...)`` or ``Candidates(landmarks=...)``.
+
+        Examples
+        --------
+        >>> import numpy as np, convexkernels as ck
+        >>> X = np.random.default_rng(0).random((300, 2))
+        >>> y = np.sin(6.0 * X[:, 0]) * X[:, 1]
+        >>> few, many = (
+        ...     ck.KernelLearning(ck.Tessellated(1, 0, landmarks=n), ck.LeastSquares(0.1), X, y).solve()
+        ...     for n in (10, 100)
+        ... )
+        >>> few.landmark_error()[0] > 0.1 > many.landmark_error()[0]
+        True
+        """
+        measure = getattr(self.problem, "landmark_error", None)
+        if measure is None:
+            raise InvalidInputError(
+                f"landmark_error: {self.problem!r} has no landmarks; KernelLearning over Tessellated(landmarks=...) or "
+                "Candidates(landmarks=...) has them."
+            )
+        if "landmark error" not in self.derived:
+            self.derived["landmark error"] = measure(self.theta)
+        share, largest = self.derived["landmark error"]
+        return share, largest
+
     def _repr_html_(self) -> str:
         """What notebooks show: the answer and what is known about it, as a small table."""
         rows = {

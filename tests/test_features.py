@@ -6,6 +6,9 @@ import pytest
 import convexkernels as ck
 from convexkernels.criteria.ridge import residuals_at, solved_at
 from convexkernels.factored import FactoredGram
+from convexkernels.families import landmarks
+from convexkernels.families.stacks import factored
+from convexkernels.kernels.normalized import Normalized
 from convexkernels.losses import LOSSES
 from convexkernels.losses.factored import dual_of_values, maximize_factored
 from convexkernels.losses.fit import measure
@@ -173,6 +176,80 @@ def test_the_function_is_the_one_that_was_certified(family, rng):
     assert solution.verify().relative_gap <= 1e-4
     with pytest.raises(ck.InvalidInputError, match="no error bound"):
         solution.verify(rigorous=True)
+
+
+def tessellated_parts(problem, theta, X, L):
+    """Exact matrix, and that of residuals of the best affine combinations of landmarks in the central kernel."""
+    inner = problem.gram_set.inner
+    central, kernel, ones = inner.kernel(inner.initial()), inner.kernel(theta), np.ones((len(L), 1))
+    bordered = np.block([[central(L), ones], [ones.T, np.zeros((1, 1))]])
+    U = np.linalg.solve(bordered, np.vstack([central(L, X), np.ones((1, len(X)))]))[:-1].T
+    cross = U @ kernel(L, X)
+    return kernel(X), kernel(X) - cross - cross.T + U @ kernel(L) @ U.T
+
+
+def candidate_parts(problem, theta, X, L):
+    """Exact matrix, and what projections on the span of landmarks leave of it."""
+    cosine, K, E = problem.family.normalize == "cosine", 0.0, 0.0
+    for weight, given in zip(theta * problem.gram_set.scales, CANDIDATES, strict=True):
+        _, kernel, columns = given if isinstance(given, tuple) else ("", given, slice(None))
+        kernel, Z, N = Normalized(kernel) if cosine else kernel, X[:, columns], L[:, columns]
+        seen = kernel(Z, N) @ np.linalg.pinv(kernel(N), rcond=1e-9) @ kernel(N, Z)
+        E = E + weight * (kernel(Z) - (kernel(Z) if isinstance(given, ck.Linear) else seen))
+        K = K + weight * kernel(Z)
+    return K, E
+
+
+CANDIDATES = [ck.Gaussian(2.0), ("first", ck.Gaussian(20.0), [0]), ck.Linear()]
+L = np.random.default_rng(5).random((9, 2))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("family", "parts"),
+    [
+        (ck.Tessellated(1, 0, landmarks=L), tessellated_parts),
+        (ck.Tessellated(1, 1, landmarks=L), tessellated_parts),
+        *((ck.Candidates(CANDIDATES, norm, landmarks=L), candidate_parts) for norm in ("none", "variance", "cosine")),
+    ],
+    ids=["tessellated", "with z", "candidates", "variance", "cosine"],
+)
+def test_what_landmarks_do_not_see_is_said(family, parts, intercept, rng, monkeypatch):
+    for module in (landmarks, factored):
+        monkeypatch.setattr(module, "CHUNK", 16)
+    X = rng.random((50, 2))
+    solution = ck.KernelLearning(family, ck.LeastSquares(0.1, intercept), X, np.sin(6.0 * X[:, 0]) * X[:, 1]).solve()
+    K, E = parts(solution.problem, solution.theta, X, L)
+    seen, unseen = solution.kernel(X), np.diagonal(E)
+    whole = unseen.sum() + np.trace(seen) - intercept * seen.mean() * len(X)
+    share, largest = solution.landmark_error()
+    assert (share, largest) == pytest.approx((unseen.sum() / whole, len(X) * unseen.max() / whole), rel=1e-6)
+    assert 1e-4 < share < largest < 5.0
+    if isinstance(family, ck.Candidates) and family.normalize != "cosine" and not intercept:
+        assert share == pytest.approx(1.0 - np.trace(seen) / np.trace(K), rel=1e-6)
+    solution.problem.gram_set.seen_by_landmarks = None
+    assert solution.landmark_error() == (share, largest)  # looked at once
+
+
+def test_rows_that_are_landmarks_are_seen(rng):
+    X, y = table(rng, 40)
+    for family in (ck.Tessellated(0, 0, landmarks=X), ck.Candidates([ck.Gaussian(3.0)], landmarks=X)):
+        assert max(ck.KernelLearning(family, ck.LeastSquares(0.1), X, y).solve().landmark_error()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        lambda X, y: ck.KernelLearning(ck.Candidates([ck.Gaussian(3.0)]), ck.LeastSquares(0.1), X, y),
+        lambda X, y: ck.KernelLearning(ck.Tessellated(0, 0), ck.LeastSquares(0.1), X, y),
+        lambda X, y: ck.FixedKernel(ck.Gaussian(3.0), ck.LeastSquares(0.1), X, y),
+    ],
+    ids=["candidates", "tessellated", "fixed"],
+)
+def test_what_landmarks_do_not_see_needs_landmarks(problem, rng):
+    solution = problem(*table(rng, 30)).solve()
+    with pytest.raises(ck.InvalidInputError, match=r"landmark_error: \w+\(.* has no landmarks.*landmarks=\.\.\."):
+        solution.landmark_error()
 
 
 def test_many_rows_need_no_matrix(rng):

@@ -248,6 +248,33 @@ def test_an_interrupt_keeps_the_best_with_its_certificate(rng):
     assert np.isfinite(solution.decision_function(X)).all()
 
 
+class Noted(Silent):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said = ""
+
+    def note(self, message):
+        self.said += message
+
+
+@pytest.mark.parametrize("lams", [[1e-3], [1e-3, 1e-2]], ids=["given", "chosen"])
+def test_what_the_preconditioner_leaves_out_is_said(lams, rng, monkeypatch):
+    X, Y, weights = table(rng)
+    made, of = [], LowRank.of
+    monkeypatch.setattr(LowRank, "of", lambda *arguments: made.append(of(*arguments)) or made[-1])
+    kernel, notes = Gaussian(200.0), Noted()
+    problem = FixedKernel(kernel, LeastSquares(1e-3), X, Y, sample_weight=weights)
+    solution = problem.solve(lams=lams, progress=notes, random_state=0)
+    K, (low_rank,) = kernel(X), made
+    (share,) = solution.trace["preconditioner_error"]
+    assert share == pytest.approx(np.trace(K - low_rank.Z @ low_rank.Z.T) / np.trace(K))
+    # No factor of this rank leaves out less than the smallest eigenvalues.
+    least = np.linalg.eigvalsh(K)[: M - low_rank.Z.shape[1]].sum() / np.trace(K)
+    assert 0.01 < least <= share < 3.0 * least
+    assert f"of rank {low_rank.Z.shape[1]}, which leaves out {share:.1e} of the trace" in notes.said
+
+
 def test_an_interrupt_of_the_choice_keeps_what_there_is(rng, monkeypatch):
     X, Y, _ = table(rng)
     problem, calls, product = FixedKernel(Gaussian(6.0), LeastSquares(0.01), X, Y), [], GramOperator.product

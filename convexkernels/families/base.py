@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -122,6 +123,13 @@ class GramSet(ABC):
     def is_factored(self) -> bool:
         """Whether `matrix` is a :class:`FactoredGram`."""
         return False
+
+    def seen_by_landmarks(self, theta: Array) -> Iterator[tuple[Array, Array]] | None:
+        """Some rows at a time: squared distances of their images from what landmarks see of them, and features of that.
+
+        Shapes (n_rows,) and (n_rows, rank), at a theta in Theta. None where there are no landmarks.
+        """
+        return None
 
     def expansion(self, theta: Array, W: Array) -> tuple[Crossing, Array, Index]:
         """What evaluates the functions with coefficients `W`, their coefficients there, and the rows they stand on."""

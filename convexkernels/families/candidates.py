@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -235,6 +235,9 @@ class CandidateGramSet(GramSet):
             return super().expansion(theta, W)
         active, coefficients = self.stack.compressed(theta, W)
         return OnFeatures([self.kernels[k] for k in active]), coefficients, np.flatnonzero(W.any(axis=0))
+
+    def seen_by_landmarks(self, theta: Array) -> Iterator[tuple[Array, Array]] | None:
+        return self.stack.seen_by_landmarks(theta) if isinstance(self.stack, FactoredStack) else None
 
     def adjoint(self, W: Array) -> Array:
         return self.stack.weigh(W)

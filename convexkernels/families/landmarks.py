@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +89,18 @@ class LandmarkGramSet(GramSet):
 
     def _root(self, theta: Array) -> Array:
         return self.seen.view.root(self.inner.gram(theta))
+
+    def seen_by_landmarks(self, theta: Array) -> Iterator[tuple[Array, Array]]:
+        G, root, kernel = self.inner.gram(theta), self._root(theta), self.inner.kernel(theta)
+        diagonal = kernel._varying_diag if self.modulo_constants else kernel._diag
+        # Coefficients sum to one: where the basis has no mean, that is what they lack.
+        mean = float(self.modulo_constants) / len(self.landmarks)
+        for start in range(0, self.m, CHUNK):
+            X = self.X[start : start + CHUNK]
+            B = self.seen.cross(theta, X)
+            U = B @ self.seen.view.basis.T + mean
+            left = diagonal(X) - np.einsum("ij,ij->i", 2.0 * self.inner.cross(theta, X) - U @ G, U)
+            yield np.maximum(left, 0.0), B @ root
 
     def gram(self, theta: Array, out: Array | None = None) -> Array:
         return np.matmul(self.B @ self.seen.view.seen(self.inner.gram(theta)), self.B.T, out=out)

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap, RigorousGap
-from convexkernels.exceptions import MemoryLimitError
+from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
@@ -205,6 +205,24 @@ class Certified(OnRows):
     def kernel(self, theta: Array) -> Kernel:
         """The kernel of `theta`."""
         return self.gram_set.kernel(theta)
+
+    def landmark_error(self, theta: Array) -> tuple[float, float]:
+        """What landmarks do not see of the kernel of `theta`; see :meth:`Solution.landmark_error`."""
+        blocks = self.gram_set.seen_by_landmarks(self.member(theta))
+        if blocks is None:
+            raise InvalidInputError(
+                f"landmark_error: {self.family!r} has no landmarks, so that nothing of its kernels is left out; pass "
+                "landmarks=... to Tessellated or Candidates."
+            )
+        lefts, seen, total = [], 0.0, np.zeros(())
+        for left, features in blocks:
+            lefts.append(left)
+            seen, total = seen + float(np.square(features).sum()), total + features.sum(axis=0)
+        if self.loss.intercept:
+            seen = max(0.0, seen - float(np.square(total).sum()) / self.m)
+        unseen = np.concatenate(lefts)
+        whole = seen + float(unseen.sum())
+        return (float(unseen.sum()) / whole, self.m * float(unseen.max()) / whole) if whole > 0.0 else (0.0, 0.0)
 
     def intercept(self, theta: Array, alpha: Array) -> Any:
         """Intercept that goes with `kernel`: a float, or shape (n_outputs,) for a matrix y."""

@@ -252,8 +252,10 @@ class FixedKernel(OnRows):
             Of the problem at the chosen parameter, ``solution.problem.loss.lam``; where there was a choice,
             ``solution.trace`` has the candidates "lams" in ascending order and their "risks", mean losses on held-out
             rows, these rows ("held_out"), and the values there of functions that have not seen them
-            ("held_out_values", shape (n_outputs, n_held_out), without the offset). After an interrupt or at the end of
-            the time, the best point so far with its certificate.
+            ("held_out_values", shape (n_outputs, n_held_out), without the offset). By conjugate gradients it has
+            "preconditioner_error", too: the share of the trace of the matrix that the low-rank factor behind their
+            steps leaves out. Many steps and a share near 1 mean a kernel that is too narrow for such a factor. After
+            an interrupt or at the end of the time, the best point so far with its certificate.
 
         Raises
         ------

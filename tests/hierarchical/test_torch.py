@@ -1,4 +1,4 @@
-"""Trees and products on tensors give numpy's numbers; skipped where PyTorch is not installed."""
+"""Trees and products on tensors give numpy's numbers."""
 
 import pickle
 import sys
@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import convexkernels as ck
 from convexkernels import FixedKernel, Gaussian, HierarchicalGaussian, InvalidInputError, LeastSquares
@@ -18,8 +19,6 @@ from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.kernels.operator import GramOperator, OutOfTimeError
 from convexkernels.solvers.convex.preparation import FREE_SHARE, tile_bytes
 from convexkernels.solvers.convex.shifted_systems import LowRank
-
-torch = pytest.importorskip("torch")
 
 TREES = {
     1: [0, 2, 3],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.factored import FactoredGram
 from convexkernels.families.stacks.base import GramStack
-from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.base import Kernel, as_kernel
+from convexkernels.kernels.normalized import Normalized
 from convexkernels.kernels.nystrom import Nystrom
 from convexkernels.validation import check_memory, check_points, check_whole_number
 
@@ -63,6 +64,17 @@ class FactoredStack(GramStack):
         active = np.flatnonzero(weights > 0.0)
         factors = np.sqrt(weights[active] * self.scales[active])
         return CombinedFeatures(self.m, [self.parts[k] for k in active], factors)
+
+    def seen_by_landmarks(self, weights: Array) -> Iterator[tuple[Array, Array]]:
+        """As the method of a `GramSet`; kernels that have features of their own are seen as they are."""
+        active = np.flatnonzero(weights > 0.0)
+        for start in range(0, self.m, CHUNK):
+            X, left, parts = self.X[start : start + CHUNK], 0.0, []
+            for k in active.tolist():
+                features, factor = self.maps[k](X), weights[k] * self.scales[k]
+                left = left + factor * _unseen(self.kernels[k], X, features)
+                parts.append(np.sqrt(factor) * features)
+            yield np.asarray(left), np.concatenate(parts, axis=1)
 
     def compressed(self, weights: Array, W: Array) -> tuple[Index, Array]:
         """Which kernels count, and the functions ``sum_i W_ki k(x_i, .)`` by coefficients of their features."""
@@ -135,6 +147,17 @@ def _feature_map(kernel: Kernel) -> Callable[[Array], Array]:
     features = kernel.feature_map()
     assert features is not None, kernel
     return features
+
+
+def _unseen(kernel: Kernel, X: Array, features: Array) -> Array:
+    """Squared distances of the images of points from the span of landmarks, where there are any."""
+    inner = kernel.kernel if isinstance(kernel, Normalized) else kernel
+    if not isinstance(inner, Nystrom):
+        return np.zeros(len(X))
+    whole = as_kernel(inner.kernel)._diag(X)
+    if inner is kernel:
+        return np.maximum(whole - np.square(features).sum(axis=1), 0.0)
+    return np.maximum(1.0 - np.divide(inner._diag(X), whole, out=np.ones(len(X)), where=whole > 0.0), 0.0)
 
 
 def check_landmarks(landmarks: Any) -> int | Array | None:

@@ -81,7 +81,7 @@ class ConjugateGradients(OuterSolver):
         path = SharedPath.of(problem, rng, prepared=self.prepared)
         lam = path.follow(lams, clock)
         self.begin = path.functions(path.best()) if path.is_begun else None
-        self.stage.first, self.trace = CHOICE, path.trace()
+        self.stage.first, self.trace = CHOICE, path.trace() | self.prepared.findings()
         return problem.with_loss(problem.loss.at(lam))
 
     def forecast(self, problem: FixedKernel) -> Forecast:
@@ -123,8 +123,13 @@ class ConjugateGradients(OuterSolver):
 
     def _systems(self, problem: FixedKernel) -> ShiftedSystems:
         prepared = Preparation(problem) if self.prepared is None else self.prepared
+        low_rank = prepared.low_rank
+        self.trace = self.trace | prepared.findings()
+        if self.clock is not None:
+            rank, share = low_rank.Z.shape[1], low_rank.left_out
+            self.clock.show.note(f"a preconditioner of rank {rank}, which leaves out {share:.1e} of the trace of K")
         lams, begin = np.full(len(problem.Y), problem.loss.lam), () if self.begin is None else self.begin
-        return ShiftedSystems(prepared.operator, prepared.low_rank, problem.Y, lams, problem.loss.intercept, *begin)
+        return ShiftedSystems(prepared.operator, low_rank, problem.Y, lams, problem.loss.intercept, *begin)
 
     def _iterate(self, problem: FixedKernel, W: Array, F: Array, systems: ShiftedSystems | None = None) -> Iterate:
         found = problem.measure(problem.feasible(W), F)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.clock import Clock
 from convexkernels.exceptions import InvalidInputError
@@ -85,6 +86,10 @@ class Preparation:
         """The preconditioner for all rows and any lam; what is negligible is so for the lam of the problem."""
         tol = NEGLIGIBLE * self.problem.loss.lam / float(self.problem.weights.mean())
         return LowRank.of(self.operator, self.problem.weights, self.rank, tol)
+
+    def findings(self) -> dict[str, Array]:
+        """What the preconditioner leaves out of the trace of the matrix, once it is made."""
+        return {"preconditioner_error": np.array([self.low_rank.left_out])} if "low_rank" in vars(self) else {}
 
     def seconds_of_certificate(self) -> float:
         """Seconds of one look at the matrix in float64, by the time that one tile takes."""

@@ -21,8 +21,11 @@ LOST = 1e6
 class LowRank:
     """``(Z Z' + lam S^-1)^-1`` for any lam > 0 and weights S >= 0, in whose place rows of weight 0 stay 0.
 
-    Z, shape (m, r), is a factor of about the Gram matrix; `backend` is where products with it are formed.
+    Z, shape (m, r), is a factor of about the Gram matrix; `backend` is where products with it are formed. Of the trace
+    of the matrix, Z leaves out the share `left_out`, where it was made here.
     """
+
+    left_out = np.nan
 
     def __init__(self, Z: Array, weights: Array, backend: Backend | None = None) -> None:
         self.backend = Backend("float64") if backend is None else backend
@@ -35,8 +38,11 @@ class LowRank:
     @classmethod
     def of(cls, operator: GramOperator, weights: Array, rank: int, tol: float) -> LowRank:
         """From a pivoted Cholesky factor that leaves a diagonal of at most `tol`, or has this rank."""
-        Z = pivoted_cholesky(operator.rows, operator.diagonal(), rank, tol)[0]
-        return cls(Z, weights, operator.backend.doubled())
+        diagonal = operator.diagonal()
+        Z = pivoted_cholesky(operator.rows, diagonal, rank, tol)[0]
+        made, trace = cls(Z, weights, operator.backend.doubled()), float(diagonal.sum())
+        made.left_out = max(0.0, 1.0 - float(np.einsum("ij,ij->", Z, Z)) / trace) if trace > 0.0 else 0.0
+        return made
 
     def without(self, rows: Index) -> LowRank:
         """The same where some rows count no more."""
