@@ -42,8 +42,9 @@ from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows
 from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices
 from convexkernels.cells.traversal import split_largest, traverse_in
+from convexkernels.clock import Clock
 from convexkernels.datasets import make_friedman1
-from convexkernels.estimators.hierarchical.all_rows import PREPARATION, TrainingTime
+from convexkernels.estimators.hierarchical.all_rows import PREPARATION, Plan, TrainingTime
 from convexkernels.estimators.hierarchical.training import _best_lam, training_time
 from convexkernels.kernels.rescaled import Rescaled
 
@@ -479,20 +480,97 @@ def test_memory_decides_and_is_kept():
         votes.fit(X, y)
 
 
+def test_memory_of_cells_is_that_of_matrices_tables_and_functions():
+    X, y = table(60_000)
+    problem, takes = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y), TrainingTime()
+    for settings in (AllRows("cells", 1e8, 4000), AllRows("auto", 1e8, 4000, n_landmarks=1000)):
+        with pytest.raises(MemoryLimitError, match=r"max_cell_size=4000 needs .* Pass a smaller max_cell_size"):
+            settings.plan(problem, None, takes, False)
+    assert AllRows("cells", 1e8, 400).plan(problem, None, takes, False).bytes < 1e8
+    assert AllRows("auto", 1e8, 4000).plan(problem, None, takes, False).method == "landmarks"
+    wide = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), np.tile(X, (1, 10)), y)
+    plans = [AllRows("cells", max_cell_size=400).plan(one, None, takes, False) for one in (problem, wide)]
+    assert plans[1].bytes - plans[0].bytes > 5 * (wide.X.nbytes - X.nbytes)
+    both = AllRows("cells", max_cell_size=400, n_jobs=2).plan(problem, None, takes, False)
+    assert both.bytes - plans[0].bytes == 8 * 4 * 600**2
+
+
+@pytest.mark.parametrize("method", ["iterative", "cells", "landmarks"])
+def test_votes_of_pairs_are_refused_where_there_is_no_matrix_of_theirs(method):
+    X, y = seven_classes(100)
+    selection = TreeSelection(training=AllRows(method))
+    votes = HierarchicalGaussianClassifier(2, multi_class="all-vs-all", search=QUICK, selection=selection)
+    with pytest.raises(InvalidInputError, match=f"method='{method}' of AllRows is not for multi_class='all-vs-all'"):
+        votes.fit(X, y)
+
+
 def test_cells_that_cannot_be_divided_learn_from_a_part_of_their_rows(rng):
     rows = CellRows(np.zeros((90, 1)), rng.uniform(-1, 1, (1, 90)), np.ones(90), np.arange(90) < 60)
     learner = KernelLearner(LeastSquares(1.0, intercept=False), kernel=Gaussian(1.0), pair=(1.0, 0.1), max_rows=20)
     assert len(learner.learn(rows, rng).X) == 20
 
 
-def test_the_time_limit_leaves_constants_and_says_so():
+def test_in_cells_for_which_no_time_is_left_the_function_of_some_rows_answers():
     X, y = table(400)
     search = TreeSearch("stochastic", size=100, max_iter=10**6)
     model = HierarchicalGaussianRegressor(2, search=search, selection=in_cells(50), max_time=0.05, random_state=0)
     with pytest.warns(ConvexKernelsWarning) as said:
         model.fit(X, y)
-    assert any("answer with a constant (TIME_LIMIT)" in str(warning.message) for warning in said)
-    assert np.isfinite(model.predict(X)).all()
+    assert any("answer with a function of 200 of 400 rows (TIME_LIMIT)" in str(warning.message) for warning in said)
+    assert model.score(*table(200, seed=1)) > 0.5
+    assert model.plan_.certificate.relative_gap == 1.0  # nothing is proven of cells that were not begun
+    assert np.isfinite(model.predict_interval(X)).all()
+
+
+def starved(original):
+    """Solving for which there is no time."""
+    return lambda self, **options: original(self, **(options | {"max_time": 1e-9}))
+
+
+@pytest.mark.parametrize(("method", "problem"), [("iterative", "FixedKernel"), ("landmarks", "KernelLearning")])
+def test_where_the_time_leaves_zeros_the_function_of_some_rows_answers(monkeypatch, method, problem):
+    from convexkernels.estimators.hierarchical import training
+
+    kind = getattr(training, problem)
+    monkeypatch.setattr(kind, "solve", starved(kind.solve))
+    monkeypatch.setattr(training, "ROWS_OF_A_MOMENT", 200)
+    X, y = table(1200)
+    selection = TreeSelection(training=AllRows(method, n_landmarks=50))
+    loss = "least_squares" if method == "iterative" else "pinball"  # the other one is solved at once on landmarks
+    model = HierarchicalGaussianRegressor(2, loss=loss, search=QUICK, selection=selection, random_state=0, max_time=99)
+    with pytest.warns(ConvexKernelsWarning) as said:
+        model.fit(X, y)
+    (warning,) = said
+    assert "TIME_LIMIT: the function is trained on 200 of 1200 rows" in str(warning.message)
+    assert model.score(X, y) > 0.8
+    assert (model.plan_.method, model.plan_.n_rows, model.plan_.status) == ("dense", 200, Status.TIME_LIMIT)
+    assert f"200 of 1200 rows, TIME_LIMIT came before the {method} training on all" in repr(model.plan_)
+    assert model.solution_.status is Status.TIME_LIMIT
+
+
+def test_choices_are_charged_to_the_plan_and_left_out_where_time_is_short(monkeypatch):
+    from convexkernels.estimators.hierarchical import all_rows, training
+
+    X, y = table(600)
+    monkeypatch.setattr(all_rows, "LARGEST_SAMPLE", 100)
+    monkeypatch.setattr(training, "LARGEST_SAMPLE", 100)
+    squared = OuterLearning(Trees(2), LeastSquares(0.1), LeaveOneOut(), X, y)
+    plan = AllRows("iterative").plan(squared, None, TrainingTime(), False)
+    assert 0.5 * plan.seconds < plan.choice_seconds < plan.seconds
+    assert not plan.refusal(600, np.inf, 0.9 * plan.seconds)  # they can be left out
+    long = Plan("cells", 600, 0.0, 100.0, "")
+    assert [long.has_time(Clock(limit)) for limit in (None, 95.0, 60.0)] == [True, True, False]
+
+    def chosen(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(training, "suited_scale", chosen)
+    monkeypatch.setattr(training, "_refined", chosen)
+    monkeypatch.setattr(Plan, "has_time", lambda plan, clock: False)
+    for method in ("iterative", "cells"):
+        selection = TreeSelection(training=AllRows(method, max_cell_size=200))
+        model = HierarchicalGaussianRegressor(2, search=QUICK, selection=selection, max_time=None, random_state=0)
+        assert model.fit(X, y).score(X, y) > 0.9
 
 
 def test_an_interrupt_keeps_the_cells_that_are_learned(monkeypatch):
@@ -507,10 +585,10 @@ def test_an_interrupt_keeps_the_cells_that_are_learned(monkeypatch):
 
     monkeypatch.setattr(training, "learn_cell", interrupted)
     model = HierarchicalGaussianRegressor(2, max_time=None, search=QUICK, selection=in_cells(60), random_state=0)
-    with pytest.warns(ConvexKernelsWarning, match=r"answer with a constant \(INTERRUPTED\)"):
+    with pytest.warns(ConvexKernelsWarning, match=r"answer with a function of 150 of 300 rows \(INTERRUPTED\)"):
         model.fit(X, y)
     assert sum(np.isfinite(cell.width) for cell in model.function_.localized.functions) == 2
-    assert np.isfinite(model.predict(X)).all()
+    assert model.score(X, y) > 0.8
     assert model.solution_.status is not Status.INTERRUPTED  # the search had come to its end
 
 
@@ -548,6 +626,8 @@ def test_one_interrupt_ends_the_whole_fit(monkeypatch, method, searching):
     assert len(begun) == (0 if searching else 1)  # and never for the second search
     assert model.score(X, y) > 0.8
     assert np.isfinite(model.predict_interval(X)).all()
+    assert repr(model.plan_).startswith(f"Plan(dense: 80 of 300 rows, INTERRUPTED came before the {method} training")
+    assert (model.plan_.n_rows, model.solution_.status) == (80, Status.INTERRUPTED)
 
 
 def test_an_interrupted_refinement_is_not_gone_on_with(monkeypatch):
@@ -563,6 +643,7 @@ def test_an_interrupted_refinement_is_not_gone_on_with(monkeypatch):
     with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED: the function is trained on 300 of 300 rows"):
         model.fit(X, y)
     assert model.score(X, y) > 0.9
+    assert model.plan_.status is model.solution_.status is Status.INTERRUPTED
 
 
 def test_architectures_are_compared_on_a_sample_and_averages_are_of_cells():

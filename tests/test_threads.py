@@ -5,11 +5,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
+import pytest
 import scipy.linalg  # noqa: F401  its BLAS has a pool of its own
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import convexkernels as ck
 from convexkernels import threads
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows
+from convexkernels.cells.training import learn_cell, shared_learner
+from convexkernels.clock import Clock
 from convexkernels.threads import MULTITHREADED_SIZE, in_parts, n_threads, threads_for
 
 
@@ -33,6 +38,19 @@ def test_small_matrices_get_one_thread_and_large_ones_keep_theirs():
             assert blas_threads() == before[0]
         with threads_for(511, enough=512):
             assert blas_threads() == {1}
+
+
+@pytest.mark.parametrize("m", [20, MULTITHREADED_SIZE])
+def test_cells_of_few_rows_are_worked_on_by_one_thread(m, monkeypatch):
+    given = []
+    monkeypatch.setattr(KernelLearner, "learn", lambda learner, rows, *asked: given.append(blas_threads()))
+    monkeypatch.setattr(KernelLearner, "for_all", lambda learner, *asked: given.append(blas_threads()) or learner)
+    learner, rows = KernelLearner(ck.LeastSquares()), CellRows(np.zeros((m, 1)), np.zeros((1, m)), np.ones(m))
+    with threadpool_limits(2):
+        expected = {1} if m < MULTITHREADED_SIZE else blas_threads()
+        learn_cell(learner, rows, np.random.SeedSequence(0), np.inf)
+        shared_learner(learner, [rows], Clock(), 0)
+    assert given == [expected, expected]
 
 
 def test_the_limit_is_lifted_when_overlapping_callers_have_all_left():

@@ -22,6 +22,7 @@ from convexkernels import (
     Gaussian,
     InvalidInputError,
     LeastSquares,
+    MissingAttributeError,
     MultipleKernelRidge,
     MultipleKernelSVC,
     MultipleKernelSVR,
@@ -43,6 +44,7 @@ from convexkernels import (
 from convexkernels.cells import kernel_learner, training
 from convexkernels.cells.learner import CellRows
 from convexkernels.clock import Clock
+from convexkernels.estimators.left_out import left_out_of_cells
 from convexkernels.estimators.table import sorted_rows
 from convexkernels.progress import Silent
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
@@ -413,12 +415,50 @@ def test_several_outputs_share_lam_and_width_in_every_cell():
 
 def test_time_limit_keeps_the_cells_learned_and_warns():
     X, y = table(400)
-    with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a constant \(TIME_LIMIT\)"):
+    with pytest.warns(ConvexKernelsWarning, match=r"cells answer with a function of 200 of 400 rows \(TIME_LIMIT\)"):
         model = VoronoiRidge(max_cell_size=50, max_time=1e-9, random_state=0).fit(X, y)
     assert model.solution_.status is Status.TIME_LIMIT
     assert np.isfinite(model.predict(X)).all()
     assert model.solution_.n_iter == 0
-    assert all(cell.function.support.size == 0 for cell in model.function_.functions)
+    assert model.score(X, y) > 0.8
+    assert not any(np.isfinite(cell.width) for cell in model.function_.functions)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "outputs"),
+    [
+        (VoronoiRidge(), 1),
+        (VoronoiRidge(selection=CellSelection(validation="global-split", n_lams=3, n_widths=3)), 2),
+        (VoronoiRidge(cells=Cells("random"), selection=CellSelection(shared=True, n_lams=3, n_widths=3)), 1),
+        (VoronoiSVC(loss="hinge", selection=CellSelection(n_lams=3, n_widths=3)), None),
+    ],
+)
+def test_a_function_of_some_rows_answers_in_cells_that_were_not_begun(estimator, outputs, monkeypatch):
+    X, y = table(400)
+    T, t = table(200, seed=5)
+    if outputs != 1:
+        y, t = (y > 0, t > 0) if outputs is None else (np.column_stack([y, -y]), np.column_stack([t, -t]))
+    original = training.learn_cell
+    monkeypatch.setattr(training, "learn_cell", lambda *task: original(*task[:3], 0.0))
+    model = clone(estimator).set_params(max_cell_size=100, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match=r"answer with a function of \d+ of 400 rows \(TIME_LIMIT\)") as said:
+        model.fit(X, y)
+    assert len(said) == 1
+    assert model.score(T, t) > 0.8
+    assert model.solution_.status is Status.TIME_LIMIT
+    assert model.solution_.verify() == model.solution_.certificate
+    for cell in model.function_.functions:
+        losses = cell.loss.total(cell.Y, cell.values(cell.X).T, cell.weights).sum()
+        assert losses <= cell.certificate.upper
+        assert cell.certificate.lower == 0.0
+        assert np.isnan([cell.lam, cell.width]).all()
+        with pytest.raises(MissingAttributeError, match="no dual variables"):
+            cell.alpha  # noqa: B018
+    left = left_out_of_cells(model.function_, True)
+    seen = [model.function_.places(j)[cell.seen] for j, cell in enumerate(model.function_.functions)]
+    assert np.array_equal(np.sort(left.rows), np.setdiff1d(np.arange(400), np.concatenate(seen)))
+    assert len(left.rows) >= 200
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
 
 
 class Slow(RegressorMixin, BaseEstimator):

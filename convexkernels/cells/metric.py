@@ -18,6 +18,7 @@ from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
+from convexkernels.threads import threads_for
 
 # exp(-|s * (x - x')|^2 / 2), the kernel of `Widths`, is exp(-|s * (x - x')|^2 / width^2) for this width.
 LEARNED_WIDTH = float(np.sqrt(2.0))
@@ -110,7 +111,7 @@ def learned_widths(
 
 def _solved(problem: OuterLearning, search: Stochastic, clock: Clock) -> Solution:
     """The end of a search; the limit of time is told by the whole, and an interrupt is not for it to keep."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threads_for(search.rows(problem.m)):
         warnings.simplefilter("ignore", ConvexKernelsWarning)
         found = problem.solve(search, max_time=clock.part(SHARE).left)
     if found.status is Status.INTERRUPTED:

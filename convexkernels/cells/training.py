@@ -15,12 +15,14 @@ from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.cells.selection import Grid
+from convexkernels.cells.stand_in import FunctionOfTable, function_of_table, sparing
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.solution import Solution, Status
+from convexkernels.threads import threads_for
 
 # Cells on which one pair of lam and width for all is selected, rows of each, and the share of the time it may take.
 SHARED_CELLS, SHARED_ROWS, SHARED_TIME = 4, 1500, 0.25
@@ -58,7 +60,8 @@ def learn_cell(
     if now > deadline:
         return LearnedCell.of(learner.constant(rows.Y, rows.weights), len(rows.X), in_time=False)
     end = min(deadline, now + allowed)
-    function = learner.learn(rows, np.random.default_rng(stream), end)
+    with threads_for(len(rows.X)):
+        function = learner.learn(rows, np.random.default_rng(stream), end)
     return LearnedCell.of(function, len(rows.X), unhurried=time.monotonic() - now < SELECTION_TIME * (end - now))
 
 
@@ -73,12 +76,14 @@ def learn_cells(
     tol: float = np.inf,
     interrupted: bool = False,
     assigned: tuple[Index, Assignment] | None = None,
+    stand_in: KernelLearner | None = None,
 ) -> Solution:
     """Learn in every cell, the largest first.
 
     When the time is up, or at a keyboard interrupt (perhaps of what came before: `interrupted`), no further cell is
     begun, and the searches of those begun end with the best pair so far. Cells that were not begun answer with a
-    constant: the best one for their points, or for all points when they have none.
+    function of some rows of the whole table (`stand_in`), or where there is none with a constant: the best one for
+    their points. That of cells without points is the best one for all.
 
     Parameters
     ----------
@@ -88,6 +93,8 @@ def learn_cells(
         Relative duality gap that the learner promises for every cell.
     assigned : (cells, Assignment), optional
         ``cover.assigned(table.X)``, where it is known.
+    stand_in : KernelLearner, optional
+        What learns the function of some rows; the `learner`, if not given, where it is one.
 
     Returns
     -------
@@ -101,8 +108,12 @@ def learn_cells(
 
     piece = clock.piece("cells", learner, cover, seed, table.X, table.Y, table.weights)
     known = KnownCells(members, len(table.Y), piece.found)
+    if interrupted:
+        clock.interrupt()
     begun = [] if interrupted else [int(j) for j in order if members.sizes[j]]
-    shown = CellProgress(clock, members.sizes, effective_n_jobs(n_jobs))
+    stand_in = learner if stand_in is None and isinstance(learner, KernelLearner) else stand_in
+    own_clock = clock if stand_in is None else sparing(clock)
+    shown = CellProgress(own_clock, members.sizes, effective_n_jobs(n_jobs))
 
     def task(j: int) -> tuple[Any, ...]:
         rows = members.rows(j)
@@ -110,7 +121,7 @@ def learn_cells(
         if cover.overlaps:
             inside = replace(inside, own=answering[rows] == j)
         own = known.settled(learner, j) if isinstance(learner, KernelLearner) else learner
-        return own, inside, streams[j], clock.deadline, shown.allowed(j)
+        return own, inside, streams[j], own_clock.deadline, shown.allowed(j)
 
     learned: dict[int, LearnedCell] = {}
     status = Status.INTERRUPTED if interrupted else Status.OPTIMAL
@@ -128,15 +139,31 @@ def learn_cells(
         status = Status.INTERRUPTED
         clock.interrupt()
     piece.keep(**known.numbers)
-    everywhere = np.arange(len(table.X))
-    for j in range(members.n_cells):
-        if j not in learned:
-            rows = members.rows(j) if members.sizes[j] else everywhere
-            constant = learner.constant(table.Y[:, rows], table.weights[rows])
-            learned[j] = LearnedCell.of(constant, int(members.sizes[j]), in_time=not members.sizes[j])
-    cells = [learned[j] for j in range(members.n_cells)]
+    if status is Status.OPTIMAL and own_clock.is_over:
+        status = Status.TIME_LIMIT
+    has_all = all(j in learned and learned[j].in_time for j in np.flatnonzero(members.sizes).tolist())
+    whole = None if stand_in is None or has_all else function_of_table(stand_in, table, clock, seed)
+    cells = [_answer(j, learned.get(j), members, table, learner, whole) for j in range(members.n_cells)]
     function = LocalizedFunction(cover, [cell.function for cell in cells], members.sizes, len(table.Y), members)
-    return conclude(function, cells, status, clock, tol)
+    return conclude(function, cells, status, clock, tol, "a constant" if whole is None else str(whole))
+
+
+def _answer(
+    j: int,
+    learned: LearnedCell | None,
+    members: Assignment,
+    table: CellRows,
+    learner: CellLearner,
+    whole: FunctionOfTable | None,
+) -> LearnedCell:
+    """What a cell has learned, or what answers where it was not begun."""
+    size = int(members.sizes[j])
+    if learned is not None and (learned.in_time or whole is None):
+        return learned
+    rows = members.rows(j) if size else np.arange(len(table.X))
+    if size and whole is not None:
+        return LearnedCell.of(whole.in_cell(table.part(rows), whole.seen[rows]), size, in_time=False)
+    return LearnedCell.of(learner.constant(table.Y[:, rows], table.weights[rows]), size, in_time=not size)
 
 
 def _results(tasks: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator[LearnedCell]:
@@ -176,18 +203,25 @@ def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clo
         choice = PairSelection(Grid(known["lams"], known["widths"]), known["risks"], for_all=True)
         return replace(learner, pair=tuple(known["pair"].tolist()), choice=choice)
     deadline = clock.part(SHARED_TIME).deadline
-    found = learner.for_all(cells, np.random.default_rng(seed), deadline)
+    with threads_for(max((len(rows.X) for rows in cells), default=0)):
+        found = learner.for_all(cells, np.random.default_rng(seed), deadline)
     if found.choice is not None and time.monotonic() < deadline:
         piece.keep(pair=found.pair, risks=found.choice.risks, **vars(found.choice.grid))
     return found
 
 
 def conclude(
-    function: Any, cells: Sequence[LearnedCell], status: Status, clock: Clock, tol: float = np.inf
+    function: Any,
+    cells: Sequence[LearnedCell],
+    status: Status,
+    clock: Clock,
+    tol: float = np.inf,
+    instead: str = "a constant",
 ) -> Solution:
     """State what was learned, and warn where a limit came first or a cell does not keep the gap `tol` that is promised.
 
-    Functions may be elsewhere; `status` is OPTIMAL or INTERRUPTED.
+    Functions may be elsewhere; `status` is OPTIMAL, INTERRUPTED or TIME_LIMIT. `instead` is what cells answer with that
+    were not begun.
     """
     # Where there are no rows, there is nothing to be proven.
     certificate = worst([cell.certificate for cell in cells if cell.size])
@@ -196,7 +230,7 @@ def conclude(
         status = Status.TIME_LIMIT
     if status is not Status.OPTIMAL:
         said = (
-            f"{n_left} of {len(cells)} cells answer with a constant ({status.name}), and the search of others may have "
+            f"{n_left} of {len(cells)} cells answer with {instead} ({status.name}), and the search of others may have "
             "been cut short; raise max_time, or use smaller cells."
         )
     elif not np.isfinite(certificate.relative_gap):

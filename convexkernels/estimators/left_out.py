@@ -13,6 +13,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.backend import to_numpy
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import CellFunction
+from convexkernels.cells.stand_in import StandIn
 from convexkernels.criteria.folds import split_rows
 from convexkernels.criteria.ridge import solved_at
 from convexkernels.exceptions import MissingAttributeError
@@ -223,6 +224,10 @@ def _of_cell(localized: LocalizedFunction, j: int, whole: bool) -> LeftOut:
     if not isinstance(cell, CellFunction):
         X, Y, weights = cell.rows.X, cell.rows.Y, cell.rows.weights
         F = cell.left_out(min(FOLDS, len(X) // 2)) if len(X) >= FEWEST_ROWS else cell.values(X).T
+    elif isinstance(cell, StandIn):  # it is looked at where it has not seen the row
+        rows = np.flatnonzero(~cell.seen)
+        X, Y, weights, places = cell.X[rows], np.ascontiguousarray(cell.Y[:, rows]), cell.weights[rows], places[rows]
+        F = cell.values(X).T
     elif not np.isfinite(cell.width):
         return _of_constant(cell, places)
     else:

@@ -291,7 +291,7 @@ def test_values_of_rows_left_out_belong_to_their_rows(combine, last, monkeypatch
 def test_functions_in_cells_are_not_stacked(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((200, 2))
-    monkeypatch.setattr(all_rows, "available_memory", lambda: 1e5)
+    monkeypatch.setattr(all_rows, "available_memory", lambda: 3e5)
     selection = ck.TreeSelection(training=ck.AllRows(max_cell_size=40))
     model = ck.HierarchicalGaussianRegressor(2, search=QUICK, selection=selection, random_state=0)
     model.fit(X, np.floor(2.0 * X[:, 0]))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from convexkernels.cells.options import Cells
 from convexkernels.certificate import DualityGap
+from convexkernels.clock import Clock
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.outer_learning import OuterLearning
+from convexkernels.solution import Status
+from convexkernels.solvers.convex.feature_scale import ROWS
+from convexkernels.solvers.nonconvex.stochastic import LARGEST_SAMPLE
 from convexkernels.validation import available_memory, check_memory, check_number, check_whole_number
 
 METHODS = ("auto", "dense", "iterative", "cells", "landmarks")
@@ -20,10 +25,14 @@ METHODS = ("auto", "dense", "iterative", "cells", "landmarks")
 DENSE_ROWS, ITERATIVE_ROWS = 10_000, 50_000
 # Square matrices of float64 that are alive while functions are trained.
 MATRICES = 3
-# Share of the memory that cells at work may take, beside the table and what is kept of them, and matrices of one.
-CELL_SHARE, CELL_MATRICES = 0.25, 4
+# Share of the memory that matrices of cells at work may take, how many of a cell are alive, and how many times as many
+# rows as it predicts for the largest one learns from.
+CELL_SHARE, CELL_MATRICES, LARGEST = 0.25, 4, 1.5
 # Most rows that a cell predicts for.
 CELL_SIZE = 4000
+# Copies of the table that are alive while it is scaled, merged and divided, and entries of the distances between rows
+# and centers at a time, of which there are so many arrays.
+TABLES, DISTANCES, DISTANCE_ARRAYS = 5, 2**21, 4
 # Rows that the time of a training is measured on: of fewer, what grows with the entries hides what grows faster.
 TIMED_ROWS = 1000
 # Rows that a cell predicts for and learns from, as shares of the most that it may predict for: so they come out.
@@ -31,12 +40,17 @@ OWN_ROWS, CELL_ROWS = 0.55, 0.7
 # What precedes cells, in trainings on as many rows as a cell has, but not more than these: lam and width for all of
 # them, selected twice, and the refinement of the kernel.
 PREPARATION, PREPARED_ROWS = 80, 1500
+# What the choice of a kernel for all rows takes, in trainings on the rows that it looks at.
+CHOICE_TRAININGS = 3.0
 # Most landmarks, the share of the memory that features may take, and how often they are alive.
 LANDMARKS, FEATURE_SHARE, FEATURES = 1000, 0.5, 3
 # Trainings on landmarks: of every lam that is tried, in closed form, and of the function; a product of features with
 # themselves takes so many times as long as a factorization of their size.
 LANDMARK_LAMS, PRODUCTS = 5, 10.0
 REMEDY = "Pass multi_class='one-vs-all' and AllRows(), which learns in cells, or a sample of the rows."
+CELL_REMEDY = "Pass a smaller max_cell_size, a larger memory_limit, or a sample of the rows."
+# Share of the seconds of a plan from which on there is time for its choices: it is known within a factor of about 2.
+ENOUGH = 0.75
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,14 @@ class AllRows:
                 "VoronoiRidge and VoronoiSVC with the kernel_ that was learned."
             )
 
+    def check_votes(self) -> None:
+        """Refuse ways to train that have no functions of pairs of classes."""
+        if self.method not in ("auto", "dense"):
+            raise InvalidInputError(
+                f"method={self.method!r} of AllRows is not for multi_class='all-vs-all', whose functions of pairs have "
+                "one matrix each; pass multi_class='one-vs-all', or AllRows('dense')."
+            )
+
     def plan(self, problem: OuterLearning, time_left: float | None, takes: TrainingTime, votes: bool) -> Plan:
         """What suits a problem, within memory and time.
 
@@ -107,18 +129,16 @@ class AllRows:
         Raises
         ------
         MemoryLimitError
-            Where one matrix is asked for and does not fit.
+            Where what is asked for does not fit, or nothing does.
         """
         m, allowed = problem.m, available_memory() if self.memory_limit is None else float(self.memory_limit)
         dense = Plan("dense", m, 8.0 * MATRICES * m * m, takes(m), "as asked for")
         if votes or self.method == "dense":
             check_memory(dense.bytes, allowed, what=f"a kernel matrix of {m} rows", remedy=REMEDY)
             return replace(dense, why="every pair of classes has a function") if votes else dense
-        size = self._size(m, allowed)
-        bytes_of_cells = CELL_MATRICES * 8.0 * size**2 + 8.0 * problem.X.size
-        cells = Plan("cells", m, bytes_of_cells, self._seconds_of_cells(m, size, takes), "as asked for", size)
         if self.method != "auto":
-            return cells if self.method == "cells" else self._as_asked_for(problem, allowed, takes)
+            return self._as_asked_for(problem, allowed, takes)
+        cells = self._in_cells(problem, allowed, takes)
         limit = None if cells.seconds > 0.5 * dense.seconds else time_left  # of few cells nothing is gained
         why = dense.refusal(DENSE_ROWS, allowed, limit)
         if not why:
@@ -131,15 +151,17 @@ class AllRows:
                 return replace(iterative, why=why)
             why = f"{why}; {refused}"
         refused, landmarks = cells.refusal(m, allowed, time_left), self._landmarks(problem, allowed, takes)
-        if refused and landmarks.bytes <= allowed and landmarks.seconds < cells.seconds:
+        is_better = landmarks.seconds < cells.seconds or cells.bytes > allowed
+        if refused and landmarks.bytes <= allowed and is_better:
             return replace(landmarks, why=f"{why}; {refused}")
-        return replace(cells, why=why)
+        return replace(cells.checked(allowed), why=why)
 
     def _as_asked_for(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
-        """Products or landmarks, refused where they do not fit."""
-        plan = self._iterative(problem) if self.method == "iterative" else self._landmarks(problem, allowed, takes)
-        check_memory(plan.bytes, allowed, what=f"{self.method} training on {problem.m} rows", remedy=REMEDY)
-        return plan
+        """Products, cells or landmarks, refused where they do not fit."""
+        if self.method == "iterative":
+            return self._iterative(problem).checked(allowed)
+        make = self._in_cells if self.method == "cells" else self._landmarks
+        return make(problem, allowed, takes).checked(allowed)
 
     def _landmarks(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
         """Features that landmarks make, as many as half of the memory bears."""
@@ -154,7 +176,19 @@ class AllRows:
         loss, points = problem.loss, (problem.X, problem.Y.T)
         kernel, device = problem.kernel(problem.start(0)), problem.family.device
         forecast = FixedKernel(kernel, loss, *points, memory_limit=self.memory_limit, device=device).forecast()
-        return Plan("iterative", problem.m, forecast.bytes, forecast.seconds, "as asked for")
+        chooses = isinstance(loss, LeastSquares) and problem.m > LARGEST_SAMPLE
+        choice = CHOICE_TRAININGS * forecast.seconds * min(1.0, ROWS / problem.m) ** 2 if chooses else 0.0
+        seconds = forecast.seconds + choice
+        return Plan("iterative", problem.m, forecast.bytes, seconds, "as asked for", choice_seconds=choice)
+
+    def _in_cells(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
+        """Cells that a quarter of the memory bears the matrices of, or as large as they are asked for."""
+        m, size, k = problem.m, self._size(problem.m, allowed), len(problem.Y)
+        row, n_cells = problem.X.shape[1] + k + 1, max(1.0, m / (OWN_ROWS * size))
+        kept = TABLES * row + CELL_ROWS / OWN_ROWS * (row + k)
+        matrices = effective_n_jobs(self.n_jobs) * CELL_MATRICES * min(float(m), LARGEST * size) ** 2
+        needed = 8.0 * (m * kept + matrices + DISTANCE_ARRAYS * min(m * n_cells, DISTANCES))
+        return Plan("cells", m, needed, self._seconds_of_cells(m, size, takes), "as asked for", size)
 
     def _seconds_of_cells(self, m: int, size: int, takes: TrainingTime) -> float:
         """What cells take, about: their trainings, a look from every row to every center, and what precedes them."""
@@ -168,7 +202,7 @@ class AllRows:
             return self.max_cell_size
         jobs = effective_n_jobs(self.n_jobs)
         fits = np.sqrt(CELL_SHARE * allowed / (jobs * CELL_MATRICES * 8.0))
-        return int(max(2, min(m, CELL_SIZE, fits / 1.5)))
+        return int(max(2, min(m, CELL_SIZE, fits / LARGEST)))
 
 
 @dataclass(frozen=True)
@@ -202,6 +236,10 @@ class Plan:
         The worst one of all cells, once they are trained; of one matrix the equations are solved. Of landmarks that
         of the problem with the kernel that they see, which says nothing of the kernel itself.
     n_landmarks : int or None
+    choice_seconds : float
+        Of `seconds`, those of the choice of a kernel for all rows, which is left out where time is short.
+    status : Status or None
+        INTERRUPTED or TIME_LIMIT where that left time for some of the rows only.
     """
 
     method: str
@@ -212,14 +250,29 @@ class Plan:
     max_cell_size: int | None = None
     certificate: DualityGap | None = None
     n_landmarks: int | None = None
+    choice_seconds: float = 0.0
+    status: Status | None = None
+
+    def checked(self, allowed: float) -> Self:
+        """Itself, or a refusal where so many bytes are not enough."""
+        size, remedy = "", REMEDY
+        if self.max_cell_size is not None:
+            size, remedy = f" with max_cell_size={self.max_cell_size}", CELL_REMEDY
+        check_memory(self.bytes, allowed, what=f"{self.method} training on {self.n_rows} rows{size}", remedy=remedy)
+        return self
+
+    def has_time(self, clock: Clock) -> bool:
+        """Whether there is about as much time left as all of it takes."""
+        return clock.left is None or clock.left >= ENOUGH * self.seconds
 
     def refusal(self, most_rows: int, allowed: float, time_left: float | None) -> str:
         """Why it cannot be done with so many bytes and seconds; empty where it can."""
         if self.bytes > allowed:
             needs = f"needs {self.bytes / 2**30:.3g} GiB, of which there are {allowed / 2**30:.3g}"
             return f"{self.method} training on {self.n_rows} rows {needs}"
-        if time_left is not None and self.seconds > time_left:
-            takes = f"takes about {self.seconds:.0f} s, of which {time_left:.0f} are left"
+        seconds = self.seconds - self.choice_seconds
+        if time_left is not None and seconds > time_left:
+            takes = f"takes about {seconds:.0f} s, of which {time_left:.0f} are left"
             return f"{self.method} training on {self.n_rows} rows {takes}"
         return f"{self.n_rows} rows, more than {most_rows}" if self.n_rows > most_rows else ""
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.function import worst
-from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
@@ -169,11 +168,11 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
             trained = found.trained
         else:
             trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
-        functions, gaps = [function for function, _ in trained], [gap for _, gap in trained if gap is not None]
-        if interrupted:
-            solutions[0] = replace(solutions[0], status=Status.INTERRUPTED)
+        functions, self.plan_ = [function for function, _ in trained], _joined([done for _, done in trained])
+        status = Status.INTERRUPTED if interrupted else self.plan_.status
+        if status is not None:
+            solutions[0] = replace(solutions[0], status=status)
         self.solutions_, self.architecture_ = solutions, candidates[0]
-        self.plan_ = replace(plan, certificate=worst(gaps) if gaps else None)
         self._functions = functions
         self._held_out = found.parts if found is not None and self._in_folds else []
         self.function_: Any = MeanFunction.of(functions)
@@ -206,34 +205,38 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
 
     def _plan(self, problem: OuterLearning, clock: Clock) -> Plan:
         """How the functions of all rows are going to be trained."""
+        votes = self._votes(problem)
+        if votes:
+            self._all_rows.check_votes()
         is_short = self._learns_from_points and problem.m <= DENSE_ROWS
         takes = TrainingTime() if is_short and clock.left is None else training_time(problem)
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         limit = None if self.max_time == "auto" else clock.left
-        return self._all_rows.plan(problem, limit, takes, self._votes(problem))
+        return self._all_rows.plan(problem, limit, takes, votes)
 
     def _votes(self, problem: OuterLearning) -> bool:
         """Whether every pair of classes has a function."""
         return False
 
-    def _trained(
-        self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int
-    ) -> tuple[Any, DualityGap | None]:
-        """The function of a solution on all rows that its problem has, and the worst certificate of its cells.
+    def _trained(self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int) -> tuple[Any, Plan]:
+        """The function of a solution on all rows that its problem has, and what was done, with its certificate.
 
-        One interrupt ends all of it: what is not trained by then is trained on some rows.
+        One interrupt ends all of it: what is not trained by then is trained on some rows, as where time left nothing.
         """
         votes, early = self._votes(solution.problem), clock.interrupted
         try:
             if plan.method == "dense" and (not early or votes or solution.problem.m <= ROWS_OF_A_MOMENT):
-                return self._function(task, solution, clock), None
+                return self._function(task, solution, clock), plan
             if plan.method in TRAINERS and not early:
-                return TRAINERS[plan.method](solution, plan, self._all_rows, clock, seed)
+                found: tuple[Any, Plan] | None = TRAINERS[plan.method](solution, plan, self._all_rows, clock, seed)
+                if found is not None:
+                    return found
         except KeyboardInterrupt:
             if votes:
                 raise
             clock.interrupt()
-        return train_at_once(solution, clock, seed)
+        status = Status.INTERRUPTED if clock.interrupted else Status.TIME_LIMIT
+        return train_at_once(solution, plan, clock, seed, status)
 
     def _function(self, task: TreeTask, solution: Solution, clock: Clock) -> Any:
         """The function of a solution, trained on all rows that its problem has."""
@@ -241,3 +244,10 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
+
+
+def _joined(plans: Sequence[Plan]) -> Plan:
+    """What was done for several functions: the first plan that was cut short, else any, with the worst certificate."""
+    gaps = [plan.certificate for plan in plans if plan.certificate is not None]
+    plan = next((plan for plan in plans if plan.status is not None), plans[0])
+    return replace(plan, certificate=worst(gaps) if gaps else None)

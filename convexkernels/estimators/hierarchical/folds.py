@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.hierarchical.all_rows import Plan
@@ -43,7 +42,7 @@ class FoldSearches:
 
     choice: ArchitectureChoice
     solutions: list[Solution]
-    trained: list[tuple[Any, DualityGap | None]]
+    trained: list[tuple[Any, Plan]]
     parts: list[Index]
     F: Array
     interrupted: bool
@@ -68,10 +67,8 @@ class SearchesOnFolds:
         """Trainings that combinations take beside those of the searches."""
 
     @abstractmethod
-    def _trained(
-        self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int
-    ) -> tuple[Any, DualityGap | None]:
-        """The function of a solution on all rows that its problem has, and the worst certificate of its cells."""
+    def _trained(self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int) -> tuple[Any, Plan]:
+        """The function of a solution on all rows that its problem has, and what was done, with its certificate."""
 
     def _choose(
         self, task: TreeTask, candidates: Sequence[Any], earlier: list[Solution], seed: int, clock: Clock, plan: Plan
@@ -102,7 +99,7 @@ class SearchesOnFolds:
         if combines:
             trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
         else:
-            trained = [(trained_solution(solution, clock), None) for solution in solutions]
+            trained = [(trained_solution(solution, clock), plan) for solution in solutions]
         risks, F = np.full((len(candidates), n_folds), np.inf), np.full((len(candidates), *Y.shape), np.nan)
         for k in range(0, len(solutions), each):
             candidate, fold = divmod(k // each, n_folds)

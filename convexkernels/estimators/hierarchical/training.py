@@ -15,8 +15,8 @@ from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.options import Cells
+from convexkernels.cells.stand_in import sparing
 from convexkernels.cells.training import learn_cells, shared_learner, some_cells
-from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.criteria.ridge import residuals_at
@@ -24,6 +24,7 @@ from convexkernels.driver import stated
 from convexkernels.estimators.hierarchical.all_rows import (
     CELL_SIZE,
     LANDMARK_LAMS,
+    MATRICES,
     TIMED_ROWS,
     AllRows,
     Plan,
@@ -54,9 +55,7 @@ LANDMARK_RATIOS = (1.0 / 16.0, 16.0)
 REFINEMENT, REFINEMENT_TIME = 60, 0.3
 # Before all rows are trained on: rows of a cell at most, and steps on rows of one cell at a time.
 PART_SIZE, PART_STEPS = LARGEST_SAMPLE, 300
-# Share of the time that the choice of a kernel for all rows may take, refined and scaled.
-SCALE_TIME = 0.25
-# Rows that a function is trained on where an interrupt leaves no time for all: a moment's work.
+# Rows that a function is trained on where there is no time for all: a moment's work.
 ROWS_OF_A_MOMENT = 1500
 # Of a cell with fewer rows there is nothing to draw from.
 FEWEST_ROWS = 10
@@ -64,12 +63,13 @@ FEWEST_ROWS = 10
 
 def train_in_cells(
     solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[OffsetFunction, DualityGap]:
-    """The function in cells of the geometry of a learned kernel, and the worst certificate of a cell.
+) -> tuple[OffsetFunction, Plan]:
+    """The function in cells of the geometry of a learned kernel, and the plan with the worst certificate of a cell.
 
-    The search goes on for some steps on rows of one cell at a time, which are as dense as those that cells learn from;
-    what it finds is taken where the leave-one-out risk in some cells is better for it. One lam and one multiple of the
-    features are selected for all cells on the way.
+    Where there is time the search goes on for some steps on rows of one cell at a time, which are as dense as those
+    that cells learn from; what it finds is taken where the leave-one-out risk in some cells is better for it. One lam
+    and one multiple of the features are selected for all cells on the way. In cells for which no time is left the
+    function of some rows answers, with the kernel and the lam of the search.
     """
     problem, size = solution.problem, plan.max_cell_size or CELL_SIZE
     table = CellRows(problem.X, problem.Y, problem.weights)
@@ -78,45 +78,63 @@ def train_in_cells(
     options: dict[str, Any] = {"overlap": overlap, "subset": cells.subset, "random_state": seed}
     cover = voronoi_cover(table.X, max_cell_size=size, kernel=problem.kernel(solution.theta), **options)
     assigned = cover.assigned(table.X)
-    learner = _best_learner(solution, table, Assignment.from_labels(assigned[0], cover.n_cells), clock, seed)
-    learner = replace(learner, max_rows=LARGEST_CELL * size)
-    found = learn_cells(table, cover, learner, clock, seed=seed, n_jobs=settings.n_jobs, tol=TOL, assigned=assigned)
-    return _of_cells(problem, found)
+    inside, refines = Assignment.from_labels(assigned[0], cover.n_cells), plan.has_time(clock)
+    learner = replace(_best_learner(solution, table, inside, clock, seed, refines), max_rows=LARGEST_CELL * size)
+    options = {"seed": seed, "n_jobs": settings.n_jobs, "tol": TOL, "assigned": assigned}
+    stand_in = _with_pair(_learner(problem, solution.theta))
+    found = learn_cells(table, cover, learner, clock, stand_in=stand_in, **options)
+    return _of_cells(problem, found), _with_gap(plan, found)
 
 
-def train_at_once(solution: Solution, clock: Clock, seed: int) -> tuple[OffsetFunction, DualityGap]:
-    """The function of a learned kernel on some rows, in a moment: what an interrupt leaves the time for."""
+def train_at_once(
+    solution: Solution, plan: Plan, clock: Clock, seed: int, status: Status
+) -> tuple[OffsetFunction, Plan]:
+    """The function of a learned kernel on some rows, in a moment, and what was done in the place of a plan.
+
+    It is what an interrupt leaves the time for, or a limit that came before all rows were trained on.
+    """
     problem = solution.problem
     table = CellRows(problem.X, problem.Y, problem.weights)
     cover = voronoi_cover(table.X[:1], n_cells=1)
     learner = _with_pair(replace(_learner(problem, solution.theta), max_rows=ROWS_OF_A_MOMENT))
-    tell(f"INTERRUPTED: the function is trained on {min(ROWS_OF_A_MOMENT, len(table.X))} of {len(table.X)} rows.")
-    return _of_cells(problem, learn_cells(table, cover, learner, Clock(None, clock.show), seed=seed, tol=TOL))
+    n_rows, m = min(ROWS_OF_A_MOMENT, problem.m), problem.m
+    tell(f"{status.name}: the function is trained on {n_rows} of {m} rows.")
+    own = Clock(None, clock.show)
+    found = learn_cells(table, cover, learner, own, seed=seed, tol=TOL)
+    why = f"{n_rows} of {m} rows, {status.name} came before the {plan.method} training on all"
+    done = Plan("dense", n_rows, 8.0 * MATRICES * n_rows**2, own.seconds, why, status=status)
+    return _of_cells(problem, found), _with_gap(done, found)
 
 
-def _of_cells(problem: OuterLearning, found: Solution) -> tuple[OffsetFunction, DualityGap]:
-    """The function of cells for the targets of a problem, and the worst certificate."""
+def _with_gap(plan: Plan, found: Solution) -> Plan:
+    """A plan that was done, with the certificate of what came of it."""
+    certificate: Any = found.certificate
+    return replace(plan, certificate=certificate)
+
+
+def _of_cells(problem: OuterLearning, found: Solution) -> OffsetFunction:
+    """The function of cells for the targets of a problem."""
     bounds: Any = problem.bounds
     if bounds is not None:
         bounds = tuple(bound[:, 0] + problem.offset for bound in bounds)
-    certificate: Any = found.certificate
-    return OffsetFunction(found.problem, problem.offset, bounds), certificate
+    return OffsetFunction(found.problem, problem.offset, bounds)
 
 
 def train_by_products(
     solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[FunctionOfManyRows, DualityGap]:
-    """The function of a learned kernel on all rows, by conjugate gradients, and its certificate.
+) -> tuple[FunctionOfManyRows, Plan] | None:
+    """The function of a learned kernel on all rows, by conjugate gradients, and the plan with its certificate.
 
     The kernel was learned on some rows at a time, drawn from all. As in cells, the search goes on for some steps on
-    rows that are near each other; the better kernel on held-out rows is taken, its features times what suits all rows.
+    rows that are near each other, where there is time; the better kernel on held-out rows is taken, its features times
+    what suits all rows. None where the time has left zeros.
     """
     problem = solution.problem
     y = (problem.Y + problem.offset[:, None]).T
     given: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
     fixed = FixedKernel.of(solution, problem.X, y, **given)
-    if isinstance(problem.loss, LeastSquares) and problem.m > LARGEST_SAMPLE:
-        part = clock.part(SCALE_TIME)
+    if isinstance(problem.loss, LeastSquares) and problem.m > LARGEST_SAMPLE and plan.has_time(clock):
+        part = clock.sparing(plan.seconds - plan.choice_seconds)
 
         def suited() -> dict[str, Any]:
             thetas, kernels = [np.asarray(solution.theta)], [fixed]
@@ -131,20 +149,37 @@ def train_by_products(
         fixed = fixed.rescaled(float(known["scale"])).with_loss(fixed.loss.at(float(known["lam"])))
         if part.interrupted:
             raise KeyboardInterrupt
-    options: dict[str, Any] = {"max_time": clock.left, "progress": clock.show, "checkpoint": clock.checkpoint}
-    found = fixed.solve(tol=TOL, random_state=seed, **options)
+    found = _solved(fixed, clock, random_state=seed)
+    if found is None:
+        return None
+    function = FunctionOfManyRows(found, found.function, fixed.offset, fixed.bounds)
+    return function, _with_gap(plan, found)
+
+
+def _solved(problem: FixedKernel | KernelLearning, clock: Clock, **options: Any) -> Solution | None:
+    """The solution, with what it warns of; None where all coefficients are 0 because the time was over."""
+    options |= {"max_time": sparing(clock).left, "progress": clock.show, "checkpoint": clock.checkpoint}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvexKernelsWarning)
+        found = problem.solve(tol=TOL, **options)
     if found.status is Status.INTERRUPTED:
         clock.interrupt()
     certificate: Any = found.certificate
-    return FunctionOfManyRows(found, found.function, fixed.offset, fixed.bounds), certificate
+    function: DecisionFunction = found.function
+    if not function.support.size and not certificate.holds(TOL):
+        return None
+    for warning in said:
+        category: Any = warning.category
+        tell(str(warning.message), category)
+    return found
 
 
 def train_on_landmarks(
     solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[FunctionOfManyRows, DualityGap]:
-    """The function of what random rows see of a learned kernel, and the certificate of that problem.
+) -> tuple[FunctionOfManyRows, Plan] | None:
+    """The function of what random rows see of a learned kernel, and the plan with the certificate of that problem.
 
-    lam of least squares is that of the least leave-one-out risk with the features.
+    lam of least squares is that of the least leave-one-out risk with the features. None where the time has left zeros.
     """
     problem, said = solution.problem, solution.problem.stated_at(solution.theta)
     rows = np.random.default_rng(seed).permutation(problem.m)[: plan.n_landmarks]
@@ -154,14 +189,14 @@ def train_on_landmarks(
     if isinstance(seen.loss, LeastSquares):
         known = clock.once(lambda: {"lam": _best_lam(seen)}, "lam on landmarks", *stated(seen))
         seen = seen.with_loss(seen.loss.at(float(known["lam"])))
-    found = seen.solve(tol=TOL, max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint)
-    if found.status is Status.INTERRUPTED:
-        clock.interrupt()
-    certificate: Any = found.certificate
+    found = _solved(seen, clock)
+    if found is None:
+        return None
     function: DecisionFunction = found.function
     bounds = said["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in said["bounds"])
     function = replace(function, b=function.b + problem.offset, bounds=bounds)
-    return FunctionOfManyRows(found, function, problem.offset, said["bounds"]), certificate
+    whole = FunctionOfManyRows(found, function, problem.offset, said["bounds"])
+    return whole, _with_gap(plan, found)
 
 
 def _best_lam(problem: KernelLearning) -> float:
@@ -178,11 +213,13 @@ def _best_lam(problem: KernelLearning) -> float:
 TRAINERS = {"cells": train_in_cells, "iterative": train_by_products, "landmarks": train_on_landmarks}
 
 
-def _best_learner(solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int) -> KernelLearner:
-    """What learns in the cells, with the kernel of a search or with one that was refined in cells."""
+def _best_learner(
+    solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int, refines: bool
+) -> KernelLearner:
+    """What learns in the cells, with the kernel of a search or, where it `refines`, with one that was in cells."""
     problem, rows = solution.problem, some_cells(table, cells, seed, solution.kernel)
     best = shared_learner(_learner(problem, solution.theta), rows, clock, seed)
-    if cells.n_cells > 1 and _can_be_refined(problem):
+    if refines and cells.n_cells > 1 and _can_be_refined(problem):
         refined = _refined(solution, cells, clock, seed, REFINEMENT)
         other = shared_learner(_learner(problem, refined), rows, clock, seed)
         clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
