@@ -283,18 +283,23 @@ def test_keys_are_uniform_and_made_of_what_rows_hold(rng):
 
 @pytest.mark.parametrize("as_frames", [False, True], ids=["arrays", "frames"])
 @pytest.mark.parametrize(
-    ("model", "kind", "kernel"),
-    [(VoronoiRidge, "overlapping", None), (VoronoiRidge, "overlapping", LEARNED), (VoronoiSVC, "tree", None)],
-    ids=["metric", "kernel", "classes"],
+    ("model", "kind", "options"),
+    [
+        (VoronoiRidge, "overlapping", {}),
+        (VoronoiRidge, "overlapping", {"kernel": LEARNED}),
+        (VoronoiSVC, "tree", {}),
+        (VoronoiSVC, "voronoi", {"class_weight": "balanced", "selection": CellSelection(candidates=([1e-3], [0.5]))}),
+    ],
+    ids=["metric", "kernel", "classes", "candidates"],
 )
-def test_beyond_the_subset_the_answer_is_that_of_the_table_in_memory(monkeypatch, model, kind, kernel, as_frames):
+def test_beyond_the_subset_the_answer_is_that_of_the_table_in_memory(monkeypatch, model, kind, options, as_frames):
     X, y = table(800)
     X, y = np.vstack([X, X[::3]]), np.append(y, y[::3])  # some rows twice
     y = labels(y) if model is VoronoiSVC else y
     # The metric is of fewer rows than there are; one pair is of rows near one, and of as many as are in memory.
     for module, name, value in ((metric, "SAMPLE", 300), (base, "SAMPLE", 300), (training, "SHARED_ROWS", 90)):
         monkeypatch.setattr(module, name, value)
-    model = model(max_cell_size=120, kernel=kernel, cells=Cells(kind, subset=250), **SMALL)
+    model = model(max_cell_size=120, cells=Cells(kind, subset=250), **SMALL | options)
     here = clone(model).fit(X, y)
     if as_frames:
         frame = dd.from_pandas(pd.DataFrame(X, columns=["east", "north"]), npartitions=3)
