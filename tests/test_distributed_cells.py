@@ -286,7 +286,7 @@ def test_keys_are_uniform_and_made_of_what_rows_hold(rng):
     ("model", "kind", "options"),
     [
         (VoronoiRidge, "overlapping", {}),
-        (VoronoiRidge, "overlapping", {"kernel": LEARNED}),
+        (VoronoiRidge, "overlapping", {"kernel": LEARNED, "selection": CellSelection(n_lams=30, n_widths=5)}),
         (VoronoiSVC, "tree", {}),
         (VoronoiSVC, "voronoi", {"class_weight": "balanced", "selection": CellSelection(candidates=([1e-3], [0.5]))}),
     ],
@@ -294,19 +294,27 @@ def test_keys_are_uniform_and_made_of_what_rows_hold(rng):
 )
 def test_beyond_the_subset_the_answer_is_that_of_the_table_in_memory(monkeypatch, model, kind, options, as_frames):
     X, y = table(800)
+    X = np.column_stack([X, np.random.default_rng(1).uniform(-1, 1, 800)])  # a feature that a metric damps
     X, y = np.vstack([X, X[::3]]), np.append(y, y[::3])  # some rows twice
     y = labels(y) if model is VoronoiSVC else y
     # The metric is of fewer rows than there are; one pair is of rows near one, and of as many as are in memory.
-    for module, name, value in ((metric, "SAMPLE", 300), (base, "SAMPLE", 300), (training, "SHARED_ROWS", 90)):
+    for module, name, value in (
+        (metric, "SAMPLE", 300),
+        (base, "SAMPLE", 300),
+        (metric, "COMPARED_ROWS", 150),
+        (training, "SHARED_ROWS", 30),
+    ):
         monkeypatch.setattr(module, name, value)
     model = model(max_cell_size=120, cells=Cells(kind, subset=250), **SMALL | options)
     here = clone(model).fit(X, y)
     if as_frames:
-        frame = dd.from_pandas(pd.DataFrame(X, columns=["east", "north"]), npartitions=3)
+        frame = dd.from_pandas(pd.DataFrame(X, columns=["east", "north", "noise"]), npartitions=3)
         there = clone(model).fit(frame, dd.from_pandas(pd.Series(y), npartitions=3))
     else:
         there = clone(model).fit(parts(X, [500, 0, len(X) - 500]), parts(y, [500, 0, len(X) - 500]))
     assert here.n_cells_ > 5
+    if not options:
+        assert here.feature_factors_[2] < 0.5 * here.feature_factors_[0]
     assert there.function_.sizes.tolist() == here.function_.sizes.tolist()
     assert pairs_of(there) == pytest.approx(pairs_of(here))
     expected, found = here.function_.values(here.scaling_.apply(X)), there.function_.values(there.scaling_.apply(X))
