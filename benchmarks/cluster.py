@@ -1,6 +1,6 @@
 """The same cells in memory and on two Dask workers of 2 GiB: predictions, time, and what the workers hold at most.
 
-    python -m benchmarks.cluster covtype.csv.gz [--rows 100000] [--limit 2] [--kernel 5000]
+    python -m benchmarks.cluster covtype.csv.gz [--rows 100000] [--limit 2] [--kernel 5000] [--subset 50000]
 
 `VoronoiSVC` for the seven classes of covtype, in cells of 2,000 rows, everything else as it comes. The table is
 written to a folder of parquet files and read from there, in parts of about 10,000 rows whose lengths nobody is told.
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from distributed import Client, LocalCluster
 
-from convexkernels import HierarchicalGaussianClassifier, VoronoiSVC, warm_up
+from convexkernels import Cells, HierarchicalGaussianClassifier, VoronoiSVC, warm_up
 
 N_TEST = 20_000
 LINES = 10_000
@@ -65,13 +65,15 @@ def main():
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=2.0, help="GiB of a worker")
     parser.add_argument("--kernel", type=int, default=0, help="rows to learn a hierarchical kernel on; 0 for Gaussians")
+    parser.add_argument("--subset", type=int, default=50_000, help="rows that centers are sought among")
     args = parser.parse_args()
     warm_up()
     train, test = load(args.path, args.rows)
     columns = train.columns[:-1].tolist()
     some = train[: args.kernel]
     kernel = sampled_kernel(some[columns].to_numpy(), some["class"].astype(int).to_numpy()) if args.kernel else None
-    model = VoronoiSVC(kernel=kernel, max_cell_size=2000, max_time=None, random_state=0)
+    cells = Cells(subset=args.subset)
+    model = VoronoiSVC(kernel=kernel, cells=cells, max_cell_size=2000, max_time=None, random_state=0)
     here, said = learned(model, train[columns], train["class"].astype(int), test)
     print(f"in memory: {said}, {held():.2f} GiB", flush=True)
 

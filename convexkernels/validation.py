@@ -82,7 +82,7 @@ def check_range(what: str, log_largest: float, dtype: Any, *, remedy: str) -> No
 def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> Array:
     """Return points as a C-contiguous float64 array of shape (m, n), or refuse them by name.
 
-    Refused: sparse, not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
+    Refused: sparse or on a cluster, not two-dimensional, empty, not numeric, NaN or infinite entries, magnitudes whose
     products overflow, the wrong number of columns.
     """
     points = _as_numbers(X, name)
@@ -103,8 +103,30 @@ def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> A
     return points
 
 
-def refuse_sparse(X: Any, name: str = "X") -> None:
-    """Kernels of sparse tables are not implemented, and a dense copy may not fit: the user has to say so."""
+def is_distributed(*tables: Any) -> bool:
+    """Whether one of the tables is a Dask collection; Dask is not loaded to find out."""
+    return any(hasattr(table, "__dask_graph__") for table in tables)
+
+
+def refuse_distributed(value: Any, name: str = "X", who: str = "this", remedy: str = "") -> None:
+    """No table is brought from a cluster without a word."""
+    if is_distributed(value):
+        remedy = remedy or (
+            "or learn a kernel on some rows, and pass it with the Dask table to VoronoiRidge(kernel=...) or "
+            "VoronoiSVC(kernel=...)"
+        )
+        raise InvalidInputError(
+            f"{name} is a Dask {type(value).__name__}, and {who} works in memory. Pass {name}.compute(); {remedy}."
+        )
+
+
+def refuse_other_tables(X: Any, name: str = "X") -> None:
+    """What is neither in memory nor dense is not brought there: it may not fit, and the user has to say so."""
+    refuse_distributed(X, name)
+    _refuse_sparse(X, name)
+
+
+def _refuse_sparse(X: Any, name: str) -> None:
     known = sys.modules.get("scipy.sparse")  # who has a sparse matrix has loaded it; to load it takes a while
     if known is not None and known.issparse(X):
         raise InvalidInputError(
@@ -114,7 +136,7 @@ def refuse_sparse(X: Any, name: str = "X") -> None:
 
 
 def _as_numbers(X: Any, name: str) -> Array:
-    refuse_sparse(X, name)
+    refuse_other_tables(X, name)
     try:
         points = np.asarray(X)
         if points.dtype.kind != "c":
@@ -142,6 +164,7 @@ def _refuse_entries(points: Array, name: str, largest: float) -> None:
 
 def floats(name: str, value: Any) -> Array:
     """Return `value` as a float64 array of any shape, or refuse it by name."""
+    refuse_distributed(value, name)
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

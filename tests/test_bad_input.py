@@ -5,6 +5,7 @@ import time
 import warnings
 from math import comb
 
+import dask.array as da
 import numpy as np
 import pandas
 import pytest
@@ -60,7 +61,7 @@ def test_estimator_refuses_tables(name):
         ck.TessellatedSVC().fit(table, labels)
 
 
-@pytest.mark.parametrize(
+USES = pytest.mark.parametrize(
     "use",
     [
         lambda table: ck.KernelLearning(ck.Tessellated(), ck.Hinge(), table, Y),
@@ -69,11 +70,40 @@ def test_estimator_refuses_tables(name):
         lambda table: ck.Gaussian()(table),
         lambda table: ck.FixedKernel(ck.Gaussian(), ck.LeastSquares(), X, Y).solve().decision_function(table),
         lambda table: ck.TessellatedSVC(1.0).fit(X, Y).decision_function(table),
+        lambda table: ck.Nystrom(ck.Gaussian(), X)(table),
     ],
 )
+
+
+@USES
 def test_sparse_tables_are_refused_by_one_sentence_everywhere(use):
     with refused(ck.InvalidInputError, "X is a sparse matrix", "X.toarray()", "TruncatedSVD"):
         use(csr_array(X))
+
+
+@USES
+def test_dask_tables_are_refused_by_one_sentence_everywhere(use):
+    with refused(ck.InvalidInputError, "X is a Dask Array, and", "works in memory", "X.compute()", "kernel="):
+        use(da.from_array(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("y", lambda there: ck.KernelLearning(ck.Tessellated(), ck.Hinge(), X, there)),
+        ("y", lambda there: ck.OuterLearning(ck.Trees(2), ck.Hinge(), ck.HeldOut(3), X, there)),
+        ("y", lambda there: ck.FixedKernel(ck.Gaussian(), ck.LeastSquares(), X, there)),
+        (
+            "sample_weight",
+            lambda there: ck.FixedKernel(ck.Gaussian(), ck.LeastSquares(), X, Y, sample_weight=there),
+        ),
+        ("landmarks", lambda there: ck.Nystrom(ck.Gaussian(), there[:, None])(X)),
+        ("target", lambda there: ck.KernelMatching(ck.Candidates([ck.Gaussian()]), X, there)),
+    ],
+)
+def test_dask_arguments_are_refused_by_name(name, use):
+    with refused(ck.InvalidInputError, f"{name} is a Dask Array, and this works in memory", f"{name}.compute()"):
+        use(da.from_array(np.asarray(Y, dtype=float)))
 
 
 def test_estimator_refuses_dates_and_columns_that_changed_their_kind():

@@ -32,12 +32,15 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
+from convexkernels.cells import metric, training
 from convexkernels.cells.distributed import learning
 from convexkernels.cells.distributed.cluster import active_client
 from convexkernels.cells.distributed.function import DistributedFunction
-from convexkernels.cells.distributed.summary import TableSummary, random_keys
+from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.distributed.table import balanced_groups
 from convexkernels.cells.function import LocalizedFunction
+from convexkernels.cells.sampling import content_keys, least, rows_by_share, seeded
+from convexkernels.estimators.voronoi import base
 
 # A loaded computer is slow to make folders, and two test processes may want the same port for their status pages.
 pytestmark = [
@@ -250,17 +253,72 @@ def test_scores_of_dask_tables_are_those_of_tables_in_memory():
 
 def test_samples_of_parts_are_a_sample_of_the_whole(rng):
     X, y, weights = rng.standard_normal((100, 2)), np.arange(100.0), np.ones(100)
-    cuts = [(0, 30), (30, 31), (31, 80), (80, 100)]
-    found = [
-        TableSummary.of_rows(X[a:b], y[a:b], weights[a:b], labels=False, size=10, seed=7, first=a) for a, b in cuts
-    ]
+    cuts = [(0, 30), (30, 31), (31, 80), (80, 100), (0, 50)]  # the first half twice
+    found = [TableSummary.of_rows(X[a:b], y[a:b], weights[a:b], labels=False, size=10, seed=7) for a, b in cuts]
     whole = TableSummary.merged([*found, None], labels=False, size=10)
-    assert whole.n_rows == 100
-    assert np.array_equal(whole.keys, np.sort(random_keys(100, 7, 0))[:10])
+    assert whole.n_rows == 150
+    keys = seeded(content_keys(X, y), 7)
+    assert np.array_equal(np.sort(whole.y), y[least(keys, 10)])
+    assert np.array_equal(whole.keys, np.sort(keys)[:10])
     assert np.array_equal(whole.X, X[whole.y.astype(int)])
+    assert np.array_equal(whole.weights, 1.0 + (whole.y < 50))
     assert whole.targets.tolist() == [0.0, 99.0]
     assert np.array_equal(whole.low, X.min(axis=0)[None, :])
     assert TableSummary.merged([None, None], labels=True, size=3) is None
+
+
+def test_keys_are_uniform_and_made_of_what_rows_hold(rng):
+    X = rng.integers(0, 50, (4000, 2)).astype(float)
+    places = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+    keys = seeded(content_keys(X), 3)
+    firsts = np.unique(places, return_index=True)[1]
+    assert np.array_equal(keys, keys[firsts][places])
+    distinct = keys[firsts]
+    assert len(np.unique(distinct)) == len(distinct)
+    assert np.abs(np.histogram(distinct / 2.0**64, bins=8, range=(0, 1))[0] * 8 / len(distinct) - 1.0).max() < 0.2
+    assert rows_by_share(distinct, 500) == pytest.approx(len(distinct), rel=0.15)
+    assert np.array_equal(content_keys(np.array([-0.0])), content_keys(np.zeros(1)))
+    assert np.mean(least(seeded(distinct, 1), 200) == least(seeded(distinct, 2), 200)) < 0.1
+
+
+@pytest.mark.parametrize("as_frames", [False, True], ids=["arrays", "frames"])
+@pytest.mark.parametrize(
+    ("model", "kind", "options"),
+    [
+        (VoronoiRidge, "overlapping", {}),
+        (VoronoiRidge, "overlapping", {"kernel": LEARNED, "selection": CellSelection(n_lams=30, n_widths=5)}),
+        (VoronoiSVC, "tree", {}),
+        (VoronoiSVC, "voronoi", {"class_weight": "balanced", "selection": CellSelection(candidates=([1e-3], [0.5]))}),
+    ],
+    ids=["metric", "kernel", "classes", "candidates"],
+)
+def test_beyond_the_subset_the_answer_is_that_of_the_table_in_memory(monkeypatch, model, kind, options, as_frames):
+    X, y = table(800)
+    X = np.column_stack([X, np.random.default_rng(1).uniform(-1, 1, 800)])  # a feature that a metric damps
+    X, y = np.vstack([X, X[::3]]), np.append(y, y[::3])  # some rows twice
+    y = labels(y) if model is VoronoiSVC else y
+    # The metric is of fewer rows than there are; one pair is of rows near one, and of as many as are in memory.
+    for module, name, value in (
+        (metric, "SAMPLE", 300),
+        (base, "SAMPLE", 300),
+        (metric, "COMPARED_ROWS", 150),
+        (training, "SHARED_ROWS", 30),
+    ):
+        monkeypatch.setattr(module, name, value)
+    model = model(max_cell_size=120, cells=Cells(kind, subset=250), **SMALL | options)
+    here = clone(model).fit(X, y)
+    if as_frames:
+        frame = dd.from_pandas(pd.DataFrame(X, columns=["east", "north", "noise"]), npartitions=3)
+        there = clone(model).fit(frame, dd.from_pandas(pd.Series(y), npartitions=3))
+    else:
+        there = clone(model).fit(parts(X, [500, 0, len(X) - 500]), parts(y, [500, 0, len(X) - 500]))
+    assert here.n_cells_ > 5
+    if not options:
+        assert here.feature_factors_[2] < 0.5 * here.feature_factors_[0]
+    assert there.function_.sizes.tolist() == here.function_.sizes.tolist()
+    assert pairs_of(there) == pytest.approx(pairs_of(here))
+    expected, found = here.function_.values(here.scaling_.apply(X)), there.function_.values(there.scaling_.apply(X))
+    np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
 def test_classes_of_weight_zero_have_no_say_in_the_ranges():
@@ -289,6 +347,27 @@ def test_parts_that_hold_text_are_refused():
     frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]}), npartitions=1)
     with pytest.raises(InvalidInputError, match="partition 0: X must hold numbers only"):
         VoronoiRidge(**SMALL).fit(frame, dd.from_pandas(pd.Series([1.0, 2.0, 3.0]), npartitions=1))
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pd.Series(["x", "y", "x"], dtype="category"), "column 'b' holds categories; .*get_dummies.*X.compute"),
+        (pd.Series([1, 2, 1]).astype("category"), "column 'b' holds categories"),
+        (pd.to_datetime(pd.Series(["2020-01-01"] * 3)), "column 'b' holds dates or times"),
+        (pd.Series([1.0, 2.0, np.nan]), "partition 1: X has a missing value in column 'b', row 0 of its part; impute"),
+        (pd.Series([1, 2, None], dtype="Int64"), "partition 1: X has a missing value in column 'b'"),
+        (pd.Series(["x", "y", "z"]), "partition .: X must hold numbers only, but column 'b' does not"),
+    ],
+)
+def test_columns_that_are_not_numbers_are_refused_by_name(column, message):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": column})
+    there, y = dd.from_pandas(frame, npartitions=2), dd.from_pandas(pd.Series([1.0, 2.0, 3.0]), npartitions=2)
+    with pytest.raises(InvalidInputError, match=message):
+        VoronoiRidge(**SMALL).fit(there, y)
+    model = VoronoiRidge(**SMALL).fit(frame[["a"]].assign(b=[0.0, 1.0, 0.0]), [1.0, 2.0, 3.0])
+    with pytest.raises(InvalidInputError, match=message):
+        model.predict(there).compute()
 
 
 def test_groups_of_cells_are_balanced():

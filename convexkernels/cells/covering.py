@@ -7,6 +7,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover, OverlappingCover, TreeCover, VoronoiCover
+from convexkernels.cells.sampling import Keys, least
 from convexkernels.cells.traversal import Traversal, farthest_first, split_largest, traverse_in
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
@@ -27,6 +28,7 @@ def voronoi_cover(
     n_rows: int | None = None,
     random_state: Any = None,
     kernel: Kernel | None = None,
+    keys: Keys | None = None,
 ) -> VoronoiCover:
     """Voronoi cells around centers found by farthest-first traversal.
 
@@ -51,6 +53,8 @@ def voronoi_cover(
         Of the subset.
     kernel : Kernel, optional
         Distances, and the radius, are those of its geometry.
+    keys : ndarray of shape (m,), optional
+        Random numbers, in the place of `random_state`: the rows with the least are the subset.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def voronoi_cover(
         raise InvalidInputError(f"n_cells is {n_cells}, but there are only {m} points; ask for at most {m} cells.")
     if max_cell_size is not None:
         check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
-    sample = _sample(points, subset, n_cells, random_state)
+    sample = _sample(points, subset, random_state, keys, n_cells or 0)
     found = _traversal(sample, radius, n_cells, max_cell_size, len(sample) / (n_rows or m), kernel)
     centers = sample[found.centers]
     if overlap > 0.0:
@@ -77,12 +81,12 @@ def voronoi_cover(
     return VoronoiCover(centers, float(found.radii[-1]), kernel)
 
 
-def _sample(points: Array, subset: int | None, n_cells: int | None, random_state: Any) -> Array:
+def _sample(points: Array, subset: int | None, random_state: Any, keys: Keys | None, at_least: int = 0) -> Array:
     m = len(points)
     if subset is None or check_whole_number("subset", subset, low=2) >= m:
         return points
-    rows = np.random.default_rng(random_state).choice(m, max(subset, n_cells or 0), replace=False)
-    return points[np.sort(rows)]
+    drawn = np.random.default_rng(random_state).random(m) if keys is None else keys
+    return points[least(drawn, max(subset, at_least))]
 
 
 def _traversal(
@@ -115,6 +119,7 @@ def tree_cover(
     subset: int | None = None,
     n_rows: int | None = None,
     random_state: Any = None,
+    keys: Keys | None = None,
 ) -> Cover:
     """Divide cells again and again until none has more than `max_cell_size` points.
 
@@ -125,7 +130,7 @@ def tree_cover(
         Only a cell of equal points may have more.
     branches : int, >= 2
         Most parts of a cell.
-    subset, n_rows, random_state
+    subset, n_rows, random_state, keys
         As in `voronoi_cover`.
 
     Returns
@@ -135,7 +140,7 @@ def tree_cover(
     points = check_points(X)
     size = check_whole_number("max_cell_size", max_cell_size, low=2, remedy="A cell of one point learns nothing.")
     branches = check_whole_number("branches", branches, low=2)
-    sample = _sample(points, subset, None, random_state)
+    sample = _sample(points, subset, random_state, keys)
     root = _branch(sample, max(2, int(size * len(sample) / (n_rows or len(points)))), branches)
     return VoronoiCover(points.mean(axis=0)[None, :]) if root is None else root
 
@@ -162,6 +167,7 @@ def cell_size_within(
     n_rows: int | None = None,
     random_state: Any = None,
     kernel: Kernel | None = None,
+    keys: Keys | None = None,
 ) -> int:
     """The largest cell size, among m, m/2, m/4, ... for m rows, whose partition stays within a budget.
 
@@ -175,7 +181,7 @@ def cell_size_within(
         if value is not None:
             check_number(name, value, low=0.0, open_low=True)
     m = n_rows or len(points)
-    sample = _sample(points, max(2, min(subset, len(points))), None, random_state)
+    sample = _sample(points, max(2, min(subset, len(points))), random_state, keys)
     scale = m / len(sample)
     size, least = m, np.inf
     while size >= 2:

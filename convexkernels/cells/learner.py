@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from convexkernels.arrays import Array, Index, Mask
+from convexkernels.cells.sampling import Keys
 from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
@@ -31,6 +32,8 @@ class CellRows:
         The rows whose predictions the cell makes; None stands for all.
     held_out : ndarray of bool, shape (m,), optional
         D2: the rows that only choose between functions of the others, in every cell that has them.
+    keys : ndarray of shape (m,), optional
+        Random numbers by which rows are drawn.
     """
 
     X: Array
@@ -38,6 +41,7 @@ class CellRows:
     weights: Array
     own: Mask | None = None
     held_out: Mask | None = None
+    keys: Keys | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -47,7 +51,8 @@ class CellRows:
     def part(self, rows: Index | Mask) -> Self:
         """Some of the rows."""
         own, held_out = (None if mask is None else mask[rows] for mask in (self.own, self.held_out))
-        return type(self)(self.X[rows], np.ascontiguousarray(self.Y[:, rows]), self.weights[rows], own, held_out)
+        keys = None if self.keys is None else self.keys[rows]
+        return type(self)(self.X[rows], np.ascontiguousarray(self.Y[:, rows]), self.weights[rows], own, held_out, keys)
 
     def divided(self, rng: np.random.Generator) -> Self:
         """The same rows, with D2 drawn: all but ``m // 2 + 1`` of them."""

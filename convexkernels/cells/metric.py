@@ -8,6 +8,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.learner import is_constant
+from convexkernels.cells.sampling import Keys, least
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import ConvexKernelsWarning
@@ -36,16 +37,20 @@ COMPARED_ROWS = 700
 PRICE = 2.0
 
 
-def learned_metric(X: Array, Y: Array, weights: Array, clock: Clock, seed: int) -> Array | None:
+def learned_metric(
+    X: Array, Y: Array, weights: Array, clock: Clock, seed: int, keys: Keys | None = None
+) -> Array | None:
     """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small.
 
     None where one factor for all is about as good, or there are too few rows. Targets are in [-1, 1], and predictions
-    are clipped to it. An interrupt is raised: there is nothing to use the best point of the search for.
+    are clipped to it. Rows are drawn by their `keys`, where there are some. An interrupt is raised: there is nothing to
+    use the best point of the search for.
     """
     if not tells_widths(X) or is_constant(Y):
         return None
     clock.show.note(f"a width for each of {X.shape[1]} features is learned")
-    found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, (-1.0, 1.0) if len(Y) == 1 else None)
+    bounds = (-1.0, 1.0) if len(Y) == 1 else None
+    found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys)
     return found.by_feature if found.share < 1.0 - PRICE * X.shape[1] / min(len(X), SAMPLE) else None
 
 
@@ -76,15 +81,15 @@ def learned_widths(
     clock: Clock,
     seed: int,
     bounds: tuple[float, float] | None = None,
+    keys: Keys | None = None,
 ) -> LearnedWidths:
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
     piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds)
     if known := piece.found:
         return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]))
-    m = len(X)
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.choice(m, SAMPLE, replace=False)) if m > SAMPLE else np.arange(m)
-    few = rows if len(rows) <= COMPARED_ROWS else np.sort(rng.choice(rows, COMPARED_ROWS, replace=False))
+    drawn = rng.random(len(X)) if keys is None else keys
+    rows, few = least(drawn, SAMPLE), least(drawn, COMPARED_ROWS)
 
     def problem(per_feature: bool, rows: Index) -> OuterLearning:
         family, loss = Widths(kernel, per_feature), LeastSquares(lam=1.0, intercept=False)

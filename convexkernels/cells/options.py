@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover, RandomChunks
 from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
+from convexkernels.cells.sampling import Keys, rows_by_share
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.validation import check_number, check_whole_number
@@ -79,6 +80,7 @@ class Cells:
     def cover(
         self,
         X: Array,
+        keys: Keys,
         max_cell_size: int | None,
         *,
         seconds_of: Callable[[], Callable[[int], float]],
@@ -92,6 +94,8 @@ class Cells:
         Parameters
         ----------
         X : ndarray of shape (m, n_features)
+        keys : ndarray of shape (m,)
+            By which rows are drawn.
         max_cell_size : int or None
             2000 where nothing else says how large cells are.
         seconds_of : callable
@@ -102,7 +106,9 @@ class Cells:
         kernel : Kernel, optional
             In whose geometry cells are Voronoi cells.
         """
-        size = max_cell_size
+        size, n_rows = max_cell_size, n_rows or len(X)
+        if self.kind != "random" and self.subset is not None and self.subset < len(X):
+            n_rows = rows_by_share(keys, self.subset)
         if self.time_budget is not None or self.memory_budget is not None:
             size = cell_size_within(
                 X,
@@ -111,16 +117,16 @@ class Cells:
                 seconds_of=float if self.time_budget is None else seconds_of(),
                 bytes_of=bytes_of,
                 n_rows=n_rows,
-                random_state=seed,
                 kernel=kernel,
+                keys=keys,
             )
         elif self.radius is None and size is None:
             size = DEFAULT_CELL_SIZE
         if self.kind == "random":
-            return RandomChunks(-(-(n_rows or len(X)) // int(size or DEFAULT_CELL_SIZE)), seed)
+            return RandomChunks(-(-n_rows // int(size or DEFAULT_CELL_SIZE)), seed)
         if self.kind == "tree":
             most = int(size or DEFAULT_CELL_SIZE)
-            return tree_cover(X, max_cell_size=most, subset=self.subset, n_rows=n_rows, random_state=seed)
+            return tree_cover(X, max_cell_size=most, subset=self.subset, n_rows=n_rows, keys=keys)
         return voronoi_cover(
             X,
             radius=self.radius,
@@ -128,6 +134,6 @@ class Cells:
             overlap=self.overlap if self.kind == "overlapping" else 0.0,
             subset=self.subset,
             n_rows=n_rows,
-            random_state=seed,
             kernel=kernel,
+            keys=keys,
         )

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from convexkernels.arrays import Index
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.choice import KnownCells, PairSelection
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
 from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows
+from convexkernels.cells.sampling import Keys
 from convexkernels.cells.selection import Grid
 from convexkernels.cells.stand_in import FunctionOfTable, function_of_table, sparing
 from convexkernels.certificate import DualityGap
@@ -179,20 +180,27 @@ def _results(tasks: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator[L
 
 
 def some_cells(table: CellRows, cells: Assignment, seed: int, kernel: Kernel | None = None) -> list[CellRows]:
-    """The rows that a few random cells predict at, large ones coming more often; of large ones the rows near one.
+    """The rows that a few random cells predict at, as `random_cells` and `rows_near` give them."""
+    labels = np.empty(len(table.X), dtype=np.intp)
+    labels[cells.order] = np.repeat(np.arange(cells.n_cells), cells.sizes)
+    keys = np.random.default_rng(seed).random(len(labels)) if table.keys is None else table.keys
+    chosen = random_cells(labels, keys)
+    return [rows_near(table.part(cells.rows(j)), table.X[row], kernel) for j, row in chosen.items()]
 
-    These are as dense as all of them, as random ones would not be.
-    """
-    rng, order, found = np.random.default_rng(seed), np.flatnonzero(cells.sizes), []
-    shares = cells.sizes[order] / cells.sizes.sum()
-    for j in rng.choice(order, min(SHARED_CELLS, len(order)), replace=False, p=shares).tolist():
-        rows = cells.rows(j)
-        if len(rows) > SHARED_ROWS:
-            points, one = table.X[rows], table.X[rows[rng.integers(len(rows))]][None]
-            near = squared_distances(points, one) if kernel is None else kernel.squared_distances(points, one)
-            rows = np.sort(rows[np.argpartition(near[:, 0], SHARED_ROWS)[:SHARED_ROWS]])
-        found.append(table.part(rows))
-    return found
+
+def random_cells(labels: Index, keys: Keys | Array) -> dict[int, int]:
+    """A few cells, large ones coming more often, each with one of its rows: those of the rows with the least keys."""
+    order = np.argsort(keys, kind="stable")
+    first = np.sort(np.unique(labels[order], return_index=True)[1])[:SHARED_CELLS]
+    return {int(labels[row]): int(row) for row in order[first]}
+
+
+def rows_near(rows: CellRows, point: Array, kernel: Kernel | None = None) -> CellRows:
+    """The rows of a cell; of a large one those near a point, which are as dense, as random ones would not be."""
+    if len(rows.X) <= SHARED_ROWS:
+        return rows
+    near = squared_distances(rows.X, point[None]) if kernel is None else kernel.squared_distances(rows.X, point[None])
+    return rows.part(np.sort(np.argsort(near[:, 0], kind="stable")[:SHARED_ROWS]))
 
 
 def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clock, seed: int) -> KernelLearner:

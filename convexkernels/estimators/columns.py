@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import refuse_sparse
+from convexkernels.validation import refuse_other_tables
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
@@ -55,7 +55,7 @@ class Columns:
             For dates, text that names rows, text among many numbers and sparse matrices; the message names the column
             and the remedy.
         """
-        refuse_sparse(X)
+        refuse_other_tables(X)
         if not may_need_encoding(X):
             return None
         names, categories, fill, marked = [], [], [], []
@@ -73,7 +73,7 @@ class Columns:
 
     def encoded(self, X: Any) -> Array:
         """The table as numbers, shape (m, n_encoded)."""
-        refuse_sparse(X)
+        refuse_other_tables(X)
         blocks: list[Array] = []
         for j, (name, column) in enumerate(_columns(X)):
             kind = self.categories[j]

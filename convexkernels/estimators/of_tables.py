@@ -9,7 +9,7 @@ from convexkernels.arrays import Array
 from convexkernels.estimators.columns import Columns, may_need_encoding
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import check_points, refuse_sparse
+from convexkernels.validation import check_points, refuse_other_tables
 
 
 class OfTables(Kernel):
@@ -28,7 +28,7 @@ class OfTables(Kernel):
         self.kernel, self.columns = kernel, columns
 
     def _points(self, X: Any, *, name: str = "X", n_features: int | None = None) -> Array:
-        refuse_sparse(X, name)
+        refuse_other_tables(X, name)
         names, n_encoded = self.columns.names, len(self.columns.encoded_names)
         try:
             found = [str(column) for column in X.columns] if hasattr(X, "columns") else np.shape(X)[1:]

@@ -11,21 +11,25 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index
-from convexkernels.cells.distributed.cluster import is_distributed
+from convexkernels.cells.sampling import Keys
 from convexkernels.estimators.columns import Columns
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_points, check_weights, refuse_sparse
+from convexkernels.validation import check_points, check_weights, refuse_distributed, refuse_other_tables
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
-    """Validated rows of positive weight, and their places in the table that was passed."""
+    """Validated rows of positive weight, and their places in the table that was passed.
+
+    Where rows are drawn, it is by their `keys`.
+    """
 
     X: Array
     y: NDArray[Any]
     weights: Array
     rows: Index
+    keys: Keys | None = None
 
     def points_of(self, rows: Index) -> Array:
         """The points at these places of the table that was passed (`self.rows` being sorted)."""
@@ -51,7 +55,8 @@ class TrainingTable:
         places[order] = np.cumsum(is_new) - 1
         weights = np.bincount(places[order], weights=self.weights[order]).astype(np.float64)
         first = order[is_new]
-        return TrainingTable(self.X[first], self.y[first], weights, self.rows[first]), places
+        drawn_by = None if self.keys is None else self.keys[first]
+        return TrainingTable(self.X[first], self.y[first], weights, self.rows[first], drawn_by), places
 
 
 def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool = False) -> TrainingTable:
@@ -68,8 +73,8 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     InvalidInputError
         The message names the argument, the value found and the remedy.
     """
-    refuse_sparse(X)
-    _refuse_distributed(estimator, X=X, y=y, sample_weight=sample_weight)
+    refuse_distributed_of(estimator, X=X, y=y, sample_weight=sample_weight)
+    refuse_other_tables(X)
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
         weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
@@ -95,8 +100,8 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
 
 def read_points(estimator: Any, X: Any) -> Array:
     """Validated points with the columns that the estimator was fitted on, as numbers."""
-    refuse_sparse(X)
-    _refuse_distributed(estimator, X=X)
+    refuse_distributed_of(estimator, X=X)
+    refuse_other_tables(X)
     columns = estimator.columns_
     try:
         if columns is None:
@@ -123,16 +128,15 @@ def _refuse_missing(points: Array, names: list[str]) -> None:
         )
 
 
-def _refuse_distributed(estimator: Any, **tables: Any) -> None:
-    """No table is brought from a cluster without a word."""
+def refuse_distributed_of(estimator: Any, **tables: Any) -> None:
+    """Refuse Dask collections by name, with what an estimator that works in memory can do for them."""
+    cells = "VoronoiSVC" if is_classifier(estimator) else "VoronoiRidge"
+    remedy = (
+        f"or fit this estimator to some rows, and {cells}(kernel=model.kernel_) to the Dask table; or predict part by "
+        "part, by map_blocks or map_partitions"
+    )
     for name, table in tables.items():
-        if is_distributed(table):
-            cells = "VoronoiSVC" if is_classifier(estimator) else "VoronoiRidge"
-            raise InvalidInputError(
-                f"{name} is a Dask {type(table).__name__}, and {type(estimator).__name__} works in memory. Pass "
-                f"{name}.compute(); or fit this estimator to some rows, and {cells}(kernel=model.kernel_) to the Dask "
-                f"table; or predict part by part, by map_blocks or map_partitions."
-            )
+        refuse_distributed(table, name, type(estimator).__name__, remedy)
 
 
 def _explained(error: ValueError, X: Any, y: Any = None) -> str:

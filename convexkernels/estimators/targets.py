@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ class ClassTargets(Targets):
         codes = np.minimum(np.searchsorted(self.classes, table.y), len(self.classes) - 1)
         kept = np.flatnonzero(self.classes[codes] == table.y)
         codes = codes[kept]
-        return TrainingTable(table.X[kept], codes, table.weights[kept] * self.weights[codes], table.rows[kept])
+        weights, keys = table.weights[kept] * self.weights[codes], None if table.keys is None else table.keys[kept]
+        return TrainingTable(table.X[kept], codes, weights, table.rows[kept], keys)
 
     def expanded(self, t: NDArray[Any]) -> Array:
         """Targets -1 and 1, shape (m,) for two classes, else (m, n_classes)."""
@@ -124,7 +125,7 @@ class NumberTargets(Targets):
     def encoded(self, table: TrainingTable) -> TrainingTable:
         y = check_labels_finite(table.y, len(table.X))
         t = np.clip((y - self.center) / self.spread, -self.limit, self.limit)
-        return TrainingTable(table.X, t, table.weights, table.rows)
+        return replace(table, y=t)
 
     def expanded(self, t: NDArray[Any]) -> Array:
         return np.asarray(t, dtype=np.float64)

@@ -12,7 +12,7 @@ from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.intervals import margins
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
-from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.table import TrainingTable, refuse_distributed_of
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
@@ -48,6 +48,11 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         check_is_fitted(self)
         values = self._values(X)
         return self.targets_.decisions(values)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """As scikit-learn has it: the share of rows whose label is right."""
+        refuse_distributed_of(self, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, calibrated on rows by functions that have not seen them.
@@ -123,6 +128,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         found = margins(residuals, weights, coverage)
         targets: Any = self.targets_
         return self._answer(X, lambda values: targets.decoded(np.asarray(values))[..., None] + found)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """As scikit-learn has it: R^2, the mean of it over outputs."""
+        refuse_distributed_of(self, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _residuals(self) -> tuple[Array, Array]:
         """Left-out residuals in units of y, and weights of their rows."""

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.families.base import Crossing
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import refuse_sparse
+from convexkernels.validation import refuse_other_tables
 
 # Rows evaluated at once: the matrix between them and the support vectors stays small.
 CHUNK = 2048
@@ -83,7 +83,7 @@ class DecisionFunction:
 
     def values(self, X: Any) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
-        refuse_sparse(X)
+        refuse_other_tables(X)
         X = np.asarray(X)
         size = X.shape[-2] if X.ndim > 1 else len(X)
         if not self.support.size:

@@ -14,7 +14,7 @@ from convexkernels.families.base import Family, GramSet
 from convexkernels.losses.base import Loss
 from convexkernels.problems.certified import Certified
 from convexkernels.problems.on_rows import check_bounded_loss, free_centers
-from convexkernels.validation import check_weights, refuse_sparse
+from convexkernels.validation import check_weights, refuse_distributed, refuse_other_tables
 
 if TYPE_CHECKING:
     from convexkernels.problems.program import Program
@@ -201,7 +201,8 @@ class KernelLearning(Certified):
 
 
 def _count_rows(X: Any, y: Any) -> int:
-    refuse_sparse(X)
+    refuse_other_tables(X)
+    refuse_distributed(y, "y")
     rows = len(y) if hasattr(y, "__len__") else 0
     if rows == 0:
         raise InvalidInputError("y is empty or not a sequence; one label or target per row of X is needed.")

@@ -11,6 +11,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.base import Family
 from convexkernels.kernels.base import Kernel
+from convexkernels.validation import floats
 
 NORMS = ("one", "infinity")
 
@@ -63,7 +64,7 @@ class KernelMatching:
         self.norm = norm
         self.gram_set = family.on(X, memory_limit=memory_limit)
         m = self.gram_set.m
-        self.target = np.asarray(target, dtype=np.float64)
+        self.target = floats("target", target)
         if self.target.shape != (m, m) or not np.isfinite(self.target).all():
             raise InvalidInputError(f"target must be finite, of shape ({m}, {m}), got shape {self.target.shape}.")
         if np.abs(self.target - self.target.T).max() > 1e-9 * np.abs(self.target).max():

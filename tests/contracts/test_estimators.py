@@ -424,8 +424,12 @@ def dask_tables_are_taken_or_refused_by_name(estimator, kind, monkeypatch):
     except ck.InvalidInputError:
         with refused:
             clone(estimator).fit(there, y)
-        with refused:
-            quietly(clone(estimator), X, y).predict(there)
+        model = quietly(clone(estimator), X, y)
+        for read in [model.predict, *([model.kernel_] if has_kernel(model) else [])]:
+            with refused:
+                read(there)
+        with pytest.raises(ck.InvalidInputError, match=r"^y is a Dask Array, and .* works in memory"):
+            model.score(X, da.from_array(y, chunks=20))
     else:
         np.testing.assert_array_equal(found, quietly(clone(estimator), X, y).predict(X))
 

@@ -12,11 +12,6 @@ from convexkernels.exceptions import ClusterError, ConvexKernelsError
 LOST = (concurrent.futures.CancelledError, asyncio.CancelledError, TimeoutError)
 
 
-def is_distributed(*tables: Any) -> bool:
-    """Whether one of the tables is a Dask collection; Dask is not loaded to find out."""
-    return any(hasattr(table, "__dask_graph__") for table in tables)
-
-
 def active_client() -> Any:
     """The `distributed.Client` that is connected, None where no client was made; ClusterError without scheduler."""
     if "distributed" not in sys.modules:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed.cluster import active_client, computed
+from convexkernels.cells.distributed.summary import part_points
 from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction, verified, worst
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
-from convexkernels.validation import check_points
 
 # Covers and functions that a client has sent to its workers, who forget them when they are forgotten here.
 _SENT: WeakKeyDictionary[Any, tuple[str, Any]] = WeakKeyDictionary()
@@ -156,7 +156,7 @@ def _scaled_block(index: int, block: Any, rule: Any) -> Array:
     if np.shape(block)[0] == 0:
         return np.empty((0, 0))
     try:
-        return scale(check_points(block, n_features=n_features))
+        return scale(part_points(block, n_features))
     except InvalidInputError as error:
         raise InvalidInputError(f"partition {index}: {error}") from error
 

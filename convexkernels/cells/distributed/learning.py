@@ -6,13 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
 from convexkernels.cells.cover import Cover
 from convexkernels.cells.distributed.cluster import active_client, cluster_errors
 from convexkernels.cells.distributed.function import DistributedFunction
 from convexkernels.cells.distributed.table import DistributedTable, RowEncoding, balanced_groups, rows_of
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.learner import CellLearner, CellRows
-from convexkernels.cells.training import CellProgress, LearnedCell, conclude, learn_cell
+from convexkernels.cells.training import (
+    CellProgress,
+    LearnedCell,
+    conclude,
+    learn_cell,
+    random_cells,
+    rows_near,
+    shared_learner,
+)
 from convexkernels.clock import Clock
 from convexkernels.solution import Solution, Status
 
@@ -26,6 +35,7 @@ def learn_distributed_cells(
     clock: Clock,
     *,
     seed: int = 0,
+    shared: bool = False,
     gather: bool = True,
     tol: float = np.inf,
 ) -> Solution:
@@ -33,7 +43,8 @@ def learn_distributed_cells(
 
     As `training.learn_cells`, by the clock of each worker; functions are brought here where `gather` asks for it, or
     there is no cluster. `sample` are scaled rows of the table as the learner takes them: they say how large cells are
-    about, and what cells answer that have no rows, or were not learned before a keyboard interrupt.
+    about, and what cells answer that have no rows, or were not learned before a keyboard interrupt. With `shared` one
+    pair of lam and width for all cells is selected first, on all rows of some of them.
 
     A ClusterError says that the scheduler is gone, or workers die again and again. One that dies otherwise costs time
     only: what it had is done again elsewhere.
@@ -41,7 +52,8 @@ def learn_distributed_cells(
     from dask import delayed
 
     client = active_client()
-    expected = np.bincount(cover.cells(sample.X), minlength=cover.n_cells)
+    labels = cover.cells(sample.X)
+    expected = np.bincount(labels, minlength=cover.n_cells)
     groups = balanced_groups(expected, len(table.parts))
     shuffled = table.shuffled(encoding, cover, groups, seed)
     clock.show.note(f"{cover!r}: {len(table.parts)} parts of the table are shuffled to {len(shuffled)} groups of cells")
@@ -49,6 +61,11 @@ def learn_distributed_cells(
     limit = time.time() + clock.max_time - clock.seconds
     fallback = learner.constant(sample.Y, sample.weights)
     rule = delayed((encoding, cover, learner, limit, fallback), traverse=False)
+    if shared:
+        assert sample.keys is not None
+        chosen = random_cells(labels, sample.keys)
+        some = [delayed(_near)(shuffled[groups[j]], j, rule, sample.X[row]) for j, row in chosen.items()]
+        rule = delayed(_with_shared_pair)(rule, some, seed)
     streams = np.random.SeedSequence(seed).spawn(cover.n_cells)
     order = np.argsort(-expected, kind="stable").tolist()
     tasks = {j: delayed(_learned)(shuffled[groups[j]], j, rule, streams[j]) for j in order}
@@ -114,14 +131,36 @@ def _kept(client: Any, cells: dict[int, Any], groups: list[int]) -> list[Any]:
 
 def _learned(part: Any, cell: int, rule: Any, stream: np.random.SeedSequence) -> LearnedCell:
     """Learn in one cell of a part of the shuffled table."""
-    encoding, cover, learner, limit, fallback = rule
+    _, _, learner, limit, fallback = rule
+    rows = _inside(part, cell, rule)
+    if rows is None:
+        return LearnedCell.of(fallback, 0)
+    return learn_cell(learner, rows, stream, time.monotonic() + limit - time.time())
+
+
+def _inside(part: Any, cell: int, rule: Any) -> CellRows | None:
+    """The rows of a part of the shuffled table that a cell learns from."""
+    encoding, cover, *_ = rule
     inside = part.iloc[np.flatnonzero(part["cell"].to_numpy() == cell)]
     if not len(inside):
-        return LearnedCell.of(fallback, 0)
-    rows = encoding.merged(*rows_of(inside))
-    if cover.overlaps:
-        rows = replace(rows, own=cover.cells(rows.X) == cell)
-    return learn_cell(learner, rows, stream, time.monotonic() + limit - time.time())
+        return None
+    rows: CellRows = encoding.merged(*rows_of(inside))
+    return replace(rows, own=cover.cells(rows.X) == cell) if cover.overlaps else rows
+
+
+def _near(part: Any, cell: int, rule: Any, point: Array) -> CellRows:
+    """The rows that a cell predicts at; of many those near one of them."""
+    rows, learner = _inside(part, cell, rule), rule[2]
+    assert rows is not None  # the point is one of them
+    own = rows if rows.own is None else replace(rows.part(rows.own), own=None)
+    return rows_near(own, point, learner.kernel)
+
+
+def _with_shared_pair(rule: Any, cells: list[CellRows], seed: int) -> Any:
+    """The rule with a learner that takes one pair of lam and width in all cells, selected on some of them."""
+    encoding, cover, learner, limit, fallback = rule
+    clock = Clock(None if np.isinf(limit) else max(limit - time.time(), 1e-3))
+    return encoding, cover, shared_learner(learner, cells, clock, seed), limit, fallback
 
 
 def _without_function(cell: LearnedCell) -> LearnedCell:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.sampling import Keys, content_keys, seeded
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_points
 
 
 @dataclass(frozen=True, eq=False)
 class TableSummary:
-    """Range, targets and a random sample of the rows of positive weight.
+    """Range, targets and a random sample of the distinct rows of positive weight.
 
     Attributes
     ----------
@@ -28,10 +29,10 @@ class TableSummary:
     totals : ndarray of shape (k,) or (1,)
         Sum of the weights of every class, or of all rows.
     keys : ndarray of shape (s,)
-        Random numbers of the sampled rows, ascending: they are the smallest of all rows, so that samples of parts
-        merge into a sample of the whole.
+        Keys of the sampled rows, ascending: they are the least of all rows, so that samples of parts merge into a
+        sample of the whole.
     X, y, weights : ndarray
-        The sampled rows.
+        The sampled rows, with the weights of all that are equal to them.
     """
 
     n_rows: int
@@ -39,17 +40,17 @@ class TableSummary:
     high: Array
     targets: NDArray[Any]
     totals: Array
-    keys: Array
+    keys: Keys
     X: Array
     y: NDArray[Any]
     weights: Array
 
     @classmethod
     def of_rows(
-        cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int = 0, seed: int = 0, first: int = 0
+        cls, X: Array, y: NDArray[Any], weights: Array, *, labels: bool, size: int, seed: int = 0
     ) -> TableSummary:
-        """Summarize one part, whose rows are those from number `first` of the table, and sample `size` of them."""
-        keys = random_keys(len(X), seed, first) if size else np.empty(0)
+        """Summarize one part, and sample `size` of its rows."""
+        keys = seeded(content_keys(X) if labels else content_keys(X, y), seed)
         # Every row is a part of its own.
         found = cls.merged([cls(len(X), X, X, y, weights, keys, X, y, weights)], labels=labels, size=size)
         assert found is not None
@@ -70,24 +71,23 @@ class TableSummary:
             targets, totals = np.array([listed.min(axis=0), listed.max(axis=0)]), np.array([totals.sum()])
         lows, highs = np.concatenate([part.low for part in found]), np.concatenate([part.high for part in found])
         low, high = _ranges(lows, highs, codes if labels else np.zeros(len(lows), dtype=np.intp))
-        keys = np.concatenate([part.keys for part in found])
-        taken = np.argsort(keys, kind="stable")[:size]
-        return cls(
-            sum(part.n_rows for part in found),
-            low,
-            high,
-            targets,
-            totals,
-            keys[taken],
-            np.concatenate([part.X for part in found])[taken],
-            np.concatenate([part.y for part in found])[taken],
-            np.concatenate([part.weights for part in found])[taken],
-        )
+        return cls(sum(part.n_rows for part in found), low, high, targets, totals, *_sample(found, labels, size))
 
 
-def random_keys(n: int, seed: int, first: int) -> Array:
-    """Random numbers of the rows `first`, ..., ``first + n - 1`` of a table, however it is cut into parts."""
-    return np.random.Generator(np.random.PCG64(seed).advance(first)).random(n)
+def _sample(parts: list[TableSummary], labels: bool, size: int) -> tuple[Keys, Array, NDArray[Any], Array]:
+    """The rows with the least keys, one for all that are equal, with the sum of their weights.
+
+    Keys say nothing of labels, which are of many kinds.
+    """
+    keys, y = np.concatenate([part.keys for part in parts]), np.concatenate([part.y for part in parts])
+    X, weights = np.concatenate([part.X for part in parts]), np.concatenate([part.weights for part in parts])
+    codes = np.unique(y, return_inverse=True)[1] if labels else np.zeros(len(keys), dtype=np.intp)
+    order = np.lexsort((codes, keys))
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (np.diff(keys[order]) != 0) | (np.diff(codes[order]) != 0)
+    starts = np.flatnonzero(is_new)
+    taken = order[starts[:size]]
+    return keys[taken], X[taken], y[taken], np.add.reduceat(weights[order], starts)[:size]
 
 
 def _ranges(low: Array, high: Array, codes: Index) -> tuple[Array, Array]:
@@ -116,7 +116,7 @@ def checked_part(
             )
         if m == 0:
             return None
-        points = check_points(X, n_features=n_features)
+        points = part_points(X, n_features)
         target = _checked_labels(target) if labels else check_labels_finite(target, m)
         if not np.isfinite(w).all() or (w < 0.0).any():
             raise InvalidInputError("sample_weight must be finite and >= 0.")
@@ -124,6 +124,37 @@ def checked_part(
         raise InvalidInputError(f"partition {index}: {error}") from error
     rows = np.flatnonzero(w)
     return (points[rows], target[rows], w[rows]) if rows.size else None
+
+
+def part_points(X: Any, n_features: int) -> Array:
+    """The points of a part, validated; what a dataframe has in the place of numbers is refused by its column."""
+    if hasattr(X, "columns"):
+        check_columns(X)
+    return check_points(X, n_features=n_features)
+
+
+def check_columns(frame: Any) -> None:
+    """Refuse columns of categories, dates, text and missing numbers, of a part or of an example without rows."""
+    for j, name in enumerate(frame.columns):
+        column = frame.iloc[:, j]
+        if str(column.dtype) == "category" or column.dtype.kind in "mM":
+            kind = "dates or times" if column.dtype.kind in "mM" else "categories"
+            raise InvalidInputError(
+                f"X must hold numbers only, but column {name!r} holds {kind}; encode them first (categories, for "
+                f"example, by dask.dataframe.get_dummies(X.categorize())), or pass X.compute()."
+            )
+        try:
+            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"X must hold numbers only, but column {name!r} does not ({error}); encode text first, for example by "
+                "dask.dataframe.get_dummies(X.categorize()), or pass X.compute()."
+            ) from error
+        if np.isnan(values).any():
+            raise InvalidInputError(
+                f"X has a missing value in column {name!r}, row {int(np.isnan(values).argmax())} of its part; impute "
+                "or drop it first, for example by X.fillna(X.mean()), or pass X.compute()."
+            )
 
 
 def _checked_labels(y: NDArray[Any]) -> NDArray[Any]:

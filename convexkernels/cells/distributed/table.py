@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.distributed.cluster import computed
-from convexkernels.cells.distributed.summary import TableSummary, checked_part, random_keys
+from convexkernels.cells.distributed.summary import TableSummary, check_columns, checked_part
 from convexkernels.cells.learner import CellRows
 from convexkernels.exceptions import InvalidInputError
 
@@ -45,6 +45,7 @@ def blocks_of(X: Any) -> tuple[list[Any], list[float], int, Any]:
             f"{getattr(X, 'ndim', 'no')} dimensions."
         )
     if hasattr(X, "columns"):
+        check_columns(X._meta)
         return _partitions(X), [float("nan")] * X.npartitions, len(X.columns), X._meta
     if np.isnan(X.shape[1]) or X.shape[1] == 0:
         raise InvalidInputError(f"the number of columns of X is not known, or 0: its shape is {X.shape}.")
@@ -143,13 +144,10 @@ class DistributedTable:
         ]
 
     def summarized(self, size: int, seed: int) -> TableSummary:
-        """Look at every part once, and draw a random sample of at most `size` rows; what is refused names its part."""
+        """Look at every part once, and draw at most `size` distinct rows; what is refused names its part."""
         from dask import delayed
 
-        level = [
-            delayed(_summary)(part, self.labels, size, seed, first)
-            for part, first in zip(self._checked(), self._firsts, strict=True)
-        ]
+        level = [delayed(_summary)(part, self.labels, size, seed) for part in self._checked()]
         merge = delayed(TableSummary.merged)
         while len(level) > 1:
             level = [merge(level[k : k + FAN_IN], labels=self.labels, size=size) for k in range(0, len(level), FAN_IN)]
@@ -172,7 +170,8 @@ class DistributedTable:
 
         rule = delayed((encoding, cover, groups, seed), traverse=False)
         meta = _routed(None, (encoding, cover, groups, seed), 0)
-        routed = [delayed(_routed)(part, rule, k) for part, k in zip(self._checked(), self._firsts, strict=True)]
+        firsts = self._firsts if cover.average else [0] * len(self.parts)
+        routed = [delayed(_routed)(part, rule, k) for part, k in zip(self._checked(), firsts, strict=True)]
         n_groups = int(groups.max()) + 1
         frame = dd.from_delayed(routed, meta=meta, verify_meta=False)
         return list(frame.set_index("group", divisions=list(range(n_groups + 1))).to_delayed())
@@ -193,8 +192,8 @@ def _n_rows(y: Any, weights: Any) -> int:
     return len(y) if weights is None else int(np.count_nonzero(weights))
 
 
-def _summary(part: Any, labels: bool, size: int, seed: int, first: int) -> TableSummary | None:
-    return None if part is None else TableSummary.of_rows(*part, labels=labels, size=size, seed=seed, first=first)
+def _summary(part: Any, labels: bool, size: int, seed: int) -> TableSummary | None:
+    return None if part is None else TableSummary.of_rows(*part, labels=labels, size=size, seed=seed)
 
 
 def _routed(part: Any, rule: Any, first: int) -> Any:
@@ -232,5 +231,6 @@ def _members(X: Array, cover: Cover, seed: int, first: int) -> Assignment:
     # Every n_cells rows in order go to all chunks of the table, one to each.
     n, last = cover.n_cells, first + len(X)
     before, after = first % n, -last % n
-    ranks = random_keys(before + len(X) + after, seed, first - before).reshape(-1, n).argsort(axis=1).argsort(axis=1)
+    numbers = np.random.Generator(np.random.PCG64(seed).advance(first - before)).random(before + len(X) + after)
+    ranks = numbers.reshape(-1, n).argsort(axis=1).argsort(axis=1)
     return Assignment.from_labels(ranks.ravel()[before : before + len(X)], n)

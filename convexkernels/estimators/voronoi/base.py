@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from convexkernels.arrays import Array
 from convexkernels.cells.choice import selection_of
 from convexkernels.cells.cover import Assignment, Cover
-from convexkernels.cells.distributed.cluster import is_distributed
 from convexkernels.cells.distributed.function import DistributedFunction, beside_targets, values_of_parts
 from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.distributed.summary import TableSummary
@@ -22,8 +21,9 @@ from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellLearner, CellRows, CellSelection
-from convexkernels.cells.metric import LEARNED_WIDTH, learned_metric
+from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, learned_metric
 from convexkernels.cells.options import Cells
+from convexkernels.cells.sampling import content_keys, least, rows_by_share, seeded
 from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
@@ -33,41 +33,17 @@ from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
-from convexkernels.estimators.targets import ClassTargets, Targets
+from convexkernels.estimators.targets import Targets
+from convexkernels.estimators.voronoi.encoding import Encoding, classes_kept, keys_of, problem_of
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
+from convexkernels.validation import is_distributed
 
 # Rows of a Dask table that are brought here to find centers among, where no number is given.
 LARGEST_SAMPLE = 200_000
-
-
-@dataclass(frozen=True, eq=False)
-class Encoding:
-    """From rows of a table, or of a part of it on a worker, to rows of the problems in the cells."""
-
-    scaling: Scaling
-    targets: Targets
-
-    def no_rows(self) -> tuple[Array, NDArray[Any], Array]:
-        """What `scaled` gives for a table without rows."""
-        y = np.empty((0, *getattr(self.targets, "center", np.empty(())).shape))
-        return np.empty((0, len(self.scaling.columns))), y, np.empty(0)
-
-    def scaled(self, X: Array, y: NDArray[Any], weights: Array) -> tuple[Array, NDArray[Any], Array]:
-        """Scaled points, encoded targets and weights > 0 of rows of the table; some may be left out."""
-        table = self.targets.encoded(TrainingTable(X, y, weights, np.arange(len(X)))).scaled(self.scaling)
-        return table.X, table.y, table.weights
-
-    def merged(self, X: Array, y: NDArray[Any], weights: Array) -> CellRows:
-        """The problem of the scaled rows of a cell: one row for all that agree, sorted."""
-        return _problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged()[0], self.targets)
-
-
-def _problem_of(table: TrainingTable, targets: Targets) -> CellRows:
-    return CellRows(table.X, np.ascontiguousarray(np.atleast_2d(targets.expanded(table.y).T)), table.weights)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -131,7 +107,8 @@ class VoronoiEstimator(KernelEstimator):
         if own or self._selection.widths != "per-feature":
             return None
         rows = problem.training()
-        return learned_metric(rows.X, rows.Y, rows.weights, clock, seed)
+        rows = rows.part(least(keys_of(rows), SAMPLE))
+        return learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys)
 
     def _cover(
         self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None
@@ -139,6 +116,7 @@ class VoronoiEstimator(KernelEstimator):
         """The cover that the parameters ask for, of scaled points, or of `n_rows` that these are a sample of."""
         return self._cells.cover(
             problem.X,
+            keys_of(problem),
             self.max_cell_size,
             seconds_of=lambda: seconds_by_size(problem, learner, np.random.default_rng(seed), clock.deadline),
             bytes_of=self._kernel_learner().bytes_of,
@@ -147,20 +125,16 @@ class VoronoiEstimator(KernelEstimator):
             kernel=self.kernel,
         )
 
-    def _prepared(
-        self, problem: CellRows, factors: Array | None, clock: Clock, seed: int, n_rows: int | None = None
-    ) -> tuple[CellLearner, Cover]:
-        """What learns in the cells, and the cover; one pair of lam and width for all is selected on some cells."""
+    def _learner_of(self, factors: Array | None, total: float) -> CellLearner:
+        """What learns in the cells of rows that weigh `total`."""
         learner = self._cell_learner(factors)
-        if isinstance(learner, KernelLearner):
-            total = float(problem.training().weights.sum())
-            learner = replace(learner, total=total * (n_rows or len(problem.X)) / len(problem.X))
-        cover = self._cover(problem, learner, clock, seed, n_rows)
+        return replace(learner, total=total) if isinstance(learner, KernelLearner) else learner
+
+    @property
+    def _shares_pair(self) -> bool:
+        """Whether one pair of lam and width for all cells is selected on some of them."""
         shared = self._selection.shared
-        if isinstance(learner, KernelLearner) and (self.kernel is not None if shared is None else shared):
-            answering = Assignment.from_labels(cover.cells(problem.X), cover.n_cells)
-            learner = shared_learner(learner, some_cells(problem, answering, seed, self.kernel), clock, seed)
-        return learner, cover
+        return self.estimator is None and (self.kernel is not None if shared is None else bool(shared))
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -198,18 +172,22 @@ class VoronoiEstimator(KernelEstimator):
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
         seed = seed_from(self.random_state)
-        summary = table.summarized(self._cells.subset or LARGEST_SAMPLE, seed)
+        size = max(self._cells.subset or LARGEST_SAMPLE, SAMPLE)
+        summary = table.summarized(size + 1, seed)  # one more says whether these are all
         clock = self._clock(summary.n_rows)
         encoding = self._encoding_of(summary)
-        sample = encoding.merged(*encoding.scaled(summary.X, summary.y, summary.weights))
+        sample = encoding.sample(summary)
         # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
-        n_rows = round(summary.n_rows * len(sample.X) / len(summary.X))
+        stands_for = rows_by_share(summary.keys, size) / size if len(summary.keys) > size else 1.0
+        n_rows = round(len(sample.X) * stands_for)
         factors = self._factors(sample, clock, seed)
         if factors is not None:
             encoding = replace(encoding, scaling=replace(encoding.scaling, factors=factors))
             sample = replace(sample, X=sample.X * factors)
-        learner, cover = self._prepared(sample, factors, clock, seed, n_rows)
+        learner = self._learner_of(factors, encoding.total(summary))
+        cover = self._cover(sample, learner, clock, seed, n_rows)
         options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self.tol}
+        options["shared"] = self._shares_pair
         self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
         self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
         self._merged_rows = None  # they are on the cluster
@@ -223,15 +201,19 @@ class VoronoiEstimator(KernelEstimator):
     def _encoding_of(self, summary: TableSummary) -> Encoding:
         """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""
         targets = self._targets_of_summary(summary)
-        kept = np.isin(summary.targets, targets.classes) if isinstance(targets, ClassTargets) else [0]
+        kept = classes_kept(summary, targets)
         return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
 
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
+        read = super()._read(X, y, sample_weight)
+        return replace(read, keys=content_keys(read.X) if is_classifier(self) else content_keys(read.X, read.y))
+
     def _problem(self, table: TrainingTable, targets: Targets) -> CellRows:
-        return _problem_of(table, targets)
+        return problem_of(table, targets)
 
     def _solve(self, problem: CellRows) -> Solution:
         clock, seed = self._clock(len(problem.X)), self._kept_seed(seed_from(self.random_state))
-        factors, interrupted = None, False
+        factors, interrupted, problem = None, False, replace(problem, keys=seeded(keys_of(problem), seed))
         if self._selection.validation == GLOBAL_SPLIT:
             problem = problem.divided(np.random.default_rng(seed))
         try:
@@ -240,7 +222,11 @@ class VoronoiEstimator(KernelEstimator):
             interrupted = True
         self._learned_factors = factors
         problem = problem if factors is None else replace(problem, X=problem.X * factors)
-        learner, cover = self._prepared(problem, factors, clock, seed)
+        learner = self._learner_of(factors, float(problem.training().weights.sum()))
+        cover = self._cover(problem, learner, clock, seed)
+        if self._shares_pair and isinstance(learner, KernelLearner):
+            answering = Assignment.from_labels(cover.cells(problem.X), cover.n_cells)
+            learner = shared_learner(learner, some_cells(problem, answering, seed, self.kernel), clock, seed)
         options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs, "tol": self.tol, "interrupted": interrupted}
         return learn_cells(problem, cover, learner, clock, **options)
 
