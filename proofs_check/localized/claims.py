@@ -130,7 +130,7 @@ CLAIMS = [
         "Section 4.2, before Theorem 7",
         cells.measure_selection,
         cells.Selection(3, rank=4),
-        cells.Selection(3, rank=4, choice=lambda risks: int(risks.argmin()) - 1),
+        cells.Selection(3, rank=4, choice=cells.next_to_chosen),
         trials=4,
     ),
     Claim(
@@ -140,7 +140,7 @@ CLAIMS = [
         "Section 4.2, before Theorem 7",
         cells.measure_selection,
         cells.Selection("split"),
-        cells.Selection("split", choice=lambda risks: int(risks.argmin()) - 1),
+        cells.Selection("split", choice=cells.next_to_chosen),
         trials=4,
     ),
     Claim(
@@ -150,7 +150,7 @@ CLAIMS = [
         "Section 4.2, before Theorem 7",
         cells.measure_selection,
         cells.Selection("split", hinge=True),
-        cells.Selection("split", hinge=True, choice=lambda risks: int(risks.argmin()) - 1),
+        cells.Selection("split", hinge=True, choice=cells.next_to_chosen),
         trials=3,
     ),
     Claim(
