@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convexkernels import bounds as library
 from proofs_check.claim import Claim
-from proofs_check.localized import bounds, cells, formulas, published
+from proofs_check.localized import bounds, cells, formulas, functions, published
 
 PAPER = "localized"
 
@@ -74,6 +74,25 @@ CLAIMS = [
         formulas.measure_one_svm,
         formulas.direct_sum,
         formulas.unweighted,
+    ),
+    Claim(
+        "kernel-of-cells",
+        "The kernel that the function of all cells, or of one, says it has is the sum of k_j / lambda_j, and its "
+        "coefficients are those of the one SVM.",
+        PAPER,
+        "(15)",
+        functions.measure_one_kernel,
+        1.0,
+        1.001,
+    ),
+    Claim(
+        "random-chunks",
+        "The function of random chunks is the plain mean of the SVMs of its chunks, and has the mean coefficients.",
+        PAPER,
+        "Section 5, RC-SVM",
+        functions.measure_chunks,
+        lambda count, size, m: 1.0 / count,
+        lambda count, size, m: size / m,
     ),
     Claim(
         "lemma-9",
