@@ -9,12 +9,14 @@ on covtype; without a table, on points of a function whose smoothness changes fr
 the processor, which other work on the computer does not change.
 
     python -m models.voronoi_svm --table covtype.csv.gz --sizes 1000 2500 5000 10000 25000 50000
-    python -m models.voronoi_svm --table covtype.csv.gz --as-printed --radii 0.5 0.4 0.3
+    python -m models.voronoi_svm --table covtype.csv.gz --as-printed
     python -m models.voronoi_svm --quick
 
-`--as-printed`: the sizes of the paper, 1,000 to 500,000, its 100, 10 and 3 repetitions, its 5 folds. `--validation
+`--as-printed`: the sizes of the paper, 1,000 to 500,000, its 100, 10 and 3 repetitions, its 5 folds; radii down to a
+tenth, numbers of chunks that grow with the table, and cells as large as half of the memory allows. `--validation
 global-split` is the TV-VP-SVM of Section 4.2. Results are appended to OUT/voronoi_svm.jsonl as they come, and what is
-there is not run again. A method whose largest cell would have more than `--largest-cell` rows is left out.
+there is not run again. A method whose largest cell would have more than `--largest-cell` rows is left out, and said
+to be.
 """
 
 import argparse
@@ -24,10 +26,15 @@ from pathlib import Path
 
 import numpy as np
 
-from convexkernels import Cells, CellSelection, VoronoiSVC
+from convexkernels import Cells, CellSelection, LeastSquares, VoronoiSVC
 from convexkernels.cells.covering import voronoi_cover
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.validation import available_memory
 
 SIZES = [1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000]
+RADII, PRINTED_RADII = [1.0, 0.7, 0.5], [1.0, 0.7, 0.5, 0.2, 0.1]
+# Rows that a random chunk has at most, with as many chunks as asked for or more: 8,000 of the fewest, 2,000 of others.
+CHUNK_ROWS = (8000, 2000)
 VALIDATIONS = {"leave-one-out": "leave-one-out", "folds": 5, "split": "split", "global-split": "global-split"}
 
 
@@ -60,12 +67,23 @@ def methods(n, diameter, options):
         f"VP, r = {r:g}": VoronoiSVC(cells=Cells("voronoi", radius=r * diameter, scale=False), **settings)
         for r in options.radii
     }
-    listed |= {
-        f"RC, {k} chunks": VoronoiSVC(cells=Cells("random", scale=False), max_cell_size=max(2, -(-n // k)), **settings)
-        for k in options.chunks
-    }
+    for place, k in enumerate(sorted(options.chunks)):
+        name, rows = f"RC, {k} chunks", max(2, -(-n // k))
+        if options.as_printed:
+            name, rows = f"RC, {k}+ chunks", min(rows, CHUNK_ROWS[place > 0])
+        listed[name] = VoronoiSVC(cells=Cells("random", scale=False), max_cell_size=rows, **settings)
     listed["LS (global)"] = VoronoiSVC(cells=Cells("voronoi", scale=False), max_cell_size=n + 1, **settings)
     return listed
+
+
+def rows_in_memory(options):
+    """Rows, in thousands, of the largest cell that takes up to half of the memory that is available.
+
+    What it takes is what the learner says: float64 matrices, their factors, and work of the same size.
+    """
+    learner = KernelLearner(LeastSquares(), CellSelection(VALIDATIONS[options.validation]))
+    limit = 0.5 * available_memory()
+    return max([rows for rows in range(1000, 500_001, 1000) if learner.bytes_of(rows) <= limit], default=1000)
 
 
 def largest_cell(model, X):
@@ -90,6 +108,18 @@ def measure(model, train, test):
     }
 
 
+def show(n, name, rows):
+    """A line of the means over repetitions, where there are any."""
+    if rows:
+        seconds, tested, cells = (np.mean([r[key] for r in rows]) for key in ("seconds", "test_seconds", "cells"))
+        errors = 100.0 * np.array([r["error"] for r in rows])
+        print(
+            f"{n:>7} {name:<14} {cells:>6.0f} {seconds:>8.2f}s {tested:>7.2f}s {errors.mean():>6.2f} +- "
+            f"{errors.std():.2f} % ({len(rows)})",
+            flush=True,
+        )
+
+
 def run(X, y, sizes, repeats, options, file):
     """Measure what the file does not have, repetition by repetition; the records that were asked for."""
     table = options.table.name if options.table else "made"
@@ -100,6 +130,9 @@ def run(X, y, sizes, repeats, options, file):
     diameter = float(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).max()))
     done = {(r["method"], r["n"], r["repeat"]) for r in known}
     for n in sizes:
+        if n >= len(X):
+            print(f"{n:>7} all methods    left out: {len(X)} rows in the table, some of them to test on", flush=True)
+            continue
         n_test = min(10_000 if n <= 5000 else 50_000, len(X) - n)
         left_out = set()
         for repeat in range(repeats(n)):
@@ -110,7 +143,8 @@ def run(X, y, sizes, repeats, options, file):
                     continue
                 if (rows := largest_cell(model, X[train])) > options.largest_cell:
                     left_out.add(name)
-                    print(f"{n:>7} {name:<14} left out: a cell of {rows} rows", flush=True)
+                    limit = f"the limit is {options.largest_cell}, by {options.limited_by}"
+                    print(f"{n:>7} {name:<14} left out: a cell of {rows} rows; {limit}", flush=True)
                     continue
                 record = kind | {"method": name, "n": n, "repeat": repeat}
                 record |= measure(model, (X[train], y[train]), (X[test], y[test]))
@@ -118,17 +152,7 @@ def run(X, y, sizes, repeats, options, file):
                 with file.open("a") as lines:
                     lines.write(json.dumps(record) + "\n")
         for name in methods(n, diameter, options):
-            rows = [r for r in known if (r["method"], r["n"]) == (name, n)]
-            if rows:
-                seconds, tested, cells = (
-                    np.mean([r[key] for r in rows]) for key in ("seconds", "test_seconds", "cells")
-                )
-                errors = 100.0 * np.array([r["error"] for r in rows])
-                print(
-                    f"{n:>7} {name:<14} {cells:>6.0f} {seconds:>8.2f}s {tested:>7.2f}s {errors.mean():>6.2f} +- "
-                    f"{errors.std():.2f} % ({len(rows)})",
-                    flush=True,
-                )
+            show(n, name, [r for r in known if (r["method"], r["n"]) == (name, n)])
     return known
 
 
@@ -137,11 +161,11 @@ def main(argv=None):
     parser.add_argument("--table", type=Path, help="CSV with a header and the classes in the last column")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2500, 5000, 10_000])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--radii", type=float, nargs="+", default=[1.0, 0.7, 0.5], help="of Voronoi cells")
+    parser.add_argument("--radii", type=float, nargs="+", help=f"of Voronoi cells ({RADII})")
     parser.add_argument("--chunks", type=int, nargs="+", default=[4, 12], help="numbers of random chunks")
     parser.add_argument("--validation", choices=list(VALIDATIONS), default="leave-one-out")
     parser.add_argument("--shared", action="store_true", help="one lam and one width for all cells")
-    parser.add_argument("--largest-cell", type=int, default=8000, help="rows that one SVM may have (%(default)s)")
+    parser.add_argument("--largest-cell", type=int, help="rows that one SVM may have (8000, or what fits the memory)")
     parser.add_argument("--as-printed", action="store_true", help="sizes, repetitions and folds of the paper")
     parser.add_argument("--quick", action="store_true", help="two small sizes, one repetition")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figure and the records")
@@ -151,6 +175,11 @@ def main(argv=None):
         sizes, repeats, options.validation = SIZES, printed_repeats, "folds"
     if options.quick:
         sizes, repeats = [300, 800], lambda n: 1
+    options.radii = options.radii or (PRINTED_RADII if options.as_printed else RADII)
+    options.limited_by = "--largest-cell"
+    if options.largest_cell is None:
+        options.largest_cell = rows_in_memory(options) if options.as_printed else 8000
+        options.limited_by = "half of the memory available" if options.as_printed else "default"
     X, y = load(options.table, np.random.default_rng(0))
     VoronoiSVC().fit(X[:50], y[:50])  # loads and compiles, before anything is timed
     options.out.mkdir(parents=True, exist_ok=True)

@@ -40,8 +40,37 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--record", metavar="FILE", type=Path, help="with --mutate: add results to it, and go on from it"
     )
+    parser.add_argument(
+        "--again", action="store_true", help="with --record: look again where the file is not that of the record"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite an existing FILE")
     return parser
+
+
+# What has a meaning for claims as they are only, and for changes only.
+OF_CLAIMS = ("paper", "claim", "seed", "trials", "json", "markdown", "first", "stop", "force")
+OF_CHANGES = ("only", "jobs", "record", "again")
+
+
+def _refuse_mutation(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """Stop with a message where options would be ignored, or there would be nothing to look at."""
+    without_meaning = OF_CLAIMS if args.mutate else OF_CHANGES
+    given = [f"--{name}" for name in without_meaning if getattr(args, name) != parser.get_default(name)]
+    if given:
+        parser.error(f"{', '.join(given)}: not {'with' if args.mutate else 'without'} --mutate; leave out either")
+    if args.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {args.jobs}")
+    if not mutation.mutants(args.only):
+        parser.error(f"no change contains {args.only!r}; the changes are in proofs_check/mutants.toml")
+    if args.again and args.record is None:
+        parser.error("--again is for the results of a --record FILE; pass one")
+    _refuse_nowhere(parser, args.record)
+
+
+def _refuse_nowhere(parser: argparse.ArgumentParser, path: Path | None) -> None:
+    """Stop where a file cannot be written, because its folder is missing."""
+    if path is not None and not path.resolve().parent.is_dir():
+        parser.error(f"the folder of {path} does not exist; create it first")
 
 
 def _select(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[Claim]:
@@ -62,8 +91,7 @@ def _select(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[C
     for path in (args.json, args.markdown):
         if path is not None and path.exists() and not args.force:
             parser.error(f"{path} exists; pass --force to overwrite it, or another name")
-        if path is not None and not path.resolve().parent.is_dir():
-            parser.error(f"the folder of {path} does not exist; create it first")
+        _refuse_nowhere(parser, path)
     return chosen
 
 
@@ -85,8 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     parser = _parser()
     args = parser.parse_args(arguments)
+    _refuse_mutation(parser, args)
     if args.mutate:
-        return mutation.run(args.only, args.jobs, args.record)
+        return mutation.run(args.only, args.jobs, args.record, args.again)
     chosen = mutation.ordered(_select(parser, args), args.first)
     start = time.perf_counter()
     findings = run(chosen, args.seed, args.trials, stop=args.stop)

@@ -8,6 +8,7 @@ none is, the test that the table names for the change runs on the copy.
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import importlib
 import json
 import multiprocessing
@@ -63,6 +64,14 @@ class Mutant:
     def label(self) -> str:
         return f"{self.path}: {self.old} -> {self.new or '(nothing)'}"
 
+    def source(self, folder: Path = ROOT) -> str:
+        """The file without the change."""
+        return (folder / "convexkernels" / self.path).read_text(encoding="utf-8")
+
+    def state(self, folder: Path = ROOT) -> str:
+        """What the file without the change is, by a hash."""
+        return hashlib.sha256(self.source(folder).encode()).hexdigest()[:16]
+
 
 def mutants(only: str = "") -> list[Mutant]:
     """The table, or the entries whose label contains a text."""
@@ -77,7 +86,7 @@ def mutants(only: str = "") -> list[Mutant]:
 
 def occurrences(mutant: Mutant) -> int:
     """How often the fragment occurs in the file as it is now."""
-    return (ROOT / "convexkernels" / mutant.path).read_text(encoding="utf-8").count(mutant.old)
+    return mutant.source().count(mutant.old)
 
 
 def ordered(chosen: Sequence[Claim], first: Sequence[str]) -> list[Claim]:
@@ -130,7 +139,8 @@ class _Run:
     def __init__(self, mutant: Mutant | None, source: Path, folder: Path) -> None:
         self.mutant, self.folder, self.started = mutant, folder, time.monotonic()
         self.folder.mkdir()
-        with_loops = mutant is None or has_loops((source / "convexkernels" / mutant.path).read_text(encoding="utf-8"))
+        with_loops = mutant is None or has_loops(mutant.source(source))
+        self.state = "" if mutant is None else mutant.state(source)
         _copied(source, folder, kept_loops=not with_loops)
         if mutant is not None:
             _changed(mutant, folder)
@@ -150,7 +160,9 @@ class _Run:
         label = "" if self.mutant is None else self.mutant.label
         test = "" if noticed else self._failed_test()
         seconds = time.monotonic() - self.started
-        return {"mutant": label, "noticed": noticed, "said": said, "test": test, "seconds": seconds}
+        return {
+            "mutant": label, "noticed": noticed, "said": said, "test": test, "seconds": seconds, "state": self.state
+        }  # fmt: skip
 
     def _failed_test(self) -> str:
         """The test of the change where it fails on the copy, empty otherwise."""
@@ -188,7 +200,7 @@ def look(chosen: Sequence[Mutant], source: Path, work: Path, jobs: int = 1) -> I
                 shutil.rmtree(one.folder)
 
 
-def run(only: str = "", jobs: int = 2, record: Path | None = None) -> int:
+def run(only: str = "", jobs: int = 2, record: Path | None = None, again: bool = False) -> int:
     """Look at the changes, print a line for each, and return the exit code: 1 below the bars.
 
     Parameters
@@ -199,9 +211,15 @@ def run(only: str = "", jobs: int = 2, record: Path | None = None) -> int:
         Processes at a time.
     record : Path, optional
         A file that results are added to, one JSON object a line; changes that it names are not looked at again.
+    again : bool
+        Whether changes are looked at again whose file is another one than that of the record.
     """
     chosen = mutants(only)
-    known = {} if record is None or not record.exists() else _recorded(record)
+    known = {} if record is None or not record.exists() else recorded(record)
+    earlier = {m.label for m in chosen if m.label in known and known[m.label].get("state") != m.state()}
+    if again:
+        known = {label: result for label, result in known.items() if label not in earlier}
+        earlier = set()
     results = [known[mutant.label] for mutant in chosen if mutant.label in known]
     left = [mutant for mutant in chosen if mutant.label not in known]
     if left:
@@ -219,10 +237,11 @@ def run(only: str = "", jobs: int = 2, record: Path | None = None) -> int:
                 if record is not None:
                     with record.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(result) + "\n")
-    return _summary(results)
+    return _summary(results, len(earlier))
 
 
-def _recorded(record: Path) -> dict[str, dict[str, Any]]:
+def recorded(record: Path) -> dict[str, dict[str, Any]]:
+    """The last result of every change that a file names."""
     results = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     return {result["mutant"]: result for result in results}
 
@@ -232,7 +251,8 @@ def _print(result: dict[str, Any]) -> None:
     print(f"{result['seconds']:6.1f} s  {f'noticed by {by}' if by else 'SURVIVED':45} {result['mutant']}", flush=True)
 
 
-def _summary(results: list[dict[str, Any]]) -> int:
+def _summary(results: list[dict[str, Any]], earlier: int = 0) -> int:
+    """Print what was noticed, and how many results are of an earlier state of the changed file; the exit code."""
     by_claims = sum(bool(result["noticed"]) for result in results)
     by_tests = sum(bool(result.get("test")) for result in results)
     for result in results:
@@ -241,4 +261,6 @@ def _summary(results: list[dict[str, Any]]) -> int:
     seconds = sum(result["seconds"] for result in results)
     noticed = f"{by_claims} noticed by claims alone, {by_claims + by_tests} by claims and tests"
     print(f"\n{len(results)} changes: {noticed}; {seconds:.0f} s of processes")
+    if earlier:
+        print(f"{earlier} of them were looked at in an earlier state of their file; --again looks at these once more")
     return 0 if by_claims >= BAR * len(results) and by_claims + by_tests == len(results) else 1

@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from convexkernels import (
+    AllRows,
     Cells,
     CellSelection,
     Gaussian,
@@ -19,6 +20,7 @@ from convexkernels import (
     SpectralKernelClassifier,
     Training,
     TreeSearch,
+    TreeSelection,
     VoronoiRidge,
     bounds,
 )
@@ -61,6 +63,10 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
         ),
         (lambda: bounds.interior_radii([[0.0, 1.0], [0.0, 1.0]]), "two different points"),
         (lambda: bounds.cell_schedule(100, 1.0, 2, beta=3.0, constants=(1.0, 1.0, 1.0)), "c3 must be less than c1"),
+        (
+            lambda: bounds.cell_schedule(100, 1.0, 2, beta=3.0, constants=(1, 1)),
+            r"constants must be 3 finite numbers > 0, one per constant c1, c2, c3, got \(1, 1\)",
+        ),
         (lambda: bounds.cell_schedule(100, 1.0, 2, beta=2.0), "beta must be"),
         (lambda: bounds.net_gap(1.0, 2, beta=2.5, p=0.5), "p must be"),
         (lambda: bounds.lipschitz_constant("squared", 2), "no Lipschitz constant"),
@@ -184,6 +190,10 @@ def test_the_oracle_inequality_of_a_fitted_estimator_is_that_of_its_kernel(model
     [
         (VoronoiRidge(), "hierarchical Gaussian kernels, got VoronoiRidge"),
         (tree(loss="hinge", n_restarts=2), "one function of all rows, got dense training and MeanFunction"),
+        (
+            tree(loss="hinge", n_restarts=2),
+            r"fit with search=TreeSearch\(n_restarts=1\) and selection=TreeSelection\(combine='one', training=AllRows",
+        ),
         (tree(HierarchicalGaussianRegressor), "Lipschitz continuous and can be clipped"),
         (tree(HierarchicalGaussianRegressor, loss=Pinball()), "without intercept"),
         (tree(HierarchicalGaussianRegressor, loss="pinball", clip=False), "clip=False"),
@@ -217,6 +227,33 @@ def test_the_excess_risk_of_a_fitted_classifier_is_that_of_its_complexity(loss, 
     squares = SpectralKernelClassifier(loss="squared", **settings).fit(TABLE, y)
     with pytest.raises(InvalidInputError, match="no Lipschitz constant"):
         bounds.ComplexityNumbers.of(squares, TABLE)
+
+
+def test_the_settings_of_the_refusal_have_an_oracle_inequality():
+    model = HierarchicalGaussianClassifier(
+        2,
+        loss="hinge",
+        search=TreeSearch(n_restarts=1, max_iter=2),
+        selection=TreeSelection(combine="one", training=AllRows("dense")),
+        random_state=0,
+    )
+    assert bounds.SVMNumbers.of(model.fit(TABLE, TABLE[:, 0] > 0.0)).n == 60
+
+
+def test_weights_count_in_lams_and_in_masses():
+    """Row j of weight w is in both as w rows are."""
+    selection = CellSelection(n_lams=2, n_widths=2, widths="isotropic")
+    model = VoronoiRidge(cells=Cells("voronoi", radius=0.9), selection=selection, random_state=0)
+    weights = np.where(TABLE[:, 0] > 0.0, 5.0, 1.0)
+    cells = bounds.CellNumbers.of(model.fit(TABLE, np.sin(3.0 * TABLE[:, 0]), sample_weight=weights))
+    of_rows = model.cover_.cells(model.scaling_.apply(TABLE))
+    direct = np.bincount(of_rows, weights) / weights.sum()
+    np.testing.assert_allclose(cells.masses, direct)
+    assert not np.allclose(cells.masses, np.bincount(of_rows) / 60.0)
+    # The same unit as that of lams, whatever the weights are normalized to.
+    trained = sum(f.weights.sum() for f in model.function_.functions)
+    np.testing.assert_allclose(cells.lams * trained, [f.lam for f in model.function_.functions])
+    assert cells.n == 60
 
 
 def test_the_entropy_of_the_cells_of_a_fitted_estimator_is_that_of_all_of_them():

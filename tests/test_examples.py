@@ -9,8 +9,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+
+from models import voronoi_svm
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted(
@@ -50,3 +54,42 @@ def test_script_runs_at_reduced_size(path, tmp_path):
     assert not stray, f"written outside the folder it was given: {stray}"
     for figure in (tmp_path / "figures").glob("*"):
         assert figure.stat().st_size > 1000
+
+
+PRINTED = SimpleNamespace(
+    validation="folds",
+    shared=False,
+    radii=[0.1],
+    chunks=[4, 12],
+    as_printed=True,
+    table=None,
+    largest_cell=900,
+    limited_by="it",
+)
+
+
+@pytest.mark.parametrize("n", [1000, 25_000, 500_000])
+def test_random_chunks_of_the_printed_sizes_stay_small(n):
+    listed = voronoi_svm.methods(n, 1.0, PRINTED)
+    few, many = (listed[f"RC, {k}+ chunks"].max_cell_size for k in (4, 12))
+    assert few == min(-(-n // 4), 8000)
+    assert many == min(-(-n // 12), 2000)
+
+
+def test_the_largest_cell_of_the_printed_sizes_is_what_the_memory_holds(monkeypatch):
+    monkeypatch.setattr(voronoi_svm, "available_memory", lambda: 24.0 * 2**30)
+    assert voronoi_svm.rows_in_memory(PRINTED) == 19_000
+    monkeypatch.setattr(voronoi_svm, "available_memory", lambda: 1.0)
+    assert voronoi_svm.rows_in_memory(PRINTED) == 1000
+
+
+def test_what_is_left_out_is_said_with_its_reason(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(
+        voronoi_svm, "measure", lambda *arguments: dict.fromkeys(("seconds", "test_seconds", "error", "cells"), 1)
+    )
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (2000, 2))
+    voronoi_svm.run(X, np.sign(X[:, 0]), [1000, 2000], lambda n: 1, PRINTED, tmp_path / "records.jsonl")
+    out = capsys.readouterr().out
+    assert "1000 LS (global)    left out: a cell of 1000 rows; the limit is 900, by it" in out
+    assert "2000 all methods    left out: 2000 rows in the table" in out
+    assert "1000 RC, 4+ chunks" in out

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,6 +111,12 @@ def test_the_test_that_notices_a_change_exists(name):
     assert function in [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
+def test_the_record_is_of_the_changes_of_the_table():
+    labels = {mutant.label for mutant in mutation.mutants()}
+    known = set(mutation.recorded(ROOT / "benchmarks" / "results" / "mutations.jsonl"))
+    assert known == labels, "run what is missing with --mutate --record, and remove what the table does not have"
+
+
 def test_there_are_enough_changes_and_none_twice():
     labels = [mutant.label for mutant in mutation.mutants()]
     assert len(labels) >= 100
@@ -144,6 +151,7 @@ def test_change_is_made_in_a_copy_and_noticed(tmp_path):
     assert first.name == "values-gaussian"
     result = next(iter(mutation.look([mutant], ROOT, tmp_path)))
     assert result["noticed"] == "values-gaussian"
+    assert result["state"] == mutant.state()
     assert (ROOT / "convexkernels" / mutant.path).read_bytes() == before
 
 
@@ -163,7 +171,8 @@ def test_changes_below_the_bars_make_the_exit_code_one(tmp_path, capsys):
     left = next(mutant for mutant in chosen if mutant.test)
 
     def summary(**changes):
-        rows = [{"mutant": m.label, "noticed": "x", "said": "", "test": "", "seconds": 1.0} for m in chosen]
+        same = {"noticed": "x", "said": "", "test": "", "seconds": 1.0}
+        rows = [same | {"mutant": m.label, "state": m.state()} for m in chosen]
         rows[chosen.index(left)] |= changes
         record.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return command.main(["--mutate", "--only", "solvers/convex", "--record", str(record)]), capsys.readouterr().out
@@ -174,6 +183,27 @@ def test_changes_below_the_bars_make_the_exit_code_one(tmp_path, capsys):
     assert f"no claim, {left.test}: {left.label}" in out
     assert f"{len(chosen) - 1} noticed by claims alone, {len(chosen)} by claims and tests" in out
     assert summary()[0] == 0
+    assert "earlier state" not in summary()[1]
+    assert "1 of them were looked at in an earlier state of their file" in summary(state="")[1]
+
+
+def test_results_of_an_earlier_state_are_looked_at_again_where_asked(tmp_path, capsys, monkeypatch):
+    record, chosen = tmp_path / "record.jsonl", mutation.mutants("kernels/gaussian.py")
+    rows = [{"mutant": m.label, "noticed": "x", "seconds": 1.0, "state": m.state()} for m in chosen]
+    rows[1]["state"] = "another"
+    record.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    looked = []
+    monkeypatch.setattr(mutation, "_Run", lambda *arguments: looked.append("base") or base_that_passes())
+    monkeypatch.setattr(mutation, "look", lambda left, *arguments: looked.extend(left) or [])
+    arguments = ["--mutate", "--only", "kernels/gaussian.py", "--record", str(record)]
+    assert command.main(arguments) == 0
+    assert looked == []
+    command.main([*arguments, "--again"])
+    assert looked == ["base", chosen[1]]
+
+
+def base_that_passes():
+    return SimpleNamespace(wait=lambda seconds: True, process=SimpleNamespace(exitcode=0), folder=None)
 
 
 def test_a_change_that_nothing_notices_makes_the_exit_code_one(capsys):
@@ -374,6 +404,12 @@ def test_control_without_power_makes_the_exit_code_one(capsys, monkeypatch):
         (["--trials", "-3"], ["--trials must be at least 1, got -3"]),
         (["--trials", "many"], ["invalid int value: 'many'"]),
         (["--seed", "-1"], ["--seed must be at least 0, got -1"]),
+        (["--mutate", "--jobs", "0"], ["--jobs must be at least 1, got 0"]),
+        (["--mutate", "--only", "nosuch"], ["no change contains 'nosuch'", "mutants.toml"]),
+        (["--mutate", "--paper", "localized", "--stop"], ["--paper, --stop: not with --mutate"]),
+        (["--mutate", "--again"], ["--again is for the results of a --record FILE"]),
+        (["--mutate", "--record", "nowhere/at/all"], ["the folder of nowhere/at/all does not exist"]),
+        (["--only", "gaussian"], ["--only: not without --mutate"]),
     ],
 )
 def test_bad_input_exits_two_and_lists_what_exists(arguments, said, capsys):

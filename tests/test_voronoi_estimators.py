@@ -752,8 +752,9 @@ def test_budgets_choose_the_partition():
         ({"selection": choice(1)}, "validation must be a whole number >= 2, got 1"),
         (
             {"selection": choice("loo")},
-            "validation must be a number of folds, 'split' or 'leave-one-out', got 'loo'",
+            "validation must be a number of folds, 'split', 'global-split' or 'leave-one-out', got 'loo'",
         ),
+        ({"selection": choice("globalsplit")}, "'global-split' or 'leave-one-out', got 'globalsplit'"),
         ({"selection": CellSelection(n_lams=0)}, "n_lams must be a whole number >= 1"),
         ({"selection": CellSelection(n_widths=0)}, "n_widths must be a whole number >= 1"),
         ({"selection": CellSelection(widths="round")}, "widths must be one of"),
@@ -824,13 +825,9 @@ def test_candidates_of_theorem_7_and_of_a_schedule():
 
 
 @pytest.mark.parametrize(
-    ("selection", "words"),
-    [
-        (CellSelection(candidates=([1.0],)), "candidates must be None or"),
-        (CellSelection(candidates=([1.0], [0.0])), "widths must be 1 finite numbers > 0"),
-        (CellSelection(candidates=([], [1.0])), "lams must be 1 finite numbers > 0"),
-    ],
+    "candidates",
+    [([1.0],), ([1.0], [0.0]), ([], [1.0]), (0.1, 1.0), 0.1, ([1.0], [np.inf]), ([[1.0], [1.0, 2.0]], [1.0]), "lams"],
 )
-def test_candidates_are_refused_by_name(selection, words):
-    with pytest.raises(InvalidInputError, match=words):
-        VoronoiRidge(selection=selection).fit(*table(20))
+def test_candidates_are_refused_by_name(candidates):
+    with pytest.raises(InvalidInputError, match=r"candidates must be None or \(lams, widths\), two lists.*, got"):
+        VoronoiRidge(selection=CellSelection(candidates=candidates)).fit(*table(20))

@@ -130,7 +130,8 @@ class SVMNumbers(NamedTuple):
         if model.plan_.method != "dense" or not isinstance(model.function_, DecisionFunction):
             raise InvalidInputError(
                 f"the theorem is about one function of all rows, got {model.plan_.method} training and "
-                f"{type(model.function_).__name__}; fit with n_restarts=1, combine='one' and AllRows('dense')."
+                f"{type(model.function_).__name__}; fit with search=TreeSearch(n_restarts=1) and "
+                "selection=TreeSelection(combine='one', training=AllRows('dense'))."
             )
         y, total = problem.Y[0], float(problem.weights.sum())
         largest = max(float(loss.pointwise(y, np.full_like(y, end[0, 0]))[0].max()) for end in problem.bounds)

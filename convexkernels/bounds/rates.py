@@ -7,7 +7,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.bounds.statement import check_inside
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_number, check_whole_number
+from convexkernels.validation import check_number, check_vector, check_whole_number
 
 
 class CellSchedule(NamedTuple):
@@ -54,7 +54,7 @@ def cell_schedule(
     """
     n, alpha, d = check_whole_number("n", n, low=1), check_number("alpha", alpha, low=1.0), _features(d)
     check_number("beta", beta, low=2.0 * alpha / d + 1.0, open_low=True)
-    c1, c2, c3 = (check_number(f"c{k}", c, low=0.0, open_low=True) for k, c in enumerate(constants, 1))
+    c1, c2, c3 = check_vector("constants", constants, 3, per="constant c1, c2, c3", low=0.0, open_low=True).tolist()
     if not c3 < c1:
         raise InvalidInputError(f"c3 must be less than c1, got {c3:g} and {c1:g}; widths would exceed the radius.")
     radius = c1 * n ** (-1.0 / (beta * d))

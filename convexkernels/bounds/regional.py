@@ -42,9 +42,9 @@ class CellNumbers(NamedTuple):
     def of(cls, model: Any) -> Self:
         """The numbers of a fitted :class:`VoronoiRidge` with cells of kind "voronoi", in units of its scaled features.
 
-        Lengths are divided by the largest norm of a row, so that rows are in the unit ball; masses are shares of
-        rows. Shares instead of the distribution, and a lam and a width that were chosen on the same rows: an
-        indication, no proof.
+        Lengths are divided by the largest norm of a row, so that rows are in the unit ball; masses are shares of the
+        weights of rows, lams are beside means with these weights, and n counts rows. Shares instead of
+        the distribution, and a lam and a width that were chosen on the same rows: an indication, no proof.
 
         Raises
         ------
@@ -62,14 +62,14 @@ class CellNumbers(NamedTuple):
             raise InvalidInputError(
                 "every cell must have a least squares function with a Gaussian kernel; use VoronoiRidge."
             )
-        sizes = np.array([len(f.X) for f in functions])
-        n, d = int(sizes.sum()), functions[0].X.shape[1]
+        n, d = sum(len(f.X) for f in functions), functions[0].X.shape[1]
         norm = max(float(np.linalg.norm(f.X, axis=1).max()) for f in functions)
         centered = zip(functions, cover.centers, strict=True)
         radius = max(float(np.linalg.norm(f.X - center, axis=1).max()) for f, center in centered)
         lams, widths = (np.array([getattr(f, name) for f in functions]) for name in ("lam", "width"))
-        total = sum(float(f.weights.sum()) for f in functions)
-        return cls(lams / total, widths / norm, sizes / n, radius / norm, n, d)
+        weights = np.array([float(f.weights.sum()) for f in functions])
+        total = float(weights.sum())
+        return cls(lams / total, widths / norm, weights / total, radius / norm, n, d)
 
 
 def cells_risk_bound(

@@ -13,7 +13,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import TrainedFunction
-from convexkernels.validation import check_vector, check_whole_number
+from convexkernels.validation import check_whole_number
 
 WIDTHS = ("per-feature", "isotropic")
 GLOBAL_SPLIT = "global-split"
@@ -155,9 +155,18 @@ class CellSelection:
                 check_whole_number(name, getattr(self, name), low=1)
         if self.widths not in WIDTHS:
             raise InvalidInputError(f"widths must be one of {WIDTHS}, got {self.widths!r}.")
-        if self.candidates is not None:
-            if len(self.candidates) != 2:
-                raise InvalidInputError(f"candidates must be None or (lams, widths), got {self.candidates!r}.")
-            for name, values in zip(("lams", "widths"), self.candidates, strict=True):
-                check_vector(name, values, max(1, np.size(values)), per="candidate", low=0.0, open_low=True)
+        if self.candidates is not None and not _are_candidates(self.candidates):
+            raise InvalidInputError(
+                "candidates must be None or (lams, widths), two lists of finite numbers > 0 such as "
+                f"([1e-4, 1e-2], [0.5, 2.0]), or ([1e-3], [1.0]) to choose nothing, got {self.candidates!r}."
+            )
         return validation
+
+
+def _are_candidates(pair: Any) -> bool:
+    """Whether these are two lists of finite numbers > 0."""
+    try:
+        lists = [np.asarray(values, dtype=np.float64) for values in pair]
+    except (TypeError, ValueError):
+        return False
+    return len(lists) == 2 and all(v.ndim == 1 and v.size and ((v > 0.0) & (v < np.inf)).all() for v in lists)

@@ -42,12 +42,13 @@ def held_out_blocks(m: int, validation: int | str, rng: np.random.Generator) -> 
     """Rows of a cell that are held out in turn, for m rows; None for every row by itself.
 
     A number of random folds; or the random second half ("split"), as in [MS16 Section 4.2] (``m // 2 + 1`` rows to
-    train on); or "leave-one-out". Empty when there is nothing left to validate on.
+    train on); or "leave-one-out". Empty when there is nothing left to validate on. "global-split" divides a whole
+    table, not the rows of a cell.
     """
     if isinstance(validation, str):
         if validation not in ("split", "leave-one-out"):
             raise InvalidInputError(
-                f"validation must be a number of folds, 'split' or 'leave-one-out', got {validation!r}."
+                f"validation must be a number of folds, 'split', 'global-split' or 'leave-one-out', got {validation!r}."
             )
         if validation == "leave-one-out":
             return None if m > 1 else []

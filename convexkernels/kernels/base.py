@@ -210,8 +210,8 @@ class Kernel(ABC, Described):
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         raise NotDifferentiableError(
-            f"{self!r} has no derivative with respect to its points; use a smooth kernel, "
-            "for example Gaussian, Polynomial or Matern with order >= 2."
+            f"{self!r} has no derivative with respect to its points; use Gaussian, Polynomial or Matern with order "
+            ">= 2, by themselves or in sums and products, but not normalized or centered."
         )
 
     def __add__(self, other: Any) -> Kernel:

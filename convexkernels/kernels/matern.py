@@ -1,6 +1,7 @@
 """The Matern kernel, the reproducing kernel of a Sobolev space."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -86,8 +87,13 @@ class MaternBase(Kernel):
         self._checked()
         return np.ones(X.shape[0])
 
+    @property
+    def has_kink(self) -> bool:
+        """Whether it has no derivative where points meet."""
+        return bool(self.order <= 1 and self.smoothing == 0)
+
     def _refuse_kinks(self) -> None:
-        if self.order <= 1 and self.smoothing == 0:
+        if self.has_kink:
             raise NotDifferentiableError(
                 f"{self!r} has order {self.order:g} and therefore a kink where points meet, so no derivative with "
                 "respect to them; use order > 1 (order=2 is the next whole one) or smoothing > 0, for example "
@@ -175,12 +181,21 @@ class Matern(MaternBase):
 def without_kinks(kernel: Kernel, distance: float) -> Kernel:
     """The kernel itself, or one with smoothing over a distance for every Matern kernel in it that has a kink.
 
-    Those in sums, products and multiples are found, those in lists are not. The distance is in units of the features.
+    The distance is in units of the features.
     """
-    parameters = kernel.get_params()
-    smoothed = {}
-    for name, value in parameters.items():
-        of, _, last = name.rpartition("smoothing")
-        if not last and f"{of}order" in parameters and value == 0 and parameters[f"{of}order"] <= 1:
-            smoothed[name] = distance / parameters[f"{of}length"]
-    return clone(kernel).set_params(**smoothed) if smoothed else kernel
+    parameters = kernel.get_params(deep=False)
+    found = {name: _without_kinks(value, distance) for name, value in parameters.items()}
+    changed = {name: value for name, value in found.items() if value is not parameters[name]}
+    if isinstance(kernel, MaternBase) and kernel.has_kink:
+        changed["smoothing"] = distance / kernel.length
+    return clone(kernel).set_params(**changed) if changed else kernel
+
+
+def _without_kinks(value: Any, distance: float) -> Any:
+    """The same of a parameter: a kernel, a list with kernels, or anything else, which stays as it is."""
+    if isinstance(value, Kernel):
+        return without_kinks(value, distance)
+    if not isinstance(value, list | tuple):
+        return value
+    parts = [_without_kinks(part, distance) for part in value]
+    return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels import HeldOut, LeastSquares, OuterLearning, Trees
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
-from convexkernels.criteria.folds import three_parts
+from convexkernels.criteria.folds import Rows, three_parts
 from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing, Schedule
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
@@ -44,19 +44,17 @@ def matrix(node: Node, X: Array, Z: Array) -> Array:
 # ---- the three parts, the training of step 3, the slope of step 9
 
 
-def _search(rng: Generator, advance: bool) -> tuple[Any, Any]:
-    """The problem, and the search after its first training (and, if asked, one pass)."""
+def _search(rng: Generator, trained: bool) -> tuple[Any, Any]:
+    """A problem with two outputs, and the search at its start or after its first training."""
     X = rng.uniform(-1.0, 1.0, (18, 3))
-    y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(18)
+    y = np.stack([np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1) + 0.1 * rng.standard_normal((18, 2))
     family = Trees(ARCHITECTURES[int(rng.integers(3))])
     loss = LeastSquares(0.1, intercept=False)
     weights = rng.uniform(0.5, 2.0, 18)
     problem = OuterLearning(family, loss, HeldOut(), X, y, sample_weight=weights)
-    schedule = Schedule(1, 2, 30, 10, 3, n_lams=4, n_gammas=1)
+    schedule = Schedule(2, 2, 30, 10, 3, n_lams=4, n_gammas=1)
     search = Annealing(schedule=schedule, random_state=int(rng.integers(2**31))).start(problem, 1e-4, None).memory
-    if advance:
-        search.advance()
-    else:
+    if trained:
         search.trained = search._train()
         search.weights = search.trained.weights * np.exp(0.3 * rng.standard_normal(search.weights.size))
     return problem, search
@@ -70,47 +68,61 @@ def in_log_w(slopes: Array, weights: Array) -> Array:
     return slopes * weights
 
 
+def _risk(problem: Any, rows: Rows, F: Array) -> float:
+    """Mean over the rows, by their weights, and over outputs of squared errors."""
+    share = problem.weights[rows] / problem.weights[rows].sum()
+    return float((share @ (F - problem.Y[:, rows].T) ** 2).mean())
+
+
 def measure_slope(read: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
     """Risk (11) on D2 and its gradient in the weights w, coefficients fixed, against complex steps [ST16 Section 4]."""
-    problem, search = _search(rng, advance=False)
+    problem, search = _search(rng, trained=True)
     train, move, _ = search.parts
     node = node_of(search.tree, search.weights)
-    X, alpha, V, y = problem.X[train], search.trained.alpha[:, 0], problem.X[move], problem.Y[0, move]
+    X, alpha, V = problem.X[train], search.trained.alpha, problem.X[move]
     share = problem.weights[move] / problem.weights[move].sum()
-    residual = matrix(node, V, X) @ alpha - y
-    value = float(share @ residual**2)
+    F = matrix(node, V, X) @ alpha
+    residual = F - problem.Y[:, move].T
     exact = []
     for owner, i in places_of(node):
         slopes = np.array([[complex_step(node, owner, i, x, v) for x in X] for v in V])
-        exact.append(float(2.0 * (share * residual) @ (slopes @ alpha)))
+        exact.append(float((2.0 * share @ (residual * (slopes @ alpha))).mean()))
     claimed, gradient = search.slope()
     gradient = read(gradient, search.weights)
     size = float(np.abs(alpha).sum() * np.abs(residual).max() + 1.0)
-    apart = max(abs(claimed - value), float(np.abs(gradient - exact).max()))
+    apart = max(abs(claimed - _risk(problem, move, F)), float(np.abs(gradient - exact).max()))
     witness = {"X": X, "V": V, "alpha": alpha, "weights": search.weights, "gradient": gradient, "exact": exact}
     return Verdict(apart, 1e-11 * size, 1, witness)
 
 
-def measure_answer(power: float, rng: Generator) -> Verdict:
-    """The point a pass ends with has, with the coefficients of the training, the risk on D3 that is reported."""
-    problem, search = _search(rng, advance=True)
-    train, _, choose = search.parts
+def measure_answer(judge: int, rng: Generator) -> Verdict:
+    """Of all passes, of two rounds, the answer is the weights with the least risk on D3, with that risk.
+
+    `judge` is the part whose risks are compared, 2 for D3. Coefficients are those of the training of the round.
+    """
+    problem, search = _search(rng, trained=False)
+    ends, risks, size = [], [], 1.0
+    for _ in range(4):
+        parts = search.parts
+        search.advance()
+        K = matrix(node_of(search.tree, search.weights), problem.X[parts[judge]], problem.X[parts[0]])
+        risks.append(_risk(problem, parts[judge], K @ search.trained.alpha))
+        ends.append(np.append(np.log(search.weights), np.log(search.trained.lam)))
+        size = max(size, float(np.abs(search.trained.alpha).sum()))
+    best = int(np.argmin(risks))
     z, log_lam = problem.split(search.best)
-    node = node_of(search.tree, np.exp(power * z))
-    F = matrix(node, problem.X[choose], problem.X[train]) @ search.trained.alpha[:, 0]
-    share = problem.weights[choose] / problem.weights[choose].sum()
-    risk = float(share @ (F - problem.Y[0, choose]) ** 2)
-    witness = {"z": z, "log_lam": log_lam, "risk": risk, "reported": search.best_risk}
-    size = 1.0 + float(np.abs(search.trained.alpha).sum())
-    return Verdict(abs(risk - search.best_risk), 1e-10 * size, 1, witness)
+    apart = float(np.abs(np.append(z, log_lam) - ends[best]).max())
+    witness = {"ends": np.array(ends), "risks": np.array(risks), "answer": z, "reported": search.best_risk}
+    risk = Verdict(abs(risks[best] - search.best_risk), 1e-10 * size, 1, witness)
+    return Verdict.worst([risk, Verdict(apart, 1e-12, 1, witness)])
 
 
 def measure_training(count: Callable[[Array], float], rng: Generator) -> Verdict:
     """Step 3 solves ``(K + lam S^-1) alpha = y`` on D1, lam over the weight of its rows from 1e-7 to 0.1."""
-    problem, search = _search(rng, advance=False)
+    problem, search = _search(rng, trained=True)
     train, trained = search.parts[0], search.trained
     K = matrix(node_of(search.tree, trained.weights), problem.X[train], problem.X[train])
-    left = K @ trained.alpha[:, 0] + trained.lam * trained.alpha[:, 0] / problem.weights[train] - problem.Y[0, train]
+    left = K @ trained.alpha + trained.lam * trained.alpha / problem.weights[train, None] - problem.Y[:, train].T
     grid = np.log(count(problem.weights[train]) * 1e-7 * (1e6) ** (np.arange(4) / 3.0))
     off = float(np.abs(grid - np.log(trained.lam)).min())
     witness = {"lam": trained.lam, "left": left}

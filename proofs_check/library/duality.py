@@ -22,7 +22,6 @@ from convexkernels.checking import Verdict
 from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.base import Family
 from convexkernels.losses import LOSSES
-from convexkernels.solvers.convex.conic import Conic
 from proofs_check.claim import Claim
 from proofs_check.risk_formulas import losses
 
@@ -73,8 +72,7 @@ def measure_one_loss(subject: tuple[Callable[[], Family], Choose], name: str, rn
     family = make()
     X = example_points(family, X)
     problem = KernelLearning(family, make_loss(), X, y)
-    # Only the conic solver learns in a family without a cheap projection.
-    solution = problem.solve("auto" if problem.gram_set.has_projection else Conic("CLARABEL"), tol=0.5 * TOL)
+    solution = problem.solve(tol=0.5 * TOL)
     lower = problem.certificate(solution.theta, solution.alpha, solution.witness).lower
     upper = primal_value(name, problem, *choose(problem, solution))
     size = float(np.abs(solution.theta).max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convexkernels import bounds as library
 from proofs_check.claim import Claim
-from proofs_check.localized import bounds, cells, formulas, published
+from proofs_check.localized import bounds, cells, formulas, functions, published
 
 PAPER = "localized"
 
@@ -76,6 +76,25 @@ CLAIMS = [
         formulas.unweighted,
     ),
     Claim(
+        "kernel-of-cells",
+        "The kernel that the function of all cells, or of one, says it has is the sum of k_j / lambda_j, and its "
+        "coefficients are those of the one SVM.",
+        PAPER,
+        "(15)",
+        functions.measure_one_kernel,
+        1.0,
+        1.001,
+    ),
+    Claim(
+        "random-chunks",
+        "The function of random chunks is the plain mean of the SVMs of its chunks, and has the mean coefficients.",
+        PAPER,
+        "Section 5, RC-SVM",
+        functions.measure_chunks,
+        lambda count, size, m: 1.0 / count,
+        lambda count, size, m: size / m,
+    ),
+    Claim(
         "lemma-9",
         "The risk of the library's predictor of all cells is the sum of the risks of SVMs trained cell by cell.",
         PAPER,
@@ -130,7 +149,7 @@ CLAIMS = [
         "Section 4.2, before Theorem 7",
         cells.measure_selection,
         cells.Selection(3, rank=4),
-        cells.Selection(3, rank=4, choice=lambda risks: int(risks.argmin()) - 1),
+        cells.Selection(3, rank=4, choice=cells.next_to_chosen),
         trials=4,
     ),
     Claim(
@@ -140,7 +159,7 @@ CLAIMS = [
         "Section 4.2, before Theorem 7",
         cells.measure_selection,
         cells.Selection("split"),
-        cells.Selection("split", choice=lambda risks: int(risks.argmin()) - 1),
+        cells.Selection("split", choice=cells.next_to_chosen),
         trials=4,
     ),
     Claim(
@@ -150,7 +169,7 @@ CLAIMS = [
         "Section 4.2, before Theorem 7",
         cells.measure_selection,
         cells.Selection("split", hinge=True),
-        cells.Selection("split", hinge=True, choice=lambda risks: int(risks.argmin()) - 1),
+        cells.Selection("split", hinge=True, choice=cells.next_to_chosen),
         trials=3,
     ),
     Claim(

@@ -294,6 +294,15 @@ CLAIMS = [
         1.01,
     ),
     Claim(
+        "ridge-of-features",
+        "With frequencies as drawn and squared loss the library's W and intercept are those of ridge regression.",
+        PAPER,
+        "(4), SK and NSK",
+        learning.measure_ridge,
+        1.0,
+        1.001,
+    ),
+    Claim(
         "random-frequencies",
         "The library draws frequencies of variance sigma^2, for the kernel exp(-sigma^2 |x - y|^2 / 2).",
         PAPER,

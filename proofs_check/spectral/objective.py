@@ -15,6 +15,7 @@ from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.kernels import Spectral
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.measures import MEASURES
+from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES
 from convexkernels.spectral.options import SETTINGS
@@ -192,24 +193,44 @@ def measure_batches(subject: tuple[str, float], rng: Generator) -> Verdict:
     return Verdict(max(apart), size, 1, {"X": case.X, "Y": case.Y, "order": order, "apart": np.array(apart)})
 
 
+def ridge_regression(case: Stated, lam: float) -> tuple[Array, Array]:
+    """W and the intercept of ridge regression on the features as drawn, from the normal equations."""
+    omega, share = np.asarray(case.point.map.omega), case.weights / case.weights.sum()
+    P = features_of(case.point.map, omega, case.X)
+    centered, T = P - share @ P, case.Y - share @ case.Y
+    normal = centered.T @ (share[:, None] * centered) + lam * np.eye(P.shape[1])
+    W = np.linalg.solve(normal, centered.T @ (share[:, None] * T))
+    return W, share @ (case.Y - P @ W)
+
+
 def measure_bounds(price: float, rng: Generator) -> Verdict:
     """With frozen frequencies and |W|_F^2 the bounds enclose the optimum, and meet at the ridge solution.
 
     `price` multiplies lam1 in that solution.
     """
     case = stated(rng, str(rng.choice(["SK", "NSK"])), "squared")
-    omega, share = np.asarray(case.point.map.omega), case.weights / case.weights.sum()
-    P = features_of(case.point.map, omega, case.X)
-    centered, T = P - share @ P, case.Y - share @ case.Y
-    normal = centered.T @ (share[:, None] * centered) + price * case.lam1 * np.eye(P.shape[1])
-    W = np.linalg.solve(normal, centered.T @ (share[:, None] * T))
-    c = share @ (case.Y - P @ W)
-    best = objective(case, W, c, omega)
+    W, c = ridge_regression(case, price * case.lam1)
+    best = objective(case, W, c, np.asarray(case.point.map.omega))
     here: Any = case.problem.certificate(SpectralPoint(case.point.map, W, c))
     away: Any = case.problem.certificate(case.point)
     size = 1e-10 * (1.0 + best)
     crossing = max(0.0, away.lower - best, best - away.upper, abs(here.upper - best), here.upper - here.lower)
     return Verdict(crossing, size, 1, {"X": case.X, "Y": case.Y, "W": W, "bounds": np.array([here.lower, here.upper])})
+
+
+def measure_ridge(price: float, rng: Generator) -> Verdict:
+    """The library's W and intercept of SK and NSK are those of ridge regression with `price` times lam1.
+
+    At that W the slope of the mean squared loss is ``-2 lam1 W``, too.
+    """
+    case = stated(rng, str(rng.choice(["SK", "NSK"])), "squared")
+    lam = price * case.lam1
+    W, c = ridge_regression(case, lam)
+    moments = Moments.of(case.point.map, case.problem)
+    found = solve_inner(case.problem, moments)
+    parts = np.asarray(found.W) - W, np.asarray(found.intercept) - c, np.asarray(moments.slope(W)) + 2.0 * lam * W
+    size = 1e-10 * (1.0 + float(np.abs(W).max()))
+    return Verdict(max(float(np.abs(part).max()) for part in parts), size, 1, {"X": case.X, "Y": case.Y, "W": W})
 
 
 # ---- frequencies, and the step of the squared norm

@@ -7,6 +7,7 @@ import numpy as np
 from proofs_check import universality
 from proofs_check.claim import REFUTED, Claim
 from proofs_check.tessellated import direct, formulas
+from proofs_check.tessellated.candidates import candidate_claims
 from proofs_check.tessellated.learning import LEARNING, OPTIMAL_KERNEL
 
 PAPER = "tessellated"
@@ -303,4 +304,4 @@ REPRESENTATION = [
     ),
 ]
 
-CLAIMS = [*KERNELS, *OPTIMAL_KERNEL, *REPRESENTATION, *LEARNING]
+CLAIMS = [*KERNELS, *OPTIMAL_KERNEL, *REPRESENTATION, *LEARNING, *candidate_claims(PAPER)]

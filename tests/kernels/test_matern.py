@@ -5,8 +5,19 @@ import pytest
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import Matern as SklearnMatern
 
-from convexkernels import InvalidInputError, Matern, OnColumns, TensorMatern
+from convexkernels import (
+    Centered,
+    Gaussian,
+    InvalidInputError,
+    Matern,
+    Normalized,
+    OnColumns,
+    Polynomial,
+    TensorMatern,
+    WeightedSum,
+)
 from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.kernels.matern import without_kinks
 
 SMOOTH = [(1, 0.1), (1.2, 0.0), (1.5, 0.0), (1.7, 0.02), (2, 0.0), (2, 0.3), (2.5, 0.0), (3, 0.0), (4, 0.01)]
 
@@ -133,3 +144,32 @@ def test_far_and_near_points_neither_overflow_nor_underflow(kind):
 def test_refuses_parameters_by_name(points, kind, bad):
     with pytest.raises(InvalidInputError, match=next(iter(bad))):
         kind(**bad)(points[0])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Matern(1, 0.7),
+        TensorMatern(1),
+        2.0 * Matern(1) + Gaussian(),
+        WeightedSum([Matern(1), Gaussian(1.0)], [1.0, 1.0]),
+        WeightedSum((Gaussian(1.0), OnColumns(WeightedSum([Matern(1)], [1.0]), [0])), [1.0, 1.0]),
+    ],
+    ids=repr,
+)
+def test_kinks_are_smoothed_wherever_a_kernel_is(points, kernel):
+    X, Y = points
+    said, M = repr(kernel), np.ones((len(X), len(Y)))
+    with pytest.raises(NotDifferentiableError):
+        kernel.pullback(X, Y, M)
+    smooth = without_kinks(kernel, 1e-3)
+    assert np.isfinite(smooth.pullback(X, Y, M)).all()
+    assert np.allclose(smooth(X, Y), kernel(X, Y), atol=0.01)
+    assert repr(kernel) == said
+    assert without_kinks(smooth, 1e-3) is smooth
+
+
+@pytest.mark.parametrize("kernel", [Normalized(Polynomial(2)), Centered(Gaussian(), [[0.0]])])
+def test_kernels_without_a_derivative_say_what_has_one(kernel):
+    with pytest.raises(NotDifferentiableError, match="but not normalized or centered"):
+        kernel.pullback(np.ones((1, 1)), np.ones((1, 1)), np.ones((1, 1)))
