@@ -14,7 +14,6 @@ from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
 
 
@@ -117,8 +116,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
         """
         check_is_fitted(self)
-        if check_number("coverage", coverage, low=0.0, high=1.0, open_low=True) == 1.0:
-            raise InvalidInputError("coverage is 1, which no interval of finite length has; pass a smaller one.")
+        remedy = "It is a share: 0.9 holds nine targets in ten, and no interval of finite length holds all."
+        check_number("coverage", coverage, low=0.0, high=1.0, open_low=True, open_high=True, remedy=remedy)
         residuals, weights = self._derived("residuals", self._residuals)
         found = margins(residuals, weights, coverage)
         targets: Any = self.targets_

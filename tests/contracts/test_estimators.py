@@ -509,7 +509,7 @@ def intervals_hold_their_share(estimator, kind, monkeypatch):
     assert several.predict_interval(X[:7]).shape == (7, 2, 2)
     for wrong, said in [
         (0.99, "coverage is 0.99, but"),
-        (1.0, "coverage is 1,"),
+        (1.0, "> 0 and < 1, got 1.0. It is a share"),
         (0.0, "coverage must be a finite number > 0"),
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
