@@ -33,6 +33,7 @@ def changed(value, row=3, column=1):
 
 # --- refused ----------------------------------------------------------------------------------
 
+MIXED, SPARSE = np.array(["one", *Y[1:].tolist()], dtype=object), pandas.SparseDtype(float, 0.0)
 SLIP = np.array([["red"], *([f"{k}.5"] for k in range(59))])
 TABLES = {
     "inf": (changed(np.inf), Y, ("X", "row 3, column 1", "inf")),
@@ -51,8 +52,8 @@ TABLES = {
     "targets": (X, X[:, 0], ("y must hold class labels", "continuous")),
     "None in y": (X, [None, *Y[1:]], ("y has a missing value at row 0 (None)", "drop")),
     "NA in y": (X, pandas.Series([*Y[1:], pandas.NA]), ("y has a missing value at row 59 (<NA>)",)),
-    "labels without an order": (X, np.array(["one", *Y[1:].tolist()], dtype=object), ("y holds labels", "int and str", "text")),
-    "sparse columns": (pandas.DataFrame(X).astype(pandas.SparseDtype(float, 0.0)), Y, ("sparse", "X.sparse.to_dense()")),
+    "labels without an order": (X, MIXED, ("y holds labels", "int and str", "text")),
+    "sparse columns": (pandas.DataFrame(X).astype(SPARSE), Y, ("sparse", "X.sparse.to_dense()")),
     "two columns of y": (X, np.column_stack([Y, Y]), ("y should be a 1d array", "(60, 2)")),
     "complex": (X + 1j, Y, ("Complex data not supported",)),
 }  # fmt: skip
@@ -149,7 +150,8 @@ def test_missing_values_are_one_thing_in_every_kind_of_column(dtype, form):
 
 def test_estimators_learn_and_predict_with_missing_values_of_pandas():
     frame = pandas.DataFrame({"x": X[:, 0], "kind": GROUPS, "half": HALVES}).convert_dtypes()
-    assert frame["kind"].isna().any() and frame["half"].dtype == "boolean"
+    assert frame["kind"].isna().any()
+    assert frame["half"].dtype == "boolean"
     model = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame, Y)
     assert len(model.predict(frame)) == 60
     full = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame.iloc[np.flatnonzero(GROUPS)], Y[GROUPS != None])  # noqa: E711
