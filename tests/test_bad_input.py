@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 
 import convexkernels as ck
 from convexkernels.estimators.columns import Columns
+from convexkernels.estimators.intervals import margins
 
 NAMES = np.arange(60)[:, None].astype(str).astype(object) + "th"
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -435,3 +436,36 @@ def test_inputs_are_not_modified():
         warnings.simplefilter("error")
         ck.TessellatedSVC(tol=1e-2).fit(table, labels, sample_weight=weights).predict(table)
     assert np.array_equal(table, X)
+
+
+REGRESSORS = [
+    ck.ConcatenatedKernelRegressor(n_restarts=1, random_state=0),
+    ck.MultipleKernelRidge(),
+    ck.MultipleKernelSVR(),
+    ck.TessellatedRidge(),
+]
+NOTHING_VARIES = {
+    "equal targets": (X[:20], np.full(20, 7.0), np.full(20, 7.0)),
+    "equal rows": (np.ones((20, 2)), X[:20, 0], np.full(20, X[:20, 0].mean())),
+    "two rows": (X[:2], np.zeros(2), np.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_VARIES)
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+def test_constants_are_learned_where_nothing_varies(model, name):
+    table, targets, expected = NOTHING_VARIES[name]
+    found = model.fit(table, targets).predict(table)
+    assert np.ptp(found) < 1e-9
+    np.testing.assert_allclose(found, expected, atol=0.25 * np.ptp(targets) + 1e-9)
+
+
+@pytest.mark.parametrize("model", [ck.MultipleKernelSVC(), ck.ConcatenatedKernelClassifier(n_restarts=1)])
+def test_classifiers_learn_from_two_rows_and_from_equal_ones(model):
+    np.testing.assert_array_equal(model.fit(X[:2], ["a", "b"]).predict(X[:2]), ["a", "b"])
+    assert len(set(model.fit(np.ones((20, 2)), Y[:20]).predict(X))) == 1
+
+
+def test_intervals_without_any_residual_are_refused():
+    with refused(ck.InvalidInputError, "nothing is known about residuals", "fit more rows"):
+        margins(np.empty((0,)), np.empty(0), 0.9)

@@ -226,12 +226,11 @@ class VoronoiEstimator(KernelEstimator):
         kept = np.isin(summary.targets, targets.classes) if isinstance(targets, ClassTargets) else [0]
         return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
 
-    def _problem(self, table: TrainingTable, targets: Targets) -> CellRows:
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> CellRows:
         return _problem_of(table, targets)
 
-    def _solve(self, problem: CellRows) -> Solution:
-        clock, seed = self._clock(len(problem.X)), self._kept_seed(seed_from(self.random_state))
-        factors, interrupted = None, False
+    def _solve(self, problem: CellRows, clock: Clock) -> Solution:
+        seed, factors, interrupted = self._kept_seed(seed_from(self.random_state)), None, False
         if self._selection.validation == GLOBAL_SPLIT:
             problem = problem.divided(np.random.default_rng(seed))
         try:
