@@ -88,7 +88,9 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     _multi_output = True
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return NumberTargets.as_given(table.y)
+        # One regularization parameter serves several outputs only where these have one unit.
+        several = table.y.ndim == 2 and table.y.shape[1] > 1
+        return NumberTargets.standard(table.y, table.weights) if several else NumberTargets.as_given(table.y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -170,9 +170,11 @@ def learns_several_classes(estimator, kind, monkeypatch):
 
 def learns_several_outputs(estimator, kind, monkeypatch):
     X, y = table(kind)
-    model = quietly(estimator, X, np.column_stack([y, 3.0 - y, X[:, 0]]))
+    Y, units = np.column_stack([y, 3.0 - y, X[:, 0]]), np.array([1024.0, 1.0, 1.0 / 128.0])
+    model = quietly(estimator, X, Y)
     assert model.predict(X[:7]).shape == (7, 3)
-    assert model.score(X, np.column_stack([y, 3.0 - y, X[:, 0]])) > 0.6
+    assert model.score(X, Y) > 0.6
+    np.testing.assert_allclose(quietly(clone(estimator), X, Y * units).predict(X), model.predict(X) * units, rtol=1e-6)
     column = quietly(clone(estimator), X, y[:, None])
     assert column.predict(X).shape == (M, 1)
 
