@@ -35,7 +35,7 @@ class Clock:
 
         self.show = as_progress(progress)
         make_ready(self.show.note)
-        self.began = time.monotonic() if since is None else since.began
+        self.began: float = time.monotonic() if since is None else since.began
         self.max_time = np.inf
         if max_time is not None:
             self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")

@@ -234,6 +234,11 @@ n_iter_ : int
     Steps of all starts together.
 {names}
 """,
+    "inner_map_of_all_rows": """
+The inner map is fitted to the targets of all rows, and only outermost functions leave rows out: ``loo_score_`` is far
+above scores on new rows, probabilities are too sure, and intervals too short. Of those asked to hold .5, .8 and .9 of
+the targets, intervals from 200 rows of the Boston housing table held .43, .74 and .85.
+""",
     # cells
     "cell_tol": """
 tol : float, > 0

@@ -26,7 +26,7 @@ from convexkernels.problems.decision_function import differences
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
 # Parameters that are chosen where they are not given, and how many kernels and features are described.
-CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "degree_"), 5
+CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
 
 
 class Learned:
@@ -49,7 +49,7 @@ class Learned:
 
     def _changes(self, points: Array, steps: Array) -> Array:
         """How values change when a feature moves, as `DecisionFunction.changes`."""
-        function = getattr(self, "function_", None) or getattr(self.solution_, "function", None)
+        function: Any = getattr(self, "function_", None) or getattr(self.solution_, "function", None)
         if hasattr(function, "changes"):
             return np.asarray(function.changes(points, steps))
         return differences(self._evaluate, points, steps)

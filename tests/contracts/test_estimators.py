@@ -567,6 +567,9 @@ def it_is_described_in_words(estimator, kind, monkeypatch):
     assert lines["status"] == model.solution_.status.value
     assert re.match(r"(width|height) \d+ %, (width|height) \d+ %$", lines["relevance"])
     assert ("rank" in lines) == has_kernel(model)
+    selection = getattr(model, "selection_", None)
+    for parameter, value in ({} if selection is None else selection.chosen).items():
+        assert not isinstance(value, float) or f"{parameter}={value:.3g}" in lines["chosen"]
     assert ("rows" in lines) == hasattr(model, "support_")
     if "rows" in lines:
         first = model.support_[np.abs(model.support_coefficients_).argmax()]

@@ -186,6 +186,8 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
     -----
     The gradient of the hinge objective is exact at every point, by the envelope theorem.
 
+    {inner_map_of_all_rows}
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons
@@ -223,6 +225,8 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     -----
     The objective [BGR19 (16)] has three terms; they add up to ``lam y' (Q + lam I)^-1 y + mu |g|^2``
     [BGR19 (uR-X)].
+
+    {inner_map_of_all_rows}
 
     Examples
     --------

@@ -71,9 +71,8 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             return self._candidates(self._listed(), X)
         library = data_library(X)
         on_all = [entry for entry in library if len(entry[2]) == X.shape[1]]
-        parts = (library, on_all, on_all[FEW])
-        if self.max_time == "auto":  # a generous limit: how busy a computer is must not decide what is learned
-            parts = (library,)
+        # A limit by default is generous: how busy a computer is must not decide what is learned.
+        parts = [library] if self.max_time == "auto" else [library, on_all, on_all[FEW]]
         families = [self._candidates(part, X, allow_duplicates=True) for part in parts]
         family = next(family for family in families if family is families[-1] or _in_time(family, X, clock))
         self._n_left_out = len(library) - len(family.candidates)
