@@ -19,18 +19,23 @@ EVERY = 5.0
 class Clock:
     """Seconds since the start, against a limit for the whole work; it starts when compiled code is ready.
 
-    Without a `checkpoint` nothing is known of earlier runs, and nothing is kept.
+    Work that another clock has begun (`since`) is still the same work. Without a `checkpoint` nothing is known of
+    earlier runs, and nothing is kept.
     """
 
     def __init__(
-        self, max_time: float | None = None, progress: bool | Silent = False, checkpoint: Checkpoint | None = None
+        self,
+        max_time: float | None = None,
+        progress: bool | Silent = False,
+        checkpoint: Checkpoint | None = None,
+        since: Clock | None = None,
     ) -> None:
         # Loading a compiler takes longer than most of what uses clocks.
         from convexkernels.compiled import make_ready
 
         self.show = as_progress(progress)
         make_ready(self.show.note)
-        self.began = time.monotonic()
+        self.began: float = time.monotonic() if since is None else since.began
         self.max_time = np.inf
         if max_time is not None:
             self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")

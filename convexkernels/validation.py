@@ -27,13 +27,15 @@ def check_number(
     low: float = -np.inf,
     high: float = np.inf,
     open_low: bool = False,
+    open_high: bool = False,
     remedy: str = "",
 ) -> float:
-    """Return `value` as a float in [low, high] (or ]low, high]), or refuse it by name."""
+    """Return `value` as a float in [low, high] (without its open ends), or refuse it by name."""
     ok = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     number = float(value) if ok else float("nan")
-    if not ok or not np.isfinite(number) or number > high or number < low or (open_low and number <= low):
-        bound = _bound(low, open_low) + (f" and <= {high:g}" if np.isfinite(high) else "")
+    inside = low <= number <= high and not (open_low and number == low) and not (open_high and number == high)
+    if not (ok and np.isfinite(number) and inside):
+        bound = _bound(low, open_low) + (f" and {'<' if open_high else '<='} {high:g}" if np.isfinite(high) else "")
         raise InvalidInputError(f"{name} must be a finite number{bound}, got {value!r}. {remedy}".rstrip())
     return number
 
@@ -128,9 +130,13 @@ def refuse_other_tables(X: Any, name: str = "X") -> None:
 
 def _refuse_sparse(X: Any, name: str) -> None:
     known = sys.modules.get("scipy.sparse")  # who has a sparse matrix has loaded it; to load it takes a while
-    if known is not None and known.issparse(X):
+    kinds = [type(kind).__name__ for kind in X.dtypes] if hasattr(X, "columns") and hasattr(X, "dtypes") else []
+    is_frame = set(kinds) == {"SparseDtype"}
+    if is_frame or (known is not None and known.issparse(X)):
+        what = "data frame of sparse columns" if is_frame else "sparse matrix"
+        dense = "sparse.to_dense()" if is_frame else "toarray()"
         raise InvalidInputError(
-            f"{name} is a sparse matrix of shape {X.shape}; sparse data is not supported. Pass {name}.toarray() if it "
+            f"{name} is a {what} of shape {X.shape}; sparse data is not supported. Pass {name}.{dense} if it "
             "fits memory, or reduce it first, for example with sklearn.decomposition.TruncatedSVD."
         )
 

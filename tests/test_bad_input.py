@@ -15,6 +15,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.svm import SVC
 
 import convexkernels as ck
+from convexkernels.estimators.columns import Columns
+from convexkernels.estimators.intervals import margins
 
 NAMES = np.arange(60)[:, None].astype(str).astype(object) + "th"
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -33,6 +35,7 @@ def changed(value, row=3, column=1):
 
 # --- refused ----------------------------------------------------------------------------------
 
+MIXED, SPARSE = np.array(["one", *Y[1:].tolist()], dtype=object), pandas.SparseDtype(float, 0.0)
 SLIP = np.array([["red"], *([f"{k}.5"] for k in range(59))])
 TABLES = {
     "inf": (changed(np.inf), Y, ("X", "row 3, column 1", "inf")),
@@ -49,6 +52,10 @@ TABLES = {
     "long y": (X[:50], Y, ("y has 60 entries", "50 rows")),
     "nan in y": (X, np.where(np.arange(60) == 5, np.nan, Y), ("y", "NaN")),
     "targets": (X, X[:, 0], ("y must hold class labels", "continuous")),
+    "None in y": (X, [None, *Y[1:]], ("y has a missing value at row 0 (None)", "drop")),
+    "NA in y": (X, pandas.Series([*Y[1:], pandas.NA]), ("y has a missing value at row 59 (<NA>)",)),
+    "labels without an order": (X, MIXED, ("y holds labels", "int and str", "text")),
+    "sparse columns": (pandas.DataFrame(X).astype(SPARSE), Y, ("sparse", "X.sparse.to_dense()")),
     "two columns of y": (X, np.column_stack([Y, Y]), ("y should be a 1d array", "(60, 2)")),
     "complex": (X + 1j, Y, ("Complex data not supported",)),
 }  # fmt: skip
@@ -113,6 +120,73 @@ def test_estimator_refuses_dates_and_columns_that_changed_their_kind():
     model = ck.TessellatedSVC(tol=1e-2).fit(frame, [0, 1, 0, 1])
     with refused(ck.InvalidInputError, "'size'", "held numbers when", "'large'"):
         model.predict(frame.assign(size="large"))
+
+
+OBJECTS = {
+    "Period": pandas.period_range("2020-01", periods=60, freq="M"),
+    "complex": 1j * np.arange(60),
+    "list": [[k] for k in range(60)],
+}
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_estimator_refuses_columns_of_other_objects(kind):
+    frame = pandas.DataFrame({"size": X[:, 0], "color": OBJECTS[kind]})
+    with refused(
+        ck.InvalidInputError, "'color'", f"{kind} objects", "neither numbers nor text", "leave the column out"
+    ):
+        ck.TessellatedSVC().fit(frame, Y)
+
+
+@pytest.mark.parametrize("columns", [["b", "a"], ["a"], ["a", "b", "c"]])
+def test_estimator_says_how_to_pass_the_columns_it_knows(columns):
+    frame = pandas.DataFrame(np.column_stack([X, X[:, 0]]), columns=["a", "b", "c"])
+    model = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame[["a", "b"]], Y)
+    with refused(ck.InvalidInputError, "feature names should match", "X[model.feature_names_in_]"):
+        model.predict(frame[columns])
+
+
+GROUPS = np.array(["red", "blue", None], dtype=object)[np.arange(60) % 3]
+HALVES = np.array([True, False, None], dtype=object)[np.arange(60) % 3]
+MISSING = {
+    "object": GROUPS,
+    "string": GROUPS,
+    "str": GROUPS,
+    "string[pyarrow]": GROUPS,
+    "category": GROUPS,
+    "boolean": HALVES,
+    "bool[pyarrow]": HALVES,
+    "Int64": HALVES,
+    "Float64": HALVES,
+}
+
+
+@pytest.mark.parametrize("dtype", MISSING)
+@pytest.mark.parametrize("form", ["frame", "array", "NA in an array"])
+def test_missing_values_are_one_thing_in_every_kind_of_column(dtype, form):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    entries = MISSING[dtype]
+    column = pandas.Series(entries, dtype="boolean" if entries is HALVES else "object").astype(dtype)
+    frame = pandas.DataFrame({"x": X[:, 0], "kind": column})
+    table = frame if form == "frame" else frame.to_numpy(dtype=object)
+    if form == "NA in an array":
+        table[pandas.isna(table)] = pandas.NA
+    encoded = Columns.of(table, np.arange(60)).encoded(table)
+    seen = ["blue", "red"] if entries is GROUPS else [True]
+    value = np.where([entry is None for entry in entries], 0.5, entries == True)  # noqa: E712
+    expected = [entries == one for one in seen] if entries is GROUPS else [value]
+    np.testing.assert_array_equal(encoded, np.column_stack([X[:, 0], *expected, entries == None]).astype(float))  # noqa: E711
+
+
+def test_estimators_learn_and_predict_with_missing_values_of_pandas():
+    frame = pandas.DataFrame({"x": X[:, 0], "kind": GROUPS, "half": HALVES}).convert_dtypes()
+    assert frame["kind"].isna().any()
+    assert frame["half"].dtype == "boolean"
+    model = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame, Y)
+    assert len(model.predict(frame)) == 60
+    full = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame.iloc[np.flatnonzero(GROUPS)], Y[GROUPS != None])  # noqa: E711
+    assert len(full.predict(frame)) == 60
 
 
 def test_a_few_texts_are_groups_although_some_are_digits():
@@ -392,3 +466,36 @@ def test_inputs_are_not_modified():
         warnings.simplefilter("error")
         ck.TessellatedSVC(tol=1e-2).fit(table, labels, sample_weight=weights).predict(table)
     assert np.array_equal(table, X)
+
+
+REGRESSORS = [
+    ck.ConcatenatedKernelRegressor(n_restarts=1, random_state=0),
+    ck.MultipleKernelRidge(),
+    ck.MultipleKernelSVR(),
+    ck.TessellatedRidge(),
+]
+NOTHING_VARIES = {
+    "equal targets": (X[:20], np.full(20, 7.0), np.full(20, 7.0)),
+    "equal rows": (np.ones((20, 2)), X[:20, 0], np.full(20, X[:20, 0].mean())),
+    "two rows": (X[:2], np.zeros(2), np.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_VARIES)
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+def test_constants_are_learned_where_nothing_varies(model, name):
+    table, targets, expected = NOTHING_VARIES[name]
+    found = model.fit(table, targets).predict(table)
+    assert np.ptp(found) < 1e-9
+    np.testing.assert_allclose(found, expected, atol=0.25 * np.ptp(targets) + 1e-9)
+
+
+@pytest.mark.parametrize("model", [ck.MultipleKernelSVC(), ck.ConcatenatedKernelClassifier(n_restarts=1)])
+def test_classifiers_learn_from_two_rows_and_from_equal_ones(model):
+    np.testing.assert_array_equal(model.fit(X[:2], ["a", "b"]).predict(X[:2]), ["a", "b"])
+    assert len(set(model.fit(np.ones((20, 2)), Y[:20]).predict(X))) == 1
+
+
+def test_intervals_without_any_residual_are_refused():
+    with refused(ck.InvalidInputError, "nothing is known about residuals", "fit more rows"):
+        margins(np.empty((0,)), np.empty(0), 0.9)

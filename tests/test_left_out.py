@@ -1,5 +1,7 @@
 """What is computed from rows that functions have not seen: left-out values, probabilities, intervals."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -17,6 +19,7 @@ from convexkernels.estimators.left_out import _of_constant, left_out_values
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance
 from convexkernels.losses import EpsilonInsensitive, Hinge, LeastSquares
+from convexkernels.problems.decision_function import differences
 
 
 def noisy(m, rng, scale=0.3):
@@ -398,12 +401,26 @@ def test_relevance_of_known_functions(rng):
     X = rng.standard_normal((300, 3)) * [1.0, 5.0, 1.0]
     spread = X.std(axis=0)
     np.testing.assert_allclose(
-        relevance(lambda Z: 3.0 * Z[:, 0] - 0.2 * Z[:, 1], X),
+        relevance(partial(differences, lambda Z: 3.0 * Z[:, 0] - 0.2 * Z[:, 1]), X),
         np.array([3.0, 0.2, 0.0]) * spread / (3 * spread[0] + 0.2 * spread[1]),
     )
-    both = relevance(lambda Z: np.column_stack([1e6 * Z[:, 0], Z[:, 2]]), X)
+    both = relevance(partial(differences, lambda Z: np.column_stack([1e6 * Z[:, 0], Z[:, 2]])), X)
     np.testing.assert_allclose(both, [0.5, 0.0, 0.5])
-    np.testing.assert_allclose(relevance(lambda Z: np.ones(len(Z)), X), 1.0 / 3.0)
+    np.testing.assert_allclose(relevance(partial(differences, lambda Z: np.ones(len(Z))), X), 1.0 / 3.0)
+
+
+def test_relevance_by_derivatives_is_that_by_differences_and_asks_for_no_values(rng, monkeypatch):
+    X = rng.uniform(size=(60, 5))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.8, 1, 0)
+    model = ck.HierarchicalGaussianClassifier(2, random_state=0).fit(X, y)
+    points = model._training_points()
+    expected = relevance(partial(differences, model._evaluate), points)
+    np.testing.assert_allclose(relevance(model._changes, points), expected, atol=0.03)
+    smooth = ck.ConcatenatedKernelRegressor(lam=0.1, mu=0.1, n_restarts=1, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    points, function = smooth._training_points(), smooth.solution_.function
+    expected = relevance(partial(differences, smooth._evaluate), points)
+    monkeypatch.setattr(type(function), "values", None)
+    np.testing.assert_allclose(relevance(smooth._changes, points), expected, atol=0.02)
 
 
 def test_effective_rank_counts_equal_eigenvalues():

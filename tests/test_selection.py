@@ -1,6 +1,7 @@
 """Regularization parameters that estimators choose, the scale they are on, and exact leave-one-out predictions."""
 
 import time
+import warnings
 from types import SimpleNamespace
 
 import matplotlib as mpl
@@ -16,6 +17,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.convex import base, selection, tessellated
 from convexkernels.estimators.convex.selection import _Path, follow_path
 from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.families import candidates
 from convexkernels.plotting import SelectionDisplay
 from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
@@ -137,6 +139,72 @@ def test_the_time_limit_holds_for_choosing_and_learning_together_and_warns_once(
     assert time.process_time() - began < 3.0
     assert len(caught) == 1
     assert model.solution_.status is ck.Status.TIME_LIMIT
+
+
+def over():
+    clock = Clock()
+    clock.interrupt()
+    return clock
+
+
+def test_the_matrices_of_candidates_are_part_of_the_time_limit(monkeypatch):
+    formed = []
+    stack = candidates.make_stack
+    monkeypatch.setattr(
+        candidates, "make_stack", lambda kernels, *a, **o: formed.append(kernels) or stack(kernels, *a, **o)
+    )
+    X = np.random.default_rng(0).normal(size=(600, 60))
+    with pytest.warns(ConvexKernelsWarning, match="max_time left no time to form the matrices of 68 of the") as caught:
+        model = ck.MultipleKernelRidge(max_time=1e-6).fit(X, X[:, 0])
+    assert len(caught) == 1
+    assert len(model.weights_) == 3
+    assert sum(map(len, formed)) <= 6  # those of the table, and of the one fold that was begun
+    assert len(ck.MultipleKernelRidge()._family(X, Clock(60.0)).candidates) == 71
+
+
+def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
+    X, y = noisy(ck.MultipleKernelSVR, 60)
+    problem, formed = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y), []
+    on_rows = ck.KernelLearning.on_rows
+    monkeypatch.setattr(ck.KernelLearning, "on_rows", lambda *a: formed.append(a) or on_rows(*a))
+    values = np.array([10.0, 1.0])
+    assert follow_path(problem, problem.family, "lam", lambda lam, _: ck.LeastSquares(lam), values, over()) is None
+    assert len(formed) == 1
+    follow_path(problem, problem.family, "lam", lambda lam, _: ck.LeastSquares(lam), values, Clock())
+    assert len(formed) == 1 + 5
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.MultipleKernelRidge(lam=1.0),
+        ck.TessellatedRidge(lam=1.0),
+        ck.ConcatenatedKernelRegressor(lam=0.1, mu=0.1, n_restarts=1),
+        ck.HierarchicalGaussianRegressor(1),
+        ck.SpectralKernelRegressor(n_components=5),
+        ck.VoronoiRidge(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_clock_begins_before_the_table_is_read(model, monkeypatch):
+    X, y = noisy(type(model), 30)
+    began = []
+    read, problem = type(model)._read, type(model)._problem
+
+    def reading(self, *arguments):
+        began.append(time.monotonic())
+        return read(self, *arguments)
+
+    def stating(self, table, targets, clock):
+        began.append(clock.began)
+        return problem(self, table, targets, clock)
+
+    monkeypatch.setattr(type(model), "_read", reading)
+    monkeypatch.setattr(type(model), "_problem", stating)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvexKernelsWarning)
+        model.fit(X, y)
+    assert began[1] <= began[0]
 
 
 def test_the_first_family_has_most_of_the_time_of_the_choice(monkeypatch):
@@ -319,7 +387,7 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
 def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
-    fold = SimpleNamespace(problem=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
+    fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
     fold.spreads, fold.error = np.ones(1), lambda loss, clock: table.get(loss.value, 8.0)
     path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=of_numbers), Clock(), values, 1.0)
     path.follow()

@@ -64,20 +64,21 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         return Scaling.none(X)
 
     @abstractmethod
-    def _problem(self, table: TrainingTable, targets: Targets) -> Any:
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> Any:
         """The problem of scaled and merged rows with encoded targets; ``targets.expanded(table.y)`` are its targets."""
 
     @abstractmethod
-    def _solve(self, problem: Any) -> Any:
-        """The solution of the problem, by a clock of its own."""
+    def _solve(self, problem: Any, clock: Clock) -> Any:
+        """The solution of the problem, in the time that is left."""
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
 
-    def _clock(self, n_rows: int) -> Clock:
-        """The limit of a fit to so many rows, and where its messages go."""
+    def _clock(self, n_rows: int, since: Clock | None = None) -> Clock:
+        """The limit of a fit to so many rows, since it began, and where its messages go."""
         limit = SECONDS * max(1.0, n_rows / QUICK_ROWS) if self.max_time == "auto" else self.max_time
-        return Clock(cast("float | None", limit), told(self, bool(self.verbose)), self.__dict__.get("_checkpoint"))
+        shown, checkpoint = told(self, bool(self.verbose)), self.__dict__.get("_checkpoint")
+        return Clock(cast("float | None", limit), shown, checkpoint, since)
 
     def _kept_seed(self, drawn: int) -> int:
         """The seed of a fit: where chance has drawn it, the one that the checkpoint has begun with."""
@@ -121,15 +122,16 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         given = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, **given)
+        begun = Clock(progress=told(self, bool(self.verbose)))
         read = self._read(X, y, sample_weight)
         self._checkpoint = Checkpoint.of(self.checkpoint, read.X, read.y, read.weights)
         targets = self._targets_of(read)
         rows = targets.encoded(read)
         scaling = self._scaling_of(rows.X)
         table, places = rows.scaled(scaling).merged()
-        problem = self._problem(table, targets)
+        clock = self._clock(len(table.X), begun)
         try:
-            solution = self._solve(problem)
+            solution = self._solve(self._problem(table, targets, clock), clock)
         finally:
             if self._checkpoint is not None:
                 self._checkpoint.write()

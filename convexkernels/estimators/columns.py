@@ -52,8 +52,8 @@ class Columns:
         Raises
         ------
         InvalidInputError
-            For dates, text that names rows, text among many numbers and sparse matrices; the message names the column
-            and the remedy.
+            For dates and other objects, text that names rows, text among many numbers and sparse matrices; the message
+            names the column and the remedy.
         """
         refuse_other_tables(X)
         if not may_need_encoding(X):
@@ -130,13 +130,18 @@ def may_need_encoding(X: Any) -> bool:
         return bool(np.isnan(X).any())
     if X.dtype.kind == "U":
         return any(not _is_numeric(column) for column in X.T)
-    return X.dtype == object and all(isinstance(x, str | float | int | np.number | None) for x in X.flat)
+    return X.dtype == object and all(isinstance(x, str | float | int | np.number) or is_missing(x) for x in X.flat)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether an entry is None, NaN, or the NA or NaT of pandas: NA answers no comparison."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (np.ndim(value) == 0 and value != value)
 
 
 def _is_numeric(column: NDArray[Any]) -> bool:
     try:
         column.astype(np.float64)
-    except ValueError:
+    except (TypeError, ValueError):
         return False
     return True
 
@@ -165,7 +170,7 @@ def _read(name: str, column: Any, of_text: bool = False) -> tuple[NDArray[Any], 
         numbers = values.astype(np.float64)
         return numbers, np.isnan(numbers)
     values = values.astype(object)
-    missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in values], dtype=bool)
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
     if not (of_text or kind.startswith(("category", "Categorical", "Enum"))):
         try:
             numbers = np.full(len(values), np.nan)
@@ -179,6 +184,13 @@ def _read(name: str, column: Any, of_text: bool = False) -> tuple[NDArray[Any], 
 
 def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
     """Text among numbers is more often a slip than a category, but for a few texts of which some are digits."""
+    for k in range(len(values)):
+        if not (isinstance(values[k], str) or _is_numeric(values[k : k + 1])):
+            raise InvalidInputError(
+                f"Column {name!r} holds {type(values[k]).__name__} objects ({values[k]!r}), neither numbers nor text; "
+                "turn them into numbers first, for example dates and periods into days since a day, or leave the "
+                "column out."
+            )
     distinct = set(values.tolist())
     if all(isinstance(one, str) for one in distinct) and len(distinct) <= min(FEW_TEXTS, len(values) // 2):
         return

@@ -12,12 +12,15 @@ Estimator = TypeVar("Estimator", bound=type)
 # What ``{parameters}`` stands for: those parameters of the class that its docstring does not describe itself.
 _PARAMETERS = """
 C : float, > 0, or None
-    Weight of the losses against half the squared norm, ``1 / (2 lam)``. None: chosen along a path, see the notes.
+    Weight of the losses against half the squared norm, ``1 / (2 lam)``; of several outputs each in units of its
+    standard deviation. None: chosen along a path, see the notes.
 epsilon : float, >= 0, or None
-    Deviation that costs nothing, in units of y. None: a quarter of the root mean squared held-out error.
+    Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each.
+    None: a quarter of the root mean squared held-out error, for the output where it is least.
 lam : float, > 0, or None
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
-    scikit-learn's ``KernelRidge``. None: chosen along a path, see the notes.
+    scikit-learn's ``KernelRidge``; several outputs have unit standard deviation. None: chosen along a path, see the
+    notes.
 class_weight : None, "balanced" or dict
     Factors of the losses of the classes; "balanced": inversely proportional to their weights. 0 is as good as absent.
 intercept : bool
@@ -230,6 +233,11 @@ solution_ : Solution
 n_iter_ : int
     Steps of all starts together.
 {names}
+""",
+    "inner_map_of_all_rows": """
+The inner map is fitted to the targets of all rows, and only outermost functions leave rows out: ``loo_score_`` is far
+above scores on new rows, probabilities are too sure, and intervals too short. Of those asked to hold .5, .8 and .9 of
+the targets, intervals from 200 rows of the Boston housing table held .43, .74 and .85.
 """,
     # cells
     "cell_tol": """

@@ -16,6 +16,11 @@ def margins(residuals: Array, weights: Array, coverage: float) -> Array:
     Residuals, targets minus predictions, have shape (m,) or (m, n_outputs); what is returned, (2,) or (n_outputs, 2),
     is to be added to predictions. Too few rows to speak of such rare residuals are refused.
     """
+    if not len(weights):
+        raise InvalidInputError(
+            "No function without a row has a finite value at it, so that nothing is known about residuals; "
+            "fit more rows, or a larger regularization parameter."
+        )
     share = weights / (weights.sum() + weights.mean())
     tail = 0.5 * (1.0 - coverage)
     if share.sum() < 1.0 - tail:

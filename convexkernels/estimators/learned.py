@@ -21,11 +21,12 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import MemoryLimitError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.decision_function import differences
 
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
 # Parameters that are chosen where they are not given, and how many kernels and features are described.
-CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "degree_"), 5
+CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
 
 
 class Learned:
@@ -45,6 +46,13 @@ class Learned:
     @abstractmethod
     def _evaluate(self, points: Array) -> Array:
         """Values of the learned functions at scaled points."""
+
+    def _changes(self, points: Array, steps: Array) -> Array:
+        """How values change when a feature moves, as `DecisionFunction.changes`."""
+        function: Any = getattr(self, "function_", None) or getattr(self.solution_, "function", None)
+        if hasattr(function, "changes"):
+            return np.asarray(function.changes(points, steps))
+        return differences(self._evaluate, points, steps)
 
     def _left_out(self, whole: bool = False) -> LeftOut:
         """Values at training rows, or at a sample of many, by functions with the learned kernel without the row."""
@@ -127,7 +135,7 @@ class Learned:
 
         def compute() -> Array:
             found, columns = np.zeros(len(self.scaling_.scale)), self.scaling_.columns
-            found[columns] = relevance(self._evaluate, self._training_points())
+            found[columns] = relevance(self._changes, self._training_points())
             return found
 
         return np.array(self._derived("relevance", compute))
@@ -168,7 +176,8 @@ class Learned:
     def describe(self) -> str:
         """What was learned and what is known about it, line by line."""
         check_is_fitted(self)
-        chosen = {name[:-1]: getattr(self, name, None) for name in CHOSEN}
+        chosen = {name[:-1]: getattr(self, name) for name in CHOSEN if hasattr(self, name)}
+        chosen = getattr(getattr(self, "selection_", None), "chosen", {}) | chosen
         weights = list(self._kernel_weights().items())[:SHOWN]
         lines = {
             "certificate": str(self.solution_.certificate),

@@ -17,21 +17,15 @@ def spread_rows(m: int, most: int) -> Array:
     return np.unique(np.linspace(0, m - 1, min(m, most)).round().astype(np.intp))
 
 
-def relevance(values: Callable[[Array], Array], X: Array) -> Array:
+def relevance(changes: Callable[[Array, Array], Array], X: Array) -> Array:
     """Mean change of the functions when a feature moves by half its standard deviation, as shares that sum to 1.
 
-    Each output counts alike; shares of functions that are constant are all alike.
+    Each output counts alike; shares of functions that are constant are all alike. ``changes(points, steps)`` is that of
+    a :class:`DecisionFunction`.
     """
     n = X.shape[1]
     at = X[spread_rows(len(X), max(FEWEST_ROWS, min(ROWS, POINTS // (2 * n))))]
-    changes = []
-    for j, spread in enumerate(X.std(axis=0).tolist()):
-        up, down = at.copy(), at.copy()
-        up[:, j] += 0.5 * STEP * spread
-        down[:, j] -= 0.5 * STEP * spread
-        change = np.abs(values(up) - values(down)) if spread > 0.0 else np.zeros(len(at))
-        changes.append(np.atleast_1d(change.mean(axis=0)))
-    found = np.array(np.broadcast_arrays(*changes))
+    found = np.abs(changes(at, STEP * X.std(axis=0))).mean(axis=1)
     totals = found.sum(axis=0)
     if not (totals > 0.0).any():
         return np.full(n, 1.0 / n)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.sampling import Keys
-from convexkernels.estimators.columns import Columns
+from convexkernels.estimators.columns import Columns, is_missing
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_points, check_weights, refuse_distributed, refuse_other_tables
@@ -75,6 +75,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     """
     refuse_distributed_of(estimator, X=X, y=y, sample_weight=sample_weight)
     refuse_other_tables(X)
+    _refuse_missing_targets(y)
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
         weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
@@ -128,6 +129,14 @@ def _refuse_missing(points: Array, names: list[str]) -> None:
         )
 
 
+def _refuse_missing_targets(y: Any) -> None:
+    """Objects that stand for nothing; NaN among numbers is scikit-learn's to refuse."""
+    targets = np.asarray(y) if isinstance(y, list) or hasattr(y, "dtype") else np.empty(0)
+    gone = [row for row, target in enumerate(targets) if is_missing(target)] if targets.dtype == object else []
+    if gone:
+        raise InvalidInputError(f"y has a missing value at row {gone[0]} ({targets[gone[0]]!r}); drop that row first.")
+
+
 def refuse_distributed_of(estimator: Any, **tables: Any) -> None:
     """Refuse Dask collections by name, with what an estimator that works in memory can do for them."""
     cells = "VoronoiSVC" if is_classifier(estimator) else "VoronoiRidge"
@@ -151,6 +160,10 @@ def _explained(error: ValueError, X: Any, y: Any = None) -> str:
         )
     if "minimum of 2 is required" in message:
         return f"{message} Learning needs two rows or more, of two classes or with two targets."
+    if "feature names should match" in message:
+        return f"{message.rstrip()}\nPass the columns of the training table in its order, X[model.feature_names_in_]."
+    if "is expecting" in message:
+        return f"{message.rstrip('.')}; pass the columns of the training table, in its order."
     return message
 
 

@@ -143,6 +143,9 @@ def check_labels(y: Any) -> None:
         check_classification_targets(y)
     except ValueError as error:
         raise InvalidInputError(f"y must hold class labels: {error}") from error
+    except TypeError as error:
+        found = " and ".join(sorted({type(label).__name__ for label in y}))
+        raise InvalidInputError(f"y holds labels without an order ({found}); make all of them text.") from error
 
 
 def _class_weights(class_weight: Any, classes: NDArray[Any], totals: Array) -> Array:

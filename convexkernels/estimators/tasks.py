@@ -14,7 +14,6 @@ from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable, refuse_distributed_of
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
-from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
 
 
@@ -94,7 +93,9 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     _multi_output = True
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return NumberTargets.as_given(table.y)
+        # One regularization parameter serves several outputs only where these have one unit.
+        several = table.y.ndim == 2 and table.y.shape[1] > 1
+        return NumberTargets.standard(table.y, table.weights) if several else NumberTargets.as_given(table.y)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,8 +123,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
         """
         check_is_fitted(self)
-        if check_number("coverage", coverage, low=0.0, high=1.0, open_low=True) == 1.0:
-            raise InvalidInputError("coverage is 1, which no interval of finite length has; pass a smaller one.")
+        remedy = "It is a share: 0.9 holds nine targets in ten, and no interval of finite length holds all."
+        check_number("coverage", coverage, low=0.0, high=1.0, open_low=True, open_high=True, remedy=remedy)
         residuals, weights = self._derived("residuals", self._residuals)
         found = margins(residuals, weights, coverage)
         targets: Any = self.targets_

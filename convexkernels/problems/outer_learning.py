@@ -120,12 +120,6 @@ class OuterLearning:
         """Whether points and targets are those of another problem."""
         return np.array_equal(self.X, other.X) and np.array_equal(self.Y, other.Y)
 
-    def at_points(self, X: Array) -> OuterLearning:
-        """The problem with the same targets at other points, shape (m, any number of features)."""
-        other = copy(self)
-        other.X, other.gram_set, other._bound = X, self.family.on(X), None
-        return other
-
     def with_loss(self, loss: Loss, family: CurvedFamily | None = None) -> OuterLearning:
         """The same problem with another loss for the same targets, and perhaps another weight of the penalty."""
         other = copy(self)

@@ -170,9 +170,11 @@ def learns_several_classes(estimator, kind, monkeypatch):
 
 def learns_several_outputs(estimator, kind, monkeypatch):
     X, y = table(kind)
-    model = quietly(estimator, X, np.column_stack([y, 3.0 - y, X[:, 0]]))
+    Y, units = np.column_stack([y, 3.0 - y, X[:, 0]]), np.array([1024.0, 1.0, 1.0 / 128.0])
+    model = quietly(estimator, X, Y)
     assert model.predict(X[:7]).shape == (7, 3)
-    assert model.score(X, np.column_stack([y, 3.0 - y, X[:, 0]])) > 0.6
+    assert model.score(X, Y) > 0.6
+    np.testing.assert_allclose(quietly(clone(estimator), X, Y * units).predict(X), model.predict(X) * units, rtol=1e-6)
     column = quietly(clone(estimator), X, y[:, None])
     assert column.predict(X).shape == (M, 1)
 
@@ -513,7 +515,7 @@ def intervals_hold_their_share(estimator, kind, monkeypatch):
     assert several.predict_interval(X[:7]).shape == (7, 2, 2)
     for wrong, said in [
         (0.99, "coverage is 0.99, but"),
-        (1.0, "coverage is 1,"),
+        (1.0, "> 0 and < 1, got 1.0. It is a share"),
         (0.0, "coverage must be a finite number > 0"),
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
@@ -569,6 +571,9 @@ def it_is_described_in_words(estimator, kind, monkeypatch):
     assert lines["status"] == model.solution_.status.value
     assert re.match(r"(width|height) \d+ %, (width|height) \d+ %$", lines["relevance"])
     assert ("rank" in lines) == has_kernel(model)
+    selection = getattr(model, "selection_", None)
+    for parameter, value in ({} if selection is None else selection.chosen).items():
+        assert not isinstance(value, float) or f"{parameter}={value:.3g}" in lines["chosen"]
     assert ("rows" in lines) == hasattr(model, "support_")
     if "rows" in lines:
         first = model.support_[np.abs(model.support_coefficients_).argmax()]

@@ -42,6 +42,8 @@ MOST_IMAGES = 50
 SEARCH_SIZE = 400
 # Starts of the cross-validated paths.
 MOST_PATH_STARTS = 2
+# Rows from which on weights of norms are chosen on folds.
+LEAST_ROWS = 3
 # Share of the time limit that the choice of lam and mu may take.
 SELECTION_SHARE = 0.5
 
@@ -84,25 +86,24 @@ class _Concatenated(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEst
         solver.random_state, solver.n_jobs = seed, self.n_jobs
         return solver
 
-    def _problem(self, table: TrainingTable, targets: Targets) -> OuterLearning:
-        y = targets.expanded(table.y)
-        family, loss = self._family(table.X.shape[1]), self._chosen_loss()
-        return OuterLearning(family, loss, TrainingValue(), table.X, y, sample_weight=table.weights)
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> OuterLearning:
+        X, y, state = table.X, targets.expanded(table.y), self.random_state
+        self._seed = self._kept_seed(seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state))
+        family, loss, self._learned_factors = self._family(X.shape[1]), self._chosen_loss(), None
+        if self.layers is None:
+            # First of all: to state the problem on other points takes as long as several steps of its search.
+            Y = loss.targets(y, len(X))
+            self._learned_factors = learned_scale(family.layers[0], X, Y, table.weights, clock, self._seed)
+            X = X * self._learned_factors
+        return OuterLearning(family, loss, TrainingValue(), X, y, sample_weight=table.weights)
 
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         """The problem with its weights of norms, and how it is searched."""
         family: Any = problem.family
         return problem.with_loss(problem.loss, family.with_mu(1.0 if self.mu is None else self.mu)), solver
 
-    def _solve(self, problem: OuterLearning) -> Solution:
-        clock = self._clock(problem.m)
-        state = self.random_state
-        seed = self._kept_seed(seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state))
-        self._learned_factors = None
-        if self.layers is None:
-            self._learned_factors = learned_scale(problem, self._family().layers[0], clock, seed)
-            problem = problem.at_points(problem.X * self._learned_factors)
-        problem, solver = self._weighed(problem, self._solver(seed), clock)
+    def _solve(self, problem: OuterLearning, clock: Clock) -> Solution:
+        problem, solver = self._weighed(problem, self._solver(self.__dict__.pop("_seed")), clock)
         options: dict[str, Any] = {"progress": clock.show, "checkpoint": clock.checkpoint}
         return problem.solve(solver, tol=self.tol, max_time=clock.left, **options)
 
@@ -142,6 +143,8 @@ class _Regularized(_Concatenated):
         small = problem if rows is None else problem.on_rows(rows)
         lams, mus = candidates(small, self.lam, self.mu, clock)
         self.selection_, chosen = None, None
+        if small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
+            lams, mus = ([values[len(values) // 2]] for values in (lams, mus))
         if len(lams) * len(mus) > 1:
             self.selection_ = select_weights(
                 small,
@@ -183,6 +186,8 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
     -----
     The gradient of the hinge objective is exact at every point, by the envelope theorem.
 
+    {inner_map_of_all_rows}
+
     Examples
     --------
     >>> from sklearn.datasets import make_moons
@@ -220,6 +225,8 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     -----
     The objective [BGR19 (16)] has three terms; they add up to ``lam y' (Q + lam I)^-1 y + mu |g|^2``
     [BGR19 (uR-X)].
+
+    {inner_map_of_all_rows}
 
     Examples
     --------

@@ -44,8 +44,10 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
 
     lam, unless it is given, is that of the least leave-one-out risk of least squares. With mu the objective is
     stationary along multiples of all layers: larger images, which are a narrower kernel, gain in fit what their norms
-    cost. Where they gain nothing, norms cost a hundredth of the fit.
+    cost. Where they gain nothing, norms cost a hundredth of the fit. Both are 1 where nothing can be learned.
     """
+    if not (np.ptp(problem.Y, axis=1).any() and np.ptp(problem.X, axis=0).any()):
+        return 1.0 if lam is None else lam, 1.0
     z = problem.split(problem.start(0))[0]
     if lam is None:
         at_start = problem.gram_set.at(z)
@@ -91,15 +93,15 @@ def _listed(name: str, value: Any) -> list[float]:
     return [check_number(name, entry, low=0.0, open_low=True) for entry in value]
 
 
-def learned_scale(problem: OuterLearning, kernel: Kernel, clock: Clock, seed: int) -> Array:
+def learned_scale(kernel: Kernel, X: Array, Y: Array, weights: Array, clock: Clock, seed: int) -> Array:
     """Factors of the features for which the plainest images have the width that the data ask for.
 
     Leave-one-out risks of least squares with the outermost kernel decide: one factor for all features, or one for each
     where that is clearly better.
     """
-    if (problem.Y[:, :1] == problem.Y).all():
-        return np.ones(problem.X.shape[1])
-    found = learned_widths(kernel, problem.X, problem.Y, problem.weights, clock, seed)
+    if (Y[:, :1] == Y).all() or not np.ptp(X, axis=0).any():
+        return np.ones(X.shape[1])
+    found = learned_widths(kernel, X, Y, weights, clock, seed)
     return found.by_feature if found.by_feature is not None and found.share < WORTHWHILE else found.alike
 
 

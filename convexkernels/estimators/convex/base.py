@@ -54,8 +54,8 @@ class ConvexEstimator(KernelEstimator):
     _regularization: ClassVar[str] = "C"
 
     @abstractmethod
-    def _family(self, X: Array) -> Family:
-        """The family on a scale on which C = 1 is a soft margin, for the scaled rows of a table."""
+    def _family(self, X: Array, clock: Clock) -> Family:
+        """The family on a scale on which C = 1 is a soft margin, for the scaled rows of a table, and for the time."""
 
     @abstractmethod
     def _loss(self, value: float, deviation: float) -> Loss:
@@ -73,18 +73,17 @@ class ConvexEstimator(KernelEstimator):
         given = getattr(self, self._regularization)
         self._loss(1.0 if given is None else given, 1.0)
 
-    def _problem(self, table: TrainingTable, targets: Targets) -> KernelLearning:
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
         # With weights all alike, the problem is the plain one, and says so.
         weights = None if (table.weights == 1.0).all() else table.weights
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
-        return KernelLearning(self._family(table.X), loss, table.X, y, **options)
+        return KernelLearning(self._family(table.X, clock), loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self.tol}
 
-    def _solve(self, problem: KernelLearning) -> Solution:
-        clock = self._clock(problem.m)
+    def _solve(self, problem: KernelLearning, clock: Clock) -> Solution:
         problem, interrupted = self._chosen(problem, clock.part(SHARE))
         if not interrupted:
             return problem.solve(
@@ -107,6 +106,8 @@ class ConvexEstimator(KernelEstimator):
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             families = [problem.family, *self._other_families(problem.X)]
             for k, other in enumerate(families):
+                if k > 0 and clock.is_over:  # not even a fold of it would be in time
+                    break
                 left = len(families) - k
                 part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
                 path = follow_path(problem, other, name, self._loss, values, part, found)
@@ -136,7 +137,7 @@ class ConvexEstimator(KernelEstimator):
     def _beside_reference(self, problem: KernelLearning, found: PathSelection, clock: Clock) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
         reference, deviation = self._reference(problem.X), found.deviation
-        if reference is None:
+        if reference is None or clock.is_over:
             return found
         values = np.array([found.value])
         path = follow_path(problem, reference, found.name, lambda C, _: self._loss(C, deviation), values, clock)

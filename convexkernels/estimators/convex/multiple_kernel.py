@@ -1,6 +1,7 @@
 """Estimators that learn the weights of candidate kernels."""
 
 import re
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
+from convexkernels.clock import Clock
 from convexkernels.estimators.convex.base import (
     ConvexEstimator,
     EpsilonEstimator,
@@ -20,7 +22,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
-from convexkernels.exceptions import InvalidInputError, MissingAttributeError
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, MissingAttributeError, tell
 from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices
 from convexkernels.families.candidates import Candidates
@@ -28,9 +30,15 @@ from convexkernels.families.library import data_library
 from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.polynomial import Polynomial
+from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.solution import Solution
 
 # Landmarks on tables that are too long for matrices.
 LANDMARKS = 100
+# Rows that the cost of the library's matrices is measured on, and the part of the time limit that they may take.
+MEASURED_ROWS, MATRICES_SHARE = 250, 0.4
+# Candidates that stay where the time is too short for others: Gaussians of 0.4, 1.3 and 4 times the median distance.
+FEW = slice(1, 6, 2)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,10 +65,32 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         # The bandwidths of the library are meant for features of unit spread.
         return Scaling.standard(X) if self.kernels is None else Scaling.none(X)
 
-    def _family(self, X: Array) -> Candidates:
-        if self.kernels is None:
-            return self._candidates(data_library(X), X, allow_duplicates=True)
-        return self._candidates(self._listed(), X)
+    def _family(self, X: Array, clock: Clock) -> Candidates:
+        self._n_left_out = 0
+        if self.kernels is not None:
+            return self._candidates(self._listed(), X)
+        library = data_library(X)
+        on_all = [entry for entry in library if len(entry[2]) == X.shape[1]]
+        # A limit by default is generous: how busy a computer is must not decide what is learned.
+        parts = [library] if self.max_time == "auto" else [library, on_all, on_all[FEW]]
+        families = [self._candidates(part, X, allow_duplicates=True) for part in parts]
+        family = next(family for family in families if family is families[-1] or _in_time(family, X, clock))
+        self._n_left_out = len(library) - len(family.candidates)
+        # Of rows that are all alike no kernel says anything, which only kernels that were passed are refused for.
+        return family if np.ptp(X, axis=0).any() else family.of_part()
+
+    def _solve(self, problem: KernelLearning, clock: Clock) -> Solution:
+        if not self._n_left_out:
+            return super()._solve(problem, clock)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvexKernelsWarning)
+            solution = super()._solve(problem, clock)
+        tell(
+            f"max_time left no time to form the matrices of {self._n_left_out} of the candidates on {problem.m} rows, "
+            f"and {len(solution.theta)} were weighed ({solution.status.value}); {solution.certificate}. Pass a longer "
+            "max_time, or fewer rows."
+        )
+        return solution
 
     def _candidates(self, kernels: list[Any], X: Array, **options: Any) -> Candidates:
         landmarks = number_of_features("landmarks", self.landmarks, len(X), LANDMARKS)
@@ -70,7 +100,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         return Candidates(kernels, normalize, self.center, landmarks=landmarks, **options)
 
     def _other_families(self, X: Array) -> list[Family]:
-        if self.kernels is not None:
+        if self.kernels is not None or self._n_left_out:
             return []
         # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
         # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
@@ -166,6 +196,18 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     def __call__(self, X: Any, Y: Any = None) -> Array:
         """Evaluate the learned kernel: a fitted estimator is a valid ``kernel=`` of scikit-learn's SVC."""
         return self.kernel_(X, Y)
+
+
+def _in_time(family: Candidates, X: Array, clock: Clock) -> bool:
+    """Whether there is time to form the matrices of a family, by what some of their rows take."""
+    limit = clock.left
+    if limit is None or len(X) <= 2 * MEASURED_ROWS:
+        return True
+    if clock.is_over:
+        return False
+    measured, ratio = Clock(), len(X) / MEASURED_ROWS
+    family.of_part().on(X[:MEASURED_ROWS])
+    return measured.seconds * (ratio**2 if family.landmarks is None else ratio) <= MATRICES_SHARE * limit
 
 
 @documented

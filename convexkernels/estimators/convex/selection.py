@@ -4,10 +4,11 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.folds import split_rows, spread_sample
@@ -15,6 +16,7 @@ from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Status
 from convexkernels.solvers import make_solver
 
@@ -83,14 +85,24 @@ class PathSelection(Selection):
 
 @dataclass(eq=False)
 class _Fold:
-    """A problem on training rows, what is held out, and where the path stands."""
+    """Training rows of a problem, for another family of it, what is held out, and where the path stands."""
 
-    problem: KernelLearning
-    X: Array
-    Y: Array
-    weights: Array
-    spreads: Array
+    whole: KernelLearning
+    family: Family
+    train: Index
+    held: Index
     initial: tuple[Array, Array] | None = None
+
+    def __post_init__(self) -> None:
+        whole = self.whole
+        self.targets = whole.Y + whole.center[:, None]
+        self.X, self.Y, self.weights = whole.X[self.held], self.targets[:, self.held], whole.weights[self.held]
+        self.spreads = spreads(whole)
+
+    @cached_property
+    def problem(self) -> KernelLearning:
+        """What is learned from; its matrices are formed when a value is tried, not all at the start."""
+        return self.whole.on_rows(self.train, self.family)
 
     def error(self, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
@@ -113,15 +125,16 @@ class _Fold:
 
     def error_of(self, F: Array) -> float:
         """Weight of the rows with a wrong label, or sum of squared errors in units of spread, the mean over outputs."""
-        if self.problem.loss.is_of_differences:
+        if self.whole.loss.is_of_differences:
             return float(np.mean(((F - self.Y) / self.spreads[:, None]) ** 2 @ self.weights))
         wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
         return float(self.weights @ wrong)
 
     def constant_error(self) -> float:
         """Error of the best constants."""
-        problem = self.problem
-        b = problem.center + problem.loss.constant(problem.Y, problem.weights)
+        Y, weights, loss = self.targets[:, self.train], self.whole.weights[self.train], self.whole.loss
+        center = free_centers(loss, Y, weights)
+        b = center + loss.constant(Y - center[:, None], weights)
         return self.error_of(np.broadcast_to(b[:, None], self.Y.shape))
 
 
@@ -149,7 +162,7 @@ class _Path:
         total, loss = 0.0, self.loss_at(value, self.deviation)
         for fold in self.folds:
             total += fold.error(loss, self.clock)
-            if self.clock.is_over:
+            if self.clock.is_over:  # the next fold would form matrices first
                 return False
         self.errors[value] = total
         if value == self.best and loss.is_of_differences:
@@ -170,7 +183,7 @@ class _Path:
         """
         constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
         at = 0 if self.rival is None else int(np.abs(np.log(self.values / self.rival.value)).argmin())
-        differences = self.folds[0].problem.loss.is_of_differences
+        differences = self.folds[0].whole.loss.is_of_differences
         patience = PATIENCE if differences else PATIENCE_OF_LABELS
         most = RISEN if differences else math.inf  # of few wrong labels one is a tenth
         for k, value in enumerate(self.values[max(at - 1, 0) :].tolist()):
@@ -243,7 +256,7 @@ def _folds(problem: KernelLearning, family: Family) -> list[_Fold]:
         return []
     folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
     return [
-        _Fold(problem.on_rows(train, family), problem.X[held], Y[:, held], problem.weights[held], spreads(problem))
+        _Fold(problem, family, train, held)
         for train, held in folds
         if problem.loss.is_of_differences or _has_both(Y[:, train])
     ]
@@ -263,6 +276,6 @@ def _has_both(Y: Array) -> bool:
 
 def _total(fold: _Fold) -> float:
     """The error that scores compare with: that of wrong labels only, or of means."""
-    if not fold.problem.loss.is_of_differences:
+    if not fold.whole.loss.is_of_differences:
         return float(fold.weights.sum())
     return fold.error_of(np.average(fold.Y, axis=1, weights=fold.weights)[:, None])

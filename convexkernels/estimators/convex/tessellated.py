@@ -6,6 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from convexkernels.arrays import Array
+from convexkernels.clock import Clock
 from convexkernels.estimators.convex.base import (
     ConvexEstimator,
     EpsilonEstimator,
@@ -58,7 +59,7 @@ class _TessellatedEstimator(ConvexEstimator):
                 scaling = replace(scaling, factors=1.0 / (box.upper - box.lower))
         return scaling
 
-    def _family(self, X: Array) -> Family:
+    def _family(self, X: Array, clock: Clock) -> Family:
         sample = _sample(X)
         box: BoxRule = _far_box(sample, float(X.max()) or 1.0) if self.margin is None else UnitBox(self.margin)
         degree = self.degree if self.degree is not None else int(X.shape[1] <= MANY_FEATURES)

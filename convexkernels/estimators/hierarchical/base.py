@@ -90,7 +90,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
     def _scaling_of(self, X: Array) -> Scaling:
         return Scaling.to_symmetric_box(X)
 
-    def _problem(self, table: TrainingTable, targets: Targets) -> TreeTask:
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> TreeTask:
         loss = self._loss()
         criterion = as_criterion(self.criterion, loss)
         device = None if self.search is None else self.search.device
@@ -140,9 +140,9 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
 
     # -- searching ---------------------------------------------------------------------------------
 
-    def _solve(self, task: TreeTask) -> Solution:
+    def _solve(self, task: TreeTask, clock: Clock) -> Solution:
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
-        clock, seed = self._clock(len(task.X)), self._kept_seed(seed_from(self.random_state))
+        seed = self._kept_seed(seed_from(self.random_state))
         search = self.search or TreeSearch()
         candidates = as_candidates(self.architecture)
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []

@@ -17,7 +17,7 @@ from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, left_o
 from convexkernels.exceptions import MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.decision_function import DecisionFunction, differences
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution
@@ -60,9 +60,21 @@ class MeanFunction:
 
     def values(self, X: Array) -> Array:
         """Values at new points, shape (n_samples, n_outputs)."""
+        return np.asarray(sum(share * function.values(X) for share, function in self._used))
+
+    def changes(self, X: Array, steps: Array) -> Array:
+        """As those of a `DecisionFunction`."""
+        found = [
+            share * (f.changes(X, steps) if hasattr(f, "changes") else differences(f.values, X, steps))
+            for share, f in self._used
+        ]
+        return np.asarray(sum(found))
+
+    @property
+    def _used(self) -> list[tuple[float, Any]]:
+        """Shares and functions that predict."""
         shares = np.full(len(self.functions), 1.0 / len(self.functions)) if self.shares is None else self.shares
-        used = [(share, function) for share, function in zip(shares, self.functions, strict=True) if share > 0.0]
-        return np.asarray(sum(share * function.values(X) for share, function in used))
+        return [(share, function) for share, function in zip(shares, self.functions, strict=True) if share > 0.0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -129,7 +129,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def _problem(self, table: TrainingTable, targets: Any) -> SpectralLearning:
+    def _problem(self, table: TrainingTable, targets: Any, clock: Clock) -> SpectralLearning:
         return SpectralLearning.stated(
             table.X,
             self._columns(table.y, targets),
@@ -141,7 +141,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             weights=_unless_equal(table.weights),
         )
 
-    def _solve(self, problem: SpectralLearning) -> Any:
+    def _solve(self, problem: SpectralLearning, clock: Clock) -> Any:
         rng, m, training = self._generator(), problem.m, self._options.settled(problem.m)
         choices = self.sigma, self.lam1, self.lam2
         if training.folds > m // 2 and max(map(np.size, choices)) > 1:
@@ -153,7 +153,6 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if training.validation_fraction > 0.0 and m >= FEWEST_TO_SPLIT:
             held_out = held_out_share(m, training.validation_fraction, codes, rng)
         self._held_rows = np.arange(m) if held_out is None else held_out
-        clock = self._clock(m)
         setting = setting_of(self.setting)
         factors = _scales(problem, clock, rng.spawn(1)[0]) if setting.learned and self.sigma is None else ()
         options = Hyperparameters(setting, self.n_components, self.feature_map, *choices, training, factors)

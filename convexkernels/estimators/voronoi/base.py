@@ -208,12 +208,12 @@ class VoronoiEstimator(KernelEstimator):
         read = super()._read(X, y, sample_weight)
         return replace(read, keys=content_keys(read.X) if is_classifier(self) else content_keys(read.X, read.y))
 
-    def _problem(self, table: TrainingTable, targets: Targets) -> CellRows:
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> CellRows:
         return problem_of(table, targets)
 
-    def _solve(self, problem: CellRows) -> Solution:
-        clock, seed = self._clock(len(problem.X)), self._kept_seed(seed_from(self.random_state))
-        factors, interrupted, problem = None, False, replace(problem, keys=seeded(keys_of(problem), seed))
+    def _solve(self, problem: CellRows, clock: Clock) -> Solution:
+        seed, factors, interrupted = self._kept_seed(seed_from(self.random_state)), None, False
+        problem = replace(problem, keys=seeded(keys_of(problem), seed))
         if self._selection.validation == GLOBAL_SPLIT:
             problem = problem.divided(np.random.default_rng(seed))
         try:
