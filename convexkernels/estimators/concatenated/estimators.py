@@ -146,7 +146,7 @@ class _Regularized(_Concatenated):
         small = problem if rows is None else problem.on_rows(rows)
         lams, mus = candidates(small, self.lam, self.mu, clock)
         self.selection_, chosen, self._held_out = None, None, None
-        if small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
+        if len(lams) * len(mus) > 1 and small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
             lams, mus = ([values[len(values) // 2]] for values in (lams, mus))
         if len(lams) * len(mus) > 1:
             self.selection_ = select_weights(
