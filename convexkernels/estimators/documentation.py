@@ -235,9 +235,10 @@ n_iter_ : int
 {names}
 """,
     "inner_map_of_all_rows": """
-The inner map is fitted to the targets of all rows, and only outermost functions leave rows out: ``loo_score_`` is far
-above scores on new rows, probabilities are too sure, and intervals too short. Of those asked to hold .5, .8 and .9 of
-the targets, intervals from 200 rows of the Boston housing table held .43, .74 and .85.
+The inner map is fitted to the targets of all rows. Intervals and probabilities come from rows held out while lam and mu
+were chosen, where there are some, by functions whose inner maps have not seen them. With lam and mu given only the
+outermost functions leave rows out: intervals are then too short, and probabilities too sure. ``loo_score_`` is above
+the score on new rows in any case, for the same reason.
 """,
     # cells
     "cell_tol": """

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, make_circles
+from sklearn.datasets import load_breast_cancer, make_circles, make_friedman1
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
@@ -407,6 +407,21 @@ def test_folds_that_were_walked_are_known_from_the_checkpoint(monkeypatch, tmp_p
     assert len(walked) == 2
     np.testing.assert_array_equal(again.selection_.risks, plain.selection_.risks)
     assert again.solution_.value <= plain.solution_.value * (1.0 + 1e-6)
+
+
+def test_intervals_come_from_rows_that_the_inner_map_has_not_seen():
+    X, y = make_friedman1(360, n_features=8, noise=1.0, random_state=0)
+    model = ConcatenatedKernelRegressor(lam=[1e-4, 1e-3], mu=1e-4, n_restarts=1, random_state=0).fit(X[:60], y[:60])
+    left = model._left_out()
+    assert sorted(left.rows) == list(range(60))
+    problem = model.solution_.problem
+    np.testing.assert_array_equal(left.Y, problem.Y[:, left.rows])
+    low, high = model.predict_interval(X[60:], 0.8).T
+    of_inner_map = np.quantile(np.abs(problem.Y - model._left_out(whole=True).F), 0.8) * model.targets_.spread
+    assert np.mean((low <= y[60:]) & (y[60:] <= high)) > 0.7
+    assert (high - low).mean() > 2.0 * of_inner_map
+    given = ConcatenatedKernelRegressor(lam=model.lam_, mu=1e-4, n_restarts=1, random_state=0).fit(X[:60], y[:60])
+    assert (np.diff(given.predict_interval(X[:1], 0.8)) < high[0] - low[0]).all()
 
 
 def test_an_interrupt_before_anything_is_known_is_raised(monkeypatch):

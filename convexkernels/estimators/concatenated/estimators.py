@@ -17,6 +17,7 @@ from convexkernels.criteria.training_value import TrainingValue
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.concatenated.settings import candidates, learned_scale, named, with_weights
 from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.left_out import LeftOut
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
@@ -44,6 +45,8 @@ SEARCH_SIZE = 400
 MOST_PATH_STARTS = 2
 # Rows from which on weights of norms are chosen on folds.
 LEAST_ROWS = 3
+# Rows held out while weights were chosen from which on they say how far predictions are off.
+ENOUGH_HELD_OUT = 20
 # Share of the time limit that the choice of lam and mu may take.
 SELECTION_SHARE = 0.5
 
@@ -142,8 +145,8 @@ class _Regularized(_Concatenated):
         rows = sampled_rows(problem, solver.search_size, solver.random_state)
         small = problem if rows is None else problem.on_rows(rows)
         lams, mus = candidates(small, self.lam, self.mu, clock)
-        self.selection_, chosen = None, None
-        if small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
+        self.selection_, chosen, self._held_out = None, None, None
+        if len(lams) * len(mus) > 1 and small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
             lams, mus = ([values[len(values) // 2]] for values in (lams, mus))
         if len(lams) * len(mus) > 1:
             self.selection_ = select_weights(
@@ -158,11 +161,21 @@ class _Regularized(_Concatenated):
                 clock=clock.part(SELECTION_SHARE),
             )
             lams, mus, chosen = [self.selection_.lam], [self.selection_.mu], self.selection_.theta
+            if self.selection_.held_out is not None:
+                held, values = self.selection_.held_out
+                self._held_out = (held if rows is None else rows[held]), values
         problem = with_weights(problem, lams[0], mus[0])
         self.lam_, self.mu_ = float(lams[0]), float(mus[0])
         if chosen is None:
             return problem, solver
         return problem, Kept(chosen if rows is None else extended(problem, chosen, rows))
+
+    def _left_out(self, whole: bool = False) -> LeftOut:
+        """At rows held out while weights were chosen, whose inner maps have not seen them, where there are enough."""
+        if whole or self._held_out is None or len(self._held_out[0]) < ENOUGH_HELD_OUT:
+            return super()._left_out(whole)
+        (rows, F), problem = self._held_out, self.solution_.problem
+        return LeftOut(F, problem.Y[:, rows], problem.weights[rows], rows)
 
 
 @documented

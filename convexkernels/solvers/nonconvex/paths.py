@@ -51,6 +51,9 @@ class WeightsSelection(Selection):
         The best pair; of equal ones the most regular.
     theta : ndarray or None
         The answer where an interrupt has ended the choice: what the best pair has learned from a fold.
+    held_out : (ndarray, ndarray) or None
+        Rows that were held out, and values at them, shape (n_outputs, n_rows), by what the best pair has learned from
+        the others; None after an interrupt, or where no fold was in time.
     """
 
     lams: Array
@@ -59,6 +62,7 @@ class WeightsSelection(Selection):
     lam: float
     mu: float
     theta: Array | None = None
+    held_out: tuple[Index, Array] | None = None
 
     @property
     def chosen(self) -> dict[str, float]:
@@ -136,13 +140,23 @@ def select_weights(
     risks = over_folds(sums, np.array([problem.weights[held_out].sum() for _, held_out in folds[: len(done)]]))
     compared = bool(np.isfinite(risks).any())
     i, j = least(risks) if compared else (lam_grid.size // 2, mu_grid.size // 2)  # nothing is known: no end of the grid
-    theta = None
+    theta, lam, mu = None, float(lam_grid[i]), float(mu_grid[j])
     if interrupted:
         if not compared:
             raise KeyboardInterrupt
         k = int(np.flatnonzero(np.isfinite(sums[:, i, j]))[0])
         theta = extended(problem, done[k].thetas[i, j], folds[k][0])
-    return WeightsSelection(lam_grid, mu_grid, risks, float(lam_grid[i]), float(mu_grid[j]), theta)
+        return WeightsSelection(lam_grid, mu_grid, risks, lam, mu, theta)
+    known = [(*rows, fold.thetas[i, j]) for rows, fold in zip(folds, done, strict=False) if (i, j) in fold.thetas]
+    return WeightsSelection(lam_grid, mu_grid, risks, lam, mu, held_out=_held_out(weighed(problem, lam, mu), known))
+
+
+def _held_out(problem: Any, folds: list[tuple[Index, Index, Array]]) -> tuple[Index, Array] | None:
+    """Rows held out of folds, and values at them by the points that were found on the others."""
+    if not folds:
+        return None
+    values = [problem.on_rows(train).function(theta).values(problem.X[held]).T for train, held, theta in folds]
+    return np.concatenate([held for _, held, _ in folds]), np.concatenate(values, axis=1)
 
 
 def _all_folds(
