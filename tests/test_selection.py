@@ -287,7 +287,12 @@ def test_leave_one_out_predictions_are_those_of_functions_trained_without_the_ro
     model = kind(lam=0.3, intercept=intercept).fit(X, y, sample_weight=weights)
     kept = np.flatnonzero(weights)
     K = model.kernel_(X[kept])
-    expected = np.array([refitted(K, y[kept], weights[kept], 0.3, intercept, row) for row in range(len(kept))])
+    unit = 1.0
+    if outputs > 1:  # lam is in units of the standard deviation of each
+        center = np.average(y[kept], axis=0, weights=weights[kept])
+        unit = np.sqrt(np.average((y[kept] - center) ** 2, axis=0, weights=weights[kept]))
+    units = y[kept] / unit
+    expected = unit * np.array([refitted(K, units, weights[kept], 0.3, intercept, row) for row in range(len(kept))])
     np.testing.assert_allclose(model.loo_predictions_, expected, rtol=1e-6, atol=1e-6)
     assert model.loo_score_ == pytest.approx(r2_score(y[kept], expected, sample_weight=weights[kept]), abs=1e-6)
 

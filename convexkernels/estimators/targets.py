@@ -122,6 +122,10 @@ class NumberTargets(Targets):
         center = np.asarray(np.average(y, axis=0, weights=weights))
         return cls(center, _positive(np.sqrt(np.average((y - center) ** 2, axis=0, weights=weights))))
 
+    def around_zero(self) -> NumberTargets:
+        """The same units with 0 where it is: an intercept finds the mean by itself, and without one there is none."""
+        return replace(self, center=np.zeros_like(self.center))
+
     def encoded(self, table: TrainingTable) -> TrainingTable:
         y = check_labels_finite(table.y, len(table.X))
         t = np.clip((y - self.center) / self.spread, -self.limit, self.limit)

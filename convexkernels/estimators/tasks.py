@@ -95,7 +95,9 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         # One regularization parameter serves several outputs only where these have one unit.
         several = table.y.ndim == 2 and table.y.shape[1] > 1
-        return NumberTargets.standard(table.y, table.weights) if several else NumberTargets.as_given(table.y)
+        if not several:
+            return NumberTargets.as_given(table.y)
+        return NumberTargets.standard(table.y, table.weights).around_zero()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,10 +17,10 @@ from convexkernels import (
     Restarts,
     TensorMatern,
     TrainingValue,
-    WeightedSum,
 )
 from convexkernels.exceptions import NotDifferentiableError
 from convexkernels.families.curved.penalties import PENALTIES
+from convexkernels.kernels.normalized import Normalized
 from convexkernels.losses import Interpolation
 
 STACKS = {
@@ -300,9 +300,9 @@ def test_kinks_are_smoothed_over_a_thousandth_of_the_spread_except_innermost():
     assert build(layers=[Matern(1, smoothing=0.2), Polynomial(1)]).gram_set.family.layers[0].smoothing == 0.2
 
 
-def test_kinks_that_are_not_found_are_refused():
-    with pytest.raises(NotDifferentiableError, match=r"order > 1 .* or smoothing > 0"):
-        build(layers=[WeightedSum([Matern(1), Gaussian()], [1.0, 1.0]), Polynomial(1)])
+def test_outer_layers_without_derivatives_are_refused():
+    with pytest.raises(NotDifferentiableError, match="not normalized or centered"):
+        build(layers=[Normalized(Matern(1)), Polynomial(1)])
 
 
 def test_interpolation_names_conflicting_rows_and_merges_agreeing_ones():

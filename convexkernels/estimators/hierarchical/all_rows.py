@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -252,6 +252,13 @@ class Plan:
     n_landmarks: int | None = None
     choice_seconds: float = 0.0
     status: Status | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The status by its name, as that of a solution.
+        return {**self.__dict__, "status": self.status and self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, status=state["status"] and Status[state["status"]])
 
     def checked(self, allowed: float) -> Self:
         """Itself, or a refusal where so many bytes are not enough."""
