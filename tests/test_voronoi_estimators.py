@@ -770,6 +770,25 @@ def test_bad_parameters_are_refused_by_name(options, message):
         VoronoiRidge(**options).fit(X, y)
 
 
+@pytest.mark.parametrize("noise", [0.02, 0.3])
+def test_epsilon_suits_the_error_of_rows_left_out(noise):
+    """A quarter of its root mean square; given values, and tables in which no widths are learned, are left alone."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (300, 2))
+    y = np.sin(3.0 * X[:, 0]) + noise * rng.standard_normal(300)
+    options = {"selection": choice(2), "random_state": 0}
+    model = VoronoiSVR(**options).fit(X, y)
+    half = 0.5 * np.ptp(y)
+    left = y - VoronoiRidge(random_state=0).fit(X, y).loo_predictions_
+    assert model.epsilon_ == pytest.approx(0.25 * np.sqrt(np.mean(left**2)) / half, rel=0.25)
+    cells = model.function_.functions
+    assert {cell.loss.epsilon for cell in cells} == {model.epsilon_}
+    assert VoronoiSVR(epsilon=0.2, **options).fit(X, y).epsilon_ == 0.2
+    assert VoronoiSVR(**options).fit(X[:, :1], y).epsilon_ == 0.05
+    again = model.fit(X, 5.0 * y)
+    assert again.epsilon_ == pytest.approx(0.25 * np.sqrt(np.mean(left**2)) / half, rel=0.25), "no unit matters"
+
+
 def test_bad_losses_and_targets_are_refused():
     X, y = table(30)
     with pytest.raises(InvalidInputError, match="loss must be 'least_squares' or 'hinge', got 'log'"):

@@ -39,19 +39,20 @@ PRICE = 2.0
 
 def learned_metric(
     X: Array, Y: Array, weights: Array, clock: Clock, seed: int, keys: Keys | None = None
-) -> Array | None:
-    """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small.
+) -> tuple[Array | None, float]:
+    """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small, and it.
 
-    None where one factor for all is about as good, or there are too few rows. Targets are in [-1, 1], and predictions
-    are clipped to it. Rows are drawn by their `keys`, where there are some. An interrupt is raised: there is nothing to
-    use the best point of the search for.
+    No factors where one for all is about as good, or there are too few rows, of which no risk is known (NaN). Targets
+    are in [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some. An
+    interrupt is raised: there is nothing to use the best point of the search for.
     """
     if not tells_widths(X) or is_constant(Y):
-        return None
+        return None, np.nan
     clock.show.note(f"a width for each of {X.shape[1]} features is learned")
     bounds = (-1.0, 1.0) if len(Y) == 1 else None
     found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys)
-    return found.by_feature if found.share < 1.0 - PRICE * X.shape[1] / min(len(X), SAMPLE) else None
+    pays = found.share < 1.0 - PRICE * X.shape[1] / min(len(X), SAMPLE)
+    return found.by_feature if pays else None, found.risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +60,13 @@ class LearnedWidths:
     """Factors of features, shape (n_features,), that make a leave-one-out risk small.
 
     The same for all (`alike`) and one for each, None where there are too few rows; `share` is the risk of these over
-    that of the others.
+    that of the others, `risk` the smaller of the two.
     """
 
     alike: Array
     by_feature: Array | None
     share: float
+    risk: float
 
 
 def tells_widths(X: Array) -> bool:
@@ -86,7 +88,7 @@ def learned_widths(
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
     piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds)
     if known := piece.found:
-        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]))
+        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["risk"]))
     rng = np.random.default_rng(seed)
     drawn = rng.random(len(X)) if keys is None else keys
     rows, few = least(drawn, SAMPLE), least(drawn, COMPARED_ROWS)
@@ -101,14 +103,14 @@ def learned_widths(
         return Stochastic(size=size, max_iter=STEPS if size == STEP_ROWS else SHORT_STEPS, random_state=rng)
 
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
-    factor = np.full(X.shape[1], np.exp(alike.theta[0]))
+    factor, risk = np.full(X.shape[1], np.exp(alike.theta[0])), float(alike.certificate.value)
     if not tells_widths(X):
         if alike.status is not Status.TIME_LIMIT:
-            piece.keep(alike=factor, share=np.inf)
-        return LearnedWidths(factor, None, np.inf)
+            piece.keep(alike=factor, share=np.inf, risk=risk)
+        return LearnedWidths(factor, None, np.inf, risk)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
-    share = problem(True, few).certificate(each.theta).value / alike.certificate.value
-    found = LearnedWidths(factor, np.exp(each.theta[:-1]), float(share))
+    share = float(problem(True, few).certificate(each.theta).value / risk)
+    found = LearnedWidths(factor, np.exp(each.theta[:-1]), share, min(1.0, share) * risk)
     if Status.TIME_LIMIT not in (alike.status, each.status):
         piece.keep(**vars(found))
     return found

@@ -9,6 +9,9 @@ from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
+# Of the root mean squared error that is to be expected: a compromise between support vectors and noise.
+SUITED_EPSILON = 0.25
+
 
 class EpsilonInsensitive(SupportVectorLoss):
     """``J(K) = max y'w - epsilon sum |w| - 1/2 w'Kw``, ``|w| <= C * weights``, ``[sum w = 0]``; alpha is w.

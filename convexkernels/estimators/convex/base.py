@@ -18,7 +18,7 @@ from convexkernels.exceptions import ConvexKernelsWarning, UnsuitedFamilyWarning
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
@@ -28,8 +28,6 @@ from convexkernels.validation import check_number, check_whole_number
 # Values of C to choose from, the most regular first, for kernels of unit scale, targets of unit spread and rows of unit
 # weight.
 COSTS = np.geomspace(0.01, 1e6, 9)
-# The insensitive deviation against the error to be expected: a compromise between support vectors and noise.
-INSENSITIVITY = 0.25
 # The part of the time limit that choosing may take.
 SHARE = 0.5
 # The part of that for the path of the first of several families: the others only follow it near what it has chosen, in
@@ -212,7 +210,7 @@ class EpsilonEstimator(ConvexEstimator):
     epsilon: float | None = None
 
     def _loss(self, value: float, deviation: float) -> EpsilonInsensitive:
-        epsilon = INSENSITIVITY * deviation if self.epsilon is None else self.epsilon
+        epsilon = SUITED_EPSILON * deviation if self.epsilon is None else self.epsilon
         return EpsilonInsensitive(value, epsilon, self.intercept)
 
     def _path_values(self, spread: float, weight: float) -> Array:

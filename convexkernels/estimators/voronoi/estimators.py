@@ -6,9 +6,13 @@ Meister and Steinwart, "Optimal learning rates for localized SVMs", JMLR 2016.
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
+from convexkernels.cells.learner import CellRows
+from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
@@ -16,10 +20,13 @@ from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.estimators.voronoi.base import VoronoiEstimator
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.pinball import Pinball
+
+# Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
+EPSILON, LEAST_EPSILON = 0.05, 1e-3
 
 
 @documented
@@ -114,12 +121,14 @@ class VoronoiSVR(_VoronoiRegressor):
 
     Parameters
     ----------
-    epsilon : float, >= 0
-        Deviation that costs nothing, in units of half the range of the targets.
+    epsilon : float, >= 0, or None
+        Deviation that costs nothing, in units of half the range of the targets. None: a quarter of the root mean
+        squared error of least squares at rows left out, 0.001 at least, where the widths of features are learned first;
+        else 0.05.
     {cell_tol}
     {parameters}
 
-    {Attributes: cell_fitted}
+    {Attributes: insensitivity, cell_fitted}
     {Notes: cell_notes}
 
     Examples
@@ -134,10 +143,19 @@ class VoronoiSVR(_VoronoiRegressor):
     True
     """
 
-    epsilon: float = 0.05
+    epsilon: float | None = None
 
     def _loss(self) -> EpsilonInsensitive:
-        return EpsilonInsensitive(epsilon=self.epsilon, intercept=False)
+        chosen = getattr(self, "epsilon_", EPSILON) if self.epsilon is None else self.epsilon
+        return EpsilonInsensitive(epsilon=chosen, intercept=False)
+
+    def _factors(self, problem: CellRows, clock: Clock, seed: int) -> Array | None:
+        self.epsilon_ = EPSILON if self.epsilon is None else float(self.epsilon)
+        return super()._factors(problem, clock, seed)
+
+    def _expect(self, risk: float) -> None:
+        if self.epsilon is None and np.isfinite(risk):
+            self.epsilon_ = max(SUITED_EPSILON * float(np.sqrt(risk)), LEAST_EPSILON)
 
 
 @documented
