@@ -14,8 +14,8 @@ from convexkernels.solvers.convex.preparation import Preparation
 # Candidates are so many times each other, and are tried on so many rows: fewer than there are, and so they stay below
 # what suits all of them. Risks of near candidates differ by less than a tenth of the rows tells.
 RATIO, ROWS, SHARE = 1.25, 16_000, 0.25
-# Candidates that are tried in any case, and what the next one has to gain: a share of the risk.
-FIRST, WORTHWHILE = 3, 0.002
+# What a multiple has to gain for the next one to be tried: a share of the risk, but the second is only to be better.
+WORTHWHILE = 0.002
 
 
 def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tuple[int, float, float]:
@@ -47,7 +47,7 @@ def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tu
         clock.show.note(f"kernel {i + 1} of {len(parts)}: risk {risk:.4g} on held-out rows")
     which = int(np.argmin([risk for risk, _ in found])) if found else 0
     part, found = parts[which], found[which : which + 1]
-    while not clock.is_over and (len(found) < FIRST or found[-1][0] < (1.0 - WORTHWHILE) * found[-2][0]):
+    while not clock.is_over and _may_gain([risk for risk, _ in found]):
         scaled = part.rescaled(RATIO ** len(found))
         risk, lam = _held_out_risk(scaled.with_loss(part.loss.at(found[-1][1])), clock, seed)
         if clock.is_over:
@@ -58,6 +58,13 @@ def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tu
     best = int(np.argmin(risks)) if risks else 0
     lam = found[best][1] if found else float(part.loss.lam)
     return which, float(RATIO ** (best + _vertex(risks, best))), lam
+
+
+def _may_gain(risks: list[float]) -> bool:
+    """Whether the next multiple may have less risk, or says where between the last two it is least."""
+    if len(risks) < 2:
+        return True
+    return risks[-1] < risks[-2] * (1.0 if len(risks) == 2 else 1.0 - WORTHWHILE)
 
 
 def _held_out_risk(problem: FixedKernel, clock: Clock, seed: int) -> tuple[float, float]:
