@@ -1,6 +1,9 @@
 """Settings shared by all tests."""
 
+import contextlib
+import importlib
 import os
+import pkgutil
 import sys
 from collections.abc import Iterator
 
@@ -9,6 +12,15 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 import numpy as np
 import pytest
+
+import convexkernels
+
+# Modules are imported when they are needed. One that came first while a test has replaced a name in another one would
+# keep what stood there, for all tests after it.
+for module in pkgutil.walk_packages(convexkernels.__path__, "convexkernels."):
+    if not module.name.endswith("__main__"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module.name)
 
 
 @pytest.fixture
