@@ -52,6 +52,7 @@ def test_inner_problems_have_the_optimum_of_the_dense_solvers(name, m, rank, rng
     assert found.upper - found.value <= 1e-7 * abs(found.upper)
     if m < 1000:
         dense = measure(loss, K.dense(), Y, weights, loss.maximize_all(K.dense(), Y, weights, tol=1e-8))
+        assert dense.upper - dense.value <= 2e-8 * abs(dense.upper)
         assert found.upper == pytest.approx(dense.upper, rel=1e-6)
 
 

@@ -200,6 +200,8 @@ def _newton_direction(block: Array, slope: Array, intercept: bool) -> Array | No
     if factor is None:
         return None
     direction, _ = solve_bordered(factor, slope, 0.0, intercept)
+    if intercept:
+        direction -= direction.mean()  # where the block is nearly singular, rounding is many times the slope
     return direction if np.isfinite(direction).all() else None
 
 
