@@ -1,74 +1,75 @@
 """Coverage of intervals and calibration of probabilities: ``python -m benchmarks.calibration --data FOLDER``.
 
-    python -m benchmarks.calibration --data FOLDER [--tables NAME ...] [--rows 400] [--test 1000] [--splits 2]
-        [--unseen]
+    python -m benchmarks.calibration --data FOLDER [--tables NAME ...] [--methods NAME ...] [--rows 400] [--splits 2]
+    python -m benchmarks.calibration --report
 
-Everything as it comes, on random splits of a table. Intervals: the share of test targets that they hold, for coverage
-0.5, 0.8 and 0.9, and their length at 0.9 in standard deviations of the targets. Probabilities: log loss, and expected
-calibration error of the likeliest class in ten bins of equal size, beside ``CalibratedClassifierCV`` of a
-cross-validated support vector machine. A line of a Markdown table for each table and method. With `--unseen` the shares
-that intervals hold by residuals at as many rows that neither kernel nor functions have seen follow, and the lengths of
-those: what is missing beside them is what the kernel has seen.
+Every estimator as it comes, on random or published splits of all tables of `benchmarks.defaults`. Intervals: the share
+of test targets that they hold, for coverage .5, .8 and .9, and their length at .9 in standard deviations of the
+targets; beside them the same by residuals at as many rows that neither kernel nor functions have seen: what is missing
+there is what the kernel has seen. Of `VoronoiQuantile` the quantiles that enclose the coverage are asked for, each of a
+fit of its own. Probabilities: log loss, and expected calibration error of the likeliest class in ten bins of
+equal size, beside ``CalibratedClassifierCV`` of a cross-validated support vector machine.
+
+A row per table, split and method is appended to ``benchmarks/results/calibration.csv``; what is there is not run again.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import accuracy_score, log_loss
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 import convexkernels as ck
-from convexkernels.datasets import load_table
+from benchmarks.defaults import OURS, make, parts
+from benchmarks.tabular.rows import append, known, measure_or_report, resumable_parser
+from benchmarks.tabular.tables import manifests
 from convexkernels.estimators.intervals import margins
 
-TABLES = ["space_ga", "abalone", "ccpp", "pima", "ionosphere", "satimage"]
+RESULTS = Path(__file__).parent / "results" / "calibration.csv"
 COVERAGES = (0.5, 0.8, 0.9)
-# Seconds of wall time of each of our fits.
-LIMIT = 30.0
-
-
-def rival():
-    """A support vector machine with cross-validated parameters, calibrated in five folds."""
-    grid = {"svc__C": 10.0 ** np.arange(-1, 4), "svc__gamma": [0.01, 0.03, 0.1, 0.3]}
-    search = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid, cv=5)
-    return CalibratedClassifierCV(search, cv=5)
-
-
-METHODS = {
-    "regression": {
-        "HierarchicalGaussianRegressor": lambda: ck.HierarchicalGaussianRegressor(random_state=0, max_time=LIMIT),
-        "VoronoiSVR": lambda: ck.VoronoiSVR(random_state=0, max_time=LIMIT),
-        "TessellatedRidge": lambda: ck.TessellatedRidge(max_time=LIMIT),
-    },
-    "classification": {
-        "HierarchicalGaussianClassifier": lambda: ck.HierarchicalGaussianClassifier(random_state=0, max_time=LIMIT),
-        "TessellatedSVC": lambda: ck.TessellatedSVC(max_time=LIMIT),
-        "CalibratedClassifierCV(SVC)": rival,
-    },
+HELD = [f"holds_{coverage:g}" for coverage in COVERAGES]
+SCORES = {
+    "regression": [*HELD, "length", *(f"unseen_{name}" for name in HELD), "unseen_length"],
+    "classification": ["log_loss", "calibration_error", "accuracy"],
 }
+FIELDS = ["table", "split", "method", "task", "rows", *SCORES["regression"], *SCORES["classification"], "seconds"]
+QUANTILES, RIVAL = "VoronoiQuantile", "CalibratedClassifierCV(SVC)"
+METHODS = [*OURS, QUANTILES, RIVAL]
+TEST_ROWS = 1000
 
 
-def intervals(model, X, y):
-    """Shares of targets within intervals, and the mean length of the last of them."""
-    return shares([model.predict_interval(X, coverage=coverage) for coverage in COVERAGES], y)
+def estimator(method, task, n, split):
+    """The estimator of a name, None where it is not for the task."""
+    if method != RIVAL:
+        return make(method, task, n, split)
+    return CalibratedClassifierCV(make("rbf svm", task, n, split), cv=5) if task == "classification" else None
 
 
-def unseen_intervals(model, X, y):
-    """The same, and by residuals at the first rows, as many as there are to learn from."""
-    count = model.n_training_rows
-    fresh, X, y = y[:count] - model.predict(X[:count]), X[count:], y[count:]
-    by_fresh = [model.predict(X)[:, None] + margins(fresh, np.ones(count), coverage) for coverage in COVERAGES]
-    return [*intervals(model, X, y), *shares(by_fresh, y)]
+def intervals(model, X, y, fresh, fresh_y):
+    """Shares of targets within intervals, and the mean length of the last of them; the same by fresh residuals."""
+    found = [model.predict_interval(X, coverage=coverage) for coverage in COVERAGES]
+    if not len(fresh):
+        return [*shares(found, y), *[np.nan] * 4]
+    residuals, F = fresh_y - model.predict(fresh), model.predict(X)[:, None]
+    return [
+        *shares(found, y),
+        *shares([F + margins(residuals, np.ones(len(residuals)), coverage) for coverage in COVERAGES], y),
+    ]
+
+
+def quantiles(make_one, X, y, T, t):
+    """The same for what lies between two quantiles."""
+
+    def predictions(quantile):
+        return make_one().set_params(quantile=quantile).fit(X, y).predict(T)
+
+    found = [np.column_stack([predictions((1.0 + sign * c) / 2.0) for sign in (-1.0, 1.0)]) for c in COVERAGES]
+    return [*shares(found, t), *[np.nan] * 4]
 
 
 def shares(found, y):
@@ -80,56 +81,85 @@ def shares(found, y):
 def calibration_error(P, classes, y, bins=10):
     """Mean distance between the probability of the likeliest class and how often it is right, over bins of rows."""
     sure, right = P.max(axis=1), classes[P.argmax(axis=1)] == y
-    parts = np.array_split(np.argsort(sure, kind="stable"), bins)
-    return float(sum(abs(sure[part].mean() - right[part].mean()) * len(part) for part in parts) / len(y))
+    bins = np.array_split(np.argsort(sure, kind="stable"), bins)
+    return float(sum(abs(sure[part].mean() - right[part].mean()) * len(part) for part in bins) / len(y))
 
 
 def probabilities(model, X, y):
     """Log loss, expected calibration error, accuracy."""
+    known_classes = np.isin(y, model.classes_)  # of a class that is not in the training rows nobody knows anything
+    X, y = X[known_classes], y[known_classes]
     P = np.clip(model.predict_proba(X), 1e-12, 1.0)
     P /= P.sum(axis=1, keepdims=True)
     accuracy = accuracy_score(y, model.predict(X))
     return [log_loss(y, P, labels=model.classes_), calibration_error(P, model.classes_, y), accuracy]
 
 
-def measured(make, measure, X, y, arguments):
-    """The mean over the splits of what is measured, and of the seconds of processor."""
-    lines = []
-    for split in range(arguments.splits):
-        order = np.random.default_rng(split).permutation(len(X))
-        train, test = order[: arguments.rows], order[arguments.rows :][: arguments.test]
-        if len(order) < arguments.rows + 100:
-            train, test = order[: len(order) * 7 // 10], order[len(order) * 7 // 10 :]
-        began = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
-            model = make().fit(X[train], y[train])
-            model.n_training_rows = len(train)
-            values = measure(model, X[test], y[test])
-        lines.append([*values, time.process_time() - began])
-    return np.mean(lines, axis=0).tolist()
+def scores(method, task, split, X, y, T, t):
+    """What is measured of one method on one split; no row that it was learned from is looked at."""
+    if method == QUANTILES:
+        return quantiles(lambda: estimator(method, task, X.shape[1], split), X, y, T[:TEST_ROWS], t[:TEST_ROWS])
+    model = estimator(method, task, X.shape[1], split).fit(X, y)
+    if task == "classification":
+        return probabilities(model, T[:TEST_ROWS], t[:TEST_ROWS])
+    n_fresh = len(X) if len(T) >= TEST_ROWS + len(X) else 0
+    return intervals(model, T[n_fresh:][:TEST_ROWS], t[n_fresh:][:TEST_ROWS], T[:n_fresh], t[:n_fresh])
 
 
-def main():
-    """Measure, and print the rows."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--tables", nargs="*", default=TABLES)
+def measure(args):
+    """Run what is missing, small tables first."""
+    ck.warm_up()
+    found = manifests(args.data)
+    names = args.tables or sorted(found, key=lambda name: found[name][1]["features"])
+    done = {(row["table"], int(row["split"]), row["method"]) for row in known(args.out)}
+    for split in range(args.splits):
+        for name in names:
+            place, entry = found[name]
+            task = entry["task"]
+            missing = [method for method in args.methods if (name, split, method) not in done]
+            missing = [method for method in missing if estimator(method, task, 1, 0) is not None]
+            X, y, T, t = parts(place, entry, split) if missing else [np.empty(0)] * 4
+            X, y = X[: args.rows], y[: args.rows]
+            for method in missing:
+                began = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    values = scores(method, task, split, X, y, T, t)
+                row = {"table": name, "split": split, "method": method, "task": task, "rows": len(X)}
+                row |= {key: f"{value:.4f}" for key, value in zip(SCORES[task], values, strict=True)}
+                row |= {"seconds": f"{time.process_time() - began:.2f}"}
+                append(args.out, row, FIELDS)
+                print(*row.values(), flush=True)
+
+
+def report(path):
+    """Means over splits and tables, and the tables on which intervals hold least."""
+    rows = known(path)
+    for task, names in SCORES.items():
+        cells = defaultdict(lambda: defaultdict(list))
+        for row in rows:
+            if row["task"] == task:
+                cells[row["method"]][row["table"]].append([float(row[name]) for name in names])
+        print(f"\n| {task} | tables | " + " | ".join(names) + " |\n" + "|---" * (len(names) + 2) + "|")
+        for method, tables in cells.items():
+            means = {name: np.mean(values, axis=0) for name, values in tables.items()}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # no table has rows left for what is not known
+                whole = np.nanmean(list(means.values()), axis=0)
+            print(f"| {method} | {len(means)} | " + " | ".join(f"{value:.3f}" for value in whole) + " |")
+        for method, tables in cells.items() if task == "regression" else ():
+            held = {name: float(np.mean(values, axis=0)[2]) for name, values in tables.items()}
+            least = sorted(held, key=held.get)[:3]
+            print(f"{method}, least of .9: " + ", ".join(f"{name} {held[name]:.3f}" for name in least))
+
+
+def main(argv=None):
+    parser = resumable_parser(__doc__, RESULTS)
+    parser.add_argument("--tables", nargs="+")
+    parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--rows", type=int, default=400)
-    parser.add_argument("--test", type=int, default=1000)
     parser.add_argument("--splits", type=int, default=2)
-    parser.add_argument("--unseen", action="store_true")
-    arguments = parser.parse_args()
-    entries = json.loads((arguments.data / "manifest.json").read_text())
-    for name in arguments.tables:
-        X, y, _ = load_table(arguments.data / entries[name]["file"], "y")
-        task = entries[name]["task"]
-        y = np.asarray(y, dtype=np.float64) if task == "regression" else np.asarray(y).astype(str)
-        measure = probabilities if task == "classification" else unseen_intervals if arguments.unseen else intervals
-        for method, make in METHODS[task].items():
-            values = measured(make, measure, X, y, arguments)
-            *scores, seconds = values
-            print(f"| {name} | {method} | {' | '.join(f'{v:.3f}' for v in scores)} | {seconds:.1f} |", flush=True)
+    measure_or_report(parser, argv, measure, report)
 
 
 if __name__ == "__main__":
