@@ -170,7 +170,8 @@ def beside_targets(table: DistributedTable, predictions: Any) -> tuple[NDArray[A
     from dask import delayed
 
     answers = np.ravel(np.array(predictions.to_delayed(), dtype=object))
-    found = computed(*(delayed(_beside)(y, p, w) for (_, y, w), p in zip(table.parts, answers, strict=True)))
+    parts = [part for part, length in zip(table.parts, table.lengths, strict=True) if length]  # Dask leaves others out
+    found = computed(*(delayed(_beside)(y, p, w) for (_, y, w), p in zip(parts, answers, strict=True)))
     y, predicted, weights = (np.concatenate(part) for part in zip(*found, strict=True))
     return y, predicted, weights
 

@@ -77,6 +77,8 @@ def learn_distributed_cells(
     shown, missing = CellProgress(clock, expected), [LearnedCell.of(fallback, int(n), False) for n in expected]
     with cluster_errors():
         tasks, learned, status = _computed(client, tasks, gather, shown)
+        if status is Status.INTERRUPTED:
+            clock.interrupt()
         cells = [learned.get(j, missing[j]) for j in range(cover.n_cells)]
         sizes = np.array([cell.size for cell in cells], dtype=np.intp)
         found: LocalizedFunction | DistributedFunction

@@ -33,6 +33,8 @@ CELL_SIZE = 4000
 # Copies of the table that are alive while it is scaled, merged and divided, and entries of the distances between rows
 # and centers at a time, of which there are so many arrays.
 TABLES, DISTANCES, DISTANCE_ARRAYS = 5, 2**21, 4
+# Share of the memory that copies of the rows of a Dask table which are brought here may take.
+PARTS_SHARE = 0.5
 # Rows that the time of a training is measured on: of fewer, what grows with the entries hides what grows faster.
 TIMED_ROWS = 1000
 # Rows that a cell predicts for and learns from, as shares of the most that it may predict for: so they come out.

@@ -14,7 +14,15 @@ from convexkernels.cells.options import Cells
 from convexkernels.cells.sampling import seeded
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import seed_from
-from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, SEARCH_ROWS, TABLES, AllRows, Plan, TrainingTime
+from convexkernels.estimators.hierarchical.all_rows import (
+    DENSE_ROWS,
+    PARTS_SHARE,
+    SEARCH_ROWS,
+    TABLES,
+    AllRows,
+    Plan,
+    TrainingTime,
+)
 from convexkernels.estimators.hierarchical.folds import FoldSearches, SearchesOnFolds
 from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.learned import LearnedTrees
@@ -169,7 +177,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         subset, limit = (self._all_rows.cells or Cells()).subset, self._all_rows.memory_limit
         allowed = available_memory() if limit is None else limit
         most = max(SEARCH_ROWS, LARGEST_SAMPLE if subset is None else subset)
-        return int(max(2, min(most, allowed / (8.0 * TABLES * n_columns))))
+        return int(max(2, min(most, PARTS_SHARE * allowed / (8.0 * TABLES * (n_columns + 2)))))
 
     def _learned_in_parts(self, parts: TableInParts, clock: Clock, seed: int) -> tuple[Solution, Scaling]:
         task = self._task(parts.sample, parts.encoding.targets, parts)
@@ -213,7 +221,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             spared = clock.sparing((len(jobs) + self._n_beside) * plan.seconds)
             solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
             if drawn is not task:
-                solutions = [replace(s, problem=task.problem(s.problem.family, seed)) for s in solutions]
+                solutions = [_of_problem(task.problem(one.problem.family, seed), one) for one in solutions]
         if interrupted:
             clock.interrupt()
         if found is not None and found.trained:
@@ -307,6 +315,11 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self._finish_parts()
+
+
+def _of_problem(problem: OuterLearning, found: Solution) -> Solution:
+    """What was found on some rows, as a solution of the problem of all of them."""
+    return replace(found, problem=problem, certificate=problem.certificate(found.theta))
 
 
 def _joined(plans: Sequence[Plan]) -> Plan:

@@ -239,25 +239,30 @@ TRAINERS = {"cells": train_in_cells, "iterative": train_by_products, "landmarks"
 
 @dataclass(frozen=True, eq=False)
 class KernelForAll:
-    """What learns in all cells: the kernel of a search, or the one that it becomes on rows of `n_whole` of them.
+    """What learns in all cells: the kernel of a search, or what it becomes in so many steps on rows of some cells.
 
-    The problem is that of the search, of whatever rows; 0 cells refine nothing.
+    The problem is that of the search, of whatever rows.
     """
 
     problem: OuterLearning
     theta: Array
-    n_whole: int
+    steps: int
+
+    @property
+    def n_whole(self) -> int:
+        """As many cells as steps: each looks at one."""
+        return self.steps
 
     def __call__(
         self, learner: KernelLearner, near: Sequence[CellRows], whole: Sequence[CellRows], clock: Clock, seed: int
     ) -> KernelLearner:
         """The learner with the better kernel, lam and multiple of the features in the cells whose rows are `near`."""
         best = shared_learner(learner, near, clock, seed)
-        if self.n_whole:
+        if self.steps:
             ends = np.cumsum([0, *(len(rows.X) for rows in whole)])
             X, Y, weights = (np.concatenate([getattr(rows, name) for rows in whole], axis) for name, axis in JOINED)
             problem, groups = self.problem.of_rows(X, Y, weights), [*map(np.arange, ends[:-1], ends[1:])]
-            refined = _refined(problem, self.theta, groups, clock, seed, REFINEMENT)
+            refined = _refined(problem, self.theta, groups, clock, seed, self.steps)
             other = shared_learner(replace(learner, **_learned_by(problem, refined)), near, clock, seed)
             clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
             best = other if other.risk < best.risk else best
