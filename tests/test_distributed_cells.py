@@ -548,7 +548,7 @@ def test_dask_tables_that_fit_one_matrix_are_learned_from_in_memory():
 
 def test_memory_says_how_many_rows_are_brought_here_and_how_large_cells_are():
     X, y = table(2000)
-    tight = TreeSelection(training=AllRows(memory_limit=1.5e5))
+    tight = TreeSelection(training=AllRows(memory_limit=1.2e5))
     model = HierarchicalGaussianRegressor(2, random_state=0, **LEARNS | {"selection": tight})
     with pytest.raises(MemoryLimitError, match=r"functions of .* rows that are brought here needs .*gather=False"):
         clone(model).fit(parts(X, [2000]), parts(y, [2000]))

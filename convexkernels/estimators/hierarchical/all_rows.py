@@ -116,6 +116,11 @@ class AllRows:
                 "VoronoiRidge and VoronoiSVC with the kernel_ that was learned."
             )
 
+    def memory(self, of_thread: float) -> tuple[float, float]:
+        """Bytes that may be taken here, and by a thread of a cluster that may take so many."""
+        here = available_memory() if self.memory_limit is None else float(self.memory_limit)
+        return here, min(of_thread, here)
+
     def check_gathered(self) -> None:
         """Refuse functions that stay on a cluster."""
         if self.cells is not None and not self.cells.gather:
@@ -231,8 +236,7 @@ class AllRows:
         A quarter of what a thread of the cluster may take bears the matrices of a cell; here is what functions keep,
         beside copies of the rows of the problem. Either is refused where it does not fit.
         """
-        here = available_memory() if self.memory_limit is None else float(self.memory_limit)
-        there = min(memory, here)
+        here, there = self.memory(memory)
         size, k, row = self._size(n_rows, there, 1), len(problem.Y), problem.X.shape[1] + len(problem.Y) + 1
         matrices = 8.0 * CELL_MATRICES * min(float(n_rows), LARGEST * size) ** 2
         kept = 8.0 * (TABLES * problem.m * row + KEPT_ROWS * n_rows * (row + k))

@@ -9,6 +9,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.distributed.cluster import threads_and_memory
+from convexkernels.cells.distributed.table import FAN_IN
 from convexkernels.cells.function import worst
 from convexkernels.cells.options import Cells
 from convexkernels.cells.sampling import seeded
@@ -57,7 +58,6 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
-from convexkernels.validation import available_memory
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
@@ -174,10 +174,10 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         self._all_rows.check_gathered()
 
     def _n_drawn(self, n_columns: int) -> int:
-        subset, limit = (self._all_rows.cells or Cells()).subset, self._all_rows.memory_limit
-        allowed = available_memory() if limit is None else limit
+        subset, (here, there) = (self._all_rows.cells or Cells()).subset, self._all_rows.memory(threads_and_memory()[1])
         most = max(SEARCH_ROWS, LARGEST_SAMPLE if subset is None else subset)
-        return int(max(2, min(most, PARTS_SHARE * allowed / (8.0 * TABLES * (n_columns + 2)))))
+        bears = PARTS_SHARE * min(here / TABLES, there / (FAN_IN + 1)) / (8.0 * (n_columns + 2))
+        return int(max(2, min(most, bears)))
 
     def _learned_in_parts(self, parts: TableInParts, clock: Clock, seed: int) -> tuple[Solution, Scaling]:
         task = self._task(parts.sample, parts.encoding.targets, parts)

@@ -13,6 +13,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment
 from convexkernels.cells.covering import voronoi_cover
+from convexkernels.cells.distributed.cluster import threads_and_memory
 from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
@@ -27,6 +28,8 @@ from convexkernels.estimators.hierarchical.all_rows import (
     CELL_SIZE,
     LANDMARK_LAMS,
     MATRICES,
+    OWN_ROWS,
+    TABLES,
     TIMED_ROWS,
     AllRows,
     Plan,
@@ -93,6 +96,9 @@ def train_in_cells(
         kernel=first.kernel,
     )
     refines = plan.has_time(clock) and cover.n_cells > 1 and _can_be_refined(problem)
+    if refines and parts is not None:  # the rows of all these cells come to one worker
+        bytes_of_rows = 8.0 * REFINEMENT * OWN_ROWS * size * (problem.X.shape[1] + len(problem.Y) + 1)
+        refines = TABLES * bytes_of_rows <= settings.memory(threads_and_memory()[1])[1]
     choose = KernelForAll(problem.on_rows(np.arange(1)), solution.theta, REFINEMENT if refines else 0)
     options: dict[str, Any] = {"seed": seed, "tol": TOL}
     if parts is not None:
