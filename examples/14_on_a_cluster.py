@@ -1,8 +1,8 @@
 """On a cluster: a table in parts, cells as tasks, predictions where the rows are.
 
-The Voronoi estimators take Dask tables. Here two workers of this computer are the cluster; on a real one only the
-address of the scheduler changes. The rows never come together in one place: parts are read once to learn ranges and a
-sample, a shuffle takes rows to their cells, and every cell is learned as a task.
+The Voronoi and the hierarchical estimators take Dask tables. Here two workers of this computer are the cluster; on a
+real one only the address of the scheduler changes. The rows never come together in one place: parts are read once to
+learn ranges and a sample, a shuffle takes rows to their cells, and every cell is learned as a task.
 
     python examples/14_on_a_cluster.py [--quick] [--rows 200000] [--out figures]
 """
@@ -54,6 +54,13 @@ def main(argv=None):
         error = float(da.sqrt(((predictions - target(T)) ** 2).mean()).compute())
         print(f"root mean square distance to the function: {error:.3f} (the noise in y has 0.1)")
         shown = T[:1000].compute()
+
+        # A kernel that is learned first, on rows that are drawn from all parts: the same one call.
+        training, search = ck.AllRows("cells", max_cell_size=size), ck.TreeSearch(max_iter=20)
+        selection = ck.TreeSelection(training=training)
+        deep = ck.HierarchicalGaussianRegressor(4, search=search, selection=selection, random_state=0).fit(X, y)
+        error = float(da.sqrt(((deep.predict(T) - target(T)) ** 2).mean()).compute())
+        print(f"with a learned kernel: {error:.3f}; {deep.plan_}")
 
     # The model is here now, and needs no cluster any more.
     print(f"at the origin: {model.predict(np.zeros((1, 2)))[0]:.3f}, the function has {np.sin(10.0):.3f}")

@@ -1,5 +1,6 @@
 """Dask tables: the answers are those of the table in memory, on a real cluster too, and failures have a name."""
 
+import functools
 import logging
 import os
 import pickle
@@ -16,17 +17,24 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import default_client
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import Ridge
 
 from convexkernels import (
+    AllRows,
     Cells,
     CellSelection,
     ClusterError,
     ConvexKernelsWarning,
     HierarchicalGaussian,
+    HierarchicalGaussianClassifier,
+    HierarchicalGaussianRegressor,
     InvalidInputError,
+    MemoryLimitError,
     Status,
+    TreeSearch,
+    TreeSelection,
     VoronoiQuantile,
     VoronoiRidge,
     VoronoiSVC,
@@ -40,6 +48,9 @@ from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.distributed.table import balanced_groups
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.sampling import content_keys, least, rows_by_share, seeded
+from convexkernels.estimators.hierarchical import all_rows
+from convexkernels.estimators.hierarchical import base as hierarchical
+from convexkernels.estimators.hierarchical import training as training_of_trees
 from convexkernels.estimators.voronoi import base
 
 # A loaded computer is slow to make folders, and two test processes may want the same port for their status pages.
@@ -446,6 +457,147 @@ def test_weights_and_labels_that_cannot_be_used_are_refused():
         VoronoiSVC(selection=CellSelection("global-split")).fit(X, y)
 
 
+# --- a kernel that is learned in the same call ---------------------------------------------------
+
+
+def of_few_rows(monkeypatch, search_rows=100_000):
+    """What is learned from thousands of rows in cells, or on a sample, is so from hundreds."""
+    for module in (all_rows, hierarchical):
+        monkeypatch.setattr(module, "DENSE_ROWS", 300)
+    monkeypatch.setattr(all_rows, "ITERATIVE_ROWS", 400)
+    monkeypatch.setattr(all_rows, "CELL_SIZE", 150)
+    monkeypatch.setattr(hierarchical, "SEARCH_ROWS", search_rows)
+    monkeypatch.setattr(hierarchical, "Cells", functools.partial(Cells, subset=200))  # as many are brought here
+    monkeypatch.setattr(training_of_trees, "SUBSET", 200)
+    monkeypatch.setattr(training, "SHARED_ROWS", 60)
+    monkeypatch.setattr(training_of_trees, "REFINEMENT", 4)  # cells, too: not all of them
+
+
+LEARNS = {"max_time": None, "search": TreeSearch(max_iter=6), "selection": TreeSelection(combine="one")}
+
+
+@pytest.mark.parametrize("search_rows", [250, 100_000], ids=["sample", "all"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (HierarchicalGaussianRegressor, {}),
+        (HierarchicalGaussianRegressor, {"loss": "pinball", "search": TreeSearch(max_iter=4, n_restarts=2)}),
+        (HierarchicalGaussianRegressor, {"architecture": (1, 2)}),
+        (HierarchicalGaussianClassifier, {"class_weight": "balanced"}),
+    ],
+    ids=["numbers", "means", "architectures", "classes"],
+)
+def test_hierarchical_kernels_and_cells_are_those_of_the_table_in_memory(monkeypatch, kind, options, search_rows):
+    of_few_rows(monkeypatch, search_rows)
+    X, y = table(600)
+    X, y = np.vstack([X, X[::3]]), np.append(y, y[::3])  # some rows twice
+    weights = np.random.default_rng(1).integers(0, 3, len(X)).astype(float)
+    y = labels(y) if kind is HierarchicalGaussianClassifier else y
+    model = kind(2, random_state=0).set_params(**LEARNS | options)
+    here = clone(model).fit(X, y, sample_weight=weights)
+    sizes = [300, 0, len(X) - 300]
+    there = clone(model).fit(*(parts(values, sizes) for values in (X, y, weights)))
+    for fitted in (here, there):
+        assert fitted.plan_.method == "cells"
+    assert there.plan_.n_rows == pytest.approx(here.plan_.n_rows, rel=0.2)
+    assert ("of which are here" in there.plan_.why) == (search_rows == 250)
+    assert there.plan_.certificate.holds(1e-3)
+    expected = here.function_.values(here.scaling_.apply(X))
+    np.testing.assert_allclose(there.function_.values(there.scaling_.apply(X)), expected, atol=1e-6)
+    predicted = there.predict(parts(X, [20, len(X) - 20]))
+    assert isinstance(predicted, da.Array)
+    if kind is HierarchicalGaussianClassifier:
+        np.testing.assert_array_equal(predicted.compute(), there.predict(X))
+        found = there.predict_proba(parts(X, [500, len(X) - 500])).compute()
+        np.testing.assert_allclose(found, there.predict_proba(X))
+    else:
+        np.testing.assert_allclose(predicted.compute(), there.predict(X), atol=1e-10)
+        found = there.predict_interval(parts(X, [500, len(X) - 500])).compute()
+        np.testing.assert_allclose(found, there.predict_interval(X))
+    assert not hasattr(there, "loo_score_")
+    assert not hasattr(there, "support_")
+    again = pickle.loads(pickle.dumps(there))
+    np.testing.assert_array_equal(again.predict(X), there.predict(X))
+    assert there.score(parts(X, sizes), parts(y, sizes)) == pytest.approx(there.score(X, y))
+
+
+def test_hierarchical_estimators_learn_several_outputs_and_columns_of_dataframes(monkeypatch):
+    of_few_rows(monkeypatch)
+    X, y = table()
+    frame, Y = pd.DataFrame(X, columns=["east", "north"]), np.column_stack([y, X[:, 1] ** 2])
+    model = HierarchicalGaussianRegressor(2, random_state=0, **LEARNS)
+    here = clone(model).fit(frame, Y)
+    there = clone(model).fit(dd.from_pandas(frame, npartitions=4), dd.from_pandas(pd.DataFrame(Y), npartitions=4))
+    assert there.feature_names_in_.tolist() == ["east", "north"]
+    lazy = there.predict(dd.from_pandas(frame, npartitions=3))
+    assert lazy.shape[1] == 2
+    np.testing.assert_allclose(lazy.compute(), here.predict(frame), atol=1e-6)
+
+
+def test_dask_tables_that_fit_one_matrix_are_learned_from_in_memory():
+    X, y = table(200)
+    model = HierarchicalGaussianRegressor(2, random_state=0, **LEARNS)
+    there = clone(model).fit(parts(X, [50, 150]), parts(y, [50, 150]))
+    assert there.plan_.method == "dense"
+    assert there.plan_.why == "200 rows, not more than 10000; all rows of the Dask table are here"
+    here = clone(model).fit(X, y)
+    np.testing.assert_array_equal(there.predict(X), here.predict(X))
+    lazy = [model.predict(parts(X, sizes)).compute() for model, sizes in ((here, [200]), (there, [90, 0, 110]))]
+    np.testing.assert_allclose(*lazy, atol=1e-10)
+
+
+def test_memory_says_how_many_rows_are_brought_here_and_how_large_cells_are():
+    X, y = table(2000)
+    tight = TreeSelection(training=AllRows(memory_limit=1.2e5))
+    model = HierarchicalGaussianRegressor(2, random_state=0, **LEARNS | {"selection": tight})
+    with pytest.raises(MemoryLimitError, match=r"functions of .* rows that are brought here needs .*gather=False"):
+        clone(model).fit(parts(X, [2000]), parts(y, [2000]))
+    model.set_params(selection=TreeSelection(training=AllRows(memory_limit=4e5)))
+    model.fit(parts(X, [1500, 500]), parts(y, [1500, 500]))
+    assert model.plan_.method == "cells"
+    assert model.plan_.n_rows == pytest.approx(2000, rel=0.2)
+    assert model.solution_.problem.X.nbytes * 5 < 0.5 * 4e5
+    assert 8 * 4 * (1.5 * model.plan_.max_cell_size) ** 2 <= 0.25 * 4e5 + 1e4
+    model.set_params(selection=TreeSelection(training=AllRows("cells", memory_limit=4e5, max_cell_size=900)))
+    with pytest.raises(MemoryLimitError, match="a cell on a cluster with max_cell_size=900 needs"):
+        model.fit(parts(X, [2000]), parts(y, [2000]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"selection": TreeSelection(combine="mean")}, "combine='mean' of TreeSelection is for tables in memory"),
+        ({"selection": TreeSelection(training=AllRows("dense"))}, "method='dense' of AllRows is for tables in memory"),
+        ({"multi_class": "all-vs-all"}, "multi_class='all-vs-all' is for tables in memory.*pass multi_class='one-vs"),
+        ({"selection": TreeSelection(training=AllRows(cells=Cells(gather=False)))}, "cells have gather=False"),
+        ({"checkpoint": "fit.npz"}, "checkpoint is for tables in memory"),
+    ],
+)
+def test_what_needs_all_rows_here_is_refused_before_the_search(monkeypatch, options, message):
+    def searched(*arguments):
+        raise AssertionError
+
+    of_few_rows(monkeypatch, 200)
+    monkeypatch.setattr(TreeSearch, "run", searched)
+    X, y = table()
+    model = HierarchicalGaussianClassifier(2, random_state=0).set_params(**LEARNS | options)
+    with pytest.raises(InvalidInputError, match=message):
+        model.fit(parts(X, [600]), parts(labels(y), [600]))
+
+
+def test_a_limit_before_any_cell_leaves_a_function_of_some_rows(monkeypatch):
+    of_few_rows(monkeypatch)
+    monkeypatch.setattr(training_of_trees, "ROWS_OF_A_MOMENT", 100)
+    X, y = table()
+    search = TreeSearch("stochastic", size=100, max_iter=10**6)
+    model = HierarchicalGaussianRegressor(2, random_state=0, **LEARNS | {"search": search, "max_time": 0.05})
+    with pytest.warns(ConvexKernelsWarning) as said:
+        model.fit(parts(X, [300, 300]), parts(y, [300, 300]))
+    assert any("TIME_LIMIT: the function is trained on 100 of 600 rows" in str(one.message) for one in said)
+    assert model.plan_.status is model.solution_.status is Status.TIME_LIMIT
+    assert model.score(X, y) > 0.5
+
+
 # --- on a cluster of two processes ---------------------------------------------------------------
 
 
@@ -545,6 +697,47 @@ def test_a_cluster_learns_the_same_and_survives_the_death_of_a_worker(tmp_path, 
         # The functions that stayed on the dead worker are learned again.
         model.function_ = model.function_.gather()
         np.testing.assert_allclose(pickle.loads(pickle.dumps(model)).predict(X), expected, atol=1e-8)
+
+
+def kill_after(n, original, process):
+    def until(futures):
+        for k, found in enumerate(original(futures)):
+            if k == n:
+                os.kill(process, signal.SIGKILL)
+            yield found
+
+    return until
+
+
+def test_a_cluster_learns_a_hierarchical_kernel_and_survives_the_death_of_a_worker(tmp_path, monkeypatch):
+    of_few_rows(monkeypatch, 250)
+    monkeypatch.setattr(training, "SHARED_ROWS", 1500)  # as it is on the workers
+    X, y = table()
+    model = HierarchicalGaussianRegressor(2, random_state=0, **LEARNS)
+    expected = clone(model).fit(X, y).predict(X)
+    points, targets = parts(X, [250, 0, 350]), parts(y, [250, 0, 350])
+    original = learning._as_completed
+    with a_cluster(tmp_path) as cluster:
+        workers = set(cluster.scheduler_info["workers"])
+        (process, *_) = default_client().run(os.getpid).values()
+        monkeypatch.setattr(learning, "_as_completed", kill_after(1, original, process))
+        model.fit(points, targets)
+        assert set(cluster.scheduler_info["workers"]) != workers
+        assert model.plan_.method == "cells"
+        assert model.function_.localized.cover.n_cells > 4
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-6)
+        np.testing.assert_allclose(model.predict(points).compute(), expected, atol=1e-6)
+        # The function is on the workers by now, and no graph takes it there again.
+        graph = dict(model.predict(da.zeros((50, 2), chunks=(25, 2))).__dask_graph__())
+        assert len(pickle.dumps(graph)) < 0.5 * len(pickle.dumps(model.function_))
+
+        # An interrupt before any cell is learned leaves a function of some rows.
+        monkeypatch.setattr(learning, "_as_completed", interrupt_after(0, original))
+        with pytest.warns(ConvexKernelsWarning) as warned:
+            stopped = clone(model).fit(points, targets)
+        assert any("INTERRUPTED: the function is trained on 251 of" in str(one.message) for one in warned)
+        assert stopped.score(X, y) > 0.5
+        assert stopped.plan_.status is stopped.solution_.status is Status.INTERRUPTED
 
 
 def test_a_table_larger_than_the_memory_of_a_worker(tmp_path):

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -181,17 +181,27 @@ def _results(tasks: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator[L
 
 def some_cells(table: CellRows, cells: Assignment, seed: int, kernel: Kernel | None = None) -> list[CellRows]:
     """The rows that a few random cells predict at, as `random_cells` and `rows_near` give them."""
-    labels = np.empty(len(table.X), dtype=np.intp)
-    labels[cells.order] = np.repeat(np.arange(cells.n_cells), cells.sizes)
-    keys = np.random.default_rng(seed).random(len(labels)) if table.keys is None else table.keys
-    chosen = random_cells(labels, keys)
+    keys = np.random.default_rng(seed).random(len(table.X)) if table.keys is None else table.keys
+    chosen = random_cells(_labels(cells), keys, SHARED_CELLS)
     return [rows_near(table.part(cells.rows(j)), table.X[row], kernel) for j, row in chosen.items()]
 
 
-def random_cells(labels: Index, keys: Keys | Array) -> dict[int, int]:
-    """A few cells, large ones coming more often, each with one of its rows: those of the rows with the least keys."""
+def whole_cells(table: CellRows, cells: Assignment, n: int) -> list[CellRows]:
+    """All rows that n random cells predict at, by the keys of the rows; cells ascend."""
+    assert table.keys is not None
+    return [table.part(cells.rows(j)) for j in sorted(random_cells(_labels(cells), table.keys, n))]
+
+
+def _labels(cells: Assignment) -> Index:
+    labels = np.empty(len(cells.order), dtype=np.intp)
+    labels[cells.order] = np.repeat(np.arange(cells.n_cells), cells.sizes)
+    return labels
+
+
+def random_cells(labels: Index, keys: Keys | Array, n: int) -> dict[int, int]:
+    """N cells, large ones coming more often, each with one of its rows: those of the rows with the least keys."""
     order = np.argsort(keys, kind="stable")
-    first = np.sort(np.unique(labels[order], return_index=True)[1])[:SHARED_CELLS]
+    first = np.sort(np.unique(labels[order], return_index=True)[1])[:n]
     return {int(labels[row]): int(row) for row in order[first]}
 
 
@@ -275,6 +285,36 @@ class CellProgress:
         self.count, self.done = self.count + 1, self.done + self.cost[j]
         share = self.done / max(float(self.cost.sum()), 1.0)
         self.clock.tell(share, f"{self.count} of {len(self.cost)} cells", now=self.count == 1)
+
+
+class ChoiceForAll(Protocol):
+    """What is chosen for all cells, by the rows of a few; it has to be picklable.
+
+    It is called with a learner, rows of a few random cells (`some_cells`), and all rows that `n_whole` random cells
+    predict at (`whole_cells`).
+    """
+
+    @property
+    def n_whole(self) -> int:
+        """How many cells it looks at all rows of."""
+
+    def __call__(
+        self, learner: KernelLearner, near: Sequence[CellRows], whole: Sequence[CellRows], clock: Clock, seed: int
+    ) -> KernelLearner:
+        """The learner for all cells."""
+
+
+@dataclass(frozen=True)
+class PairForAll:
+    """One pair of lam and width for all cells."""
+
+    n_whole: int = 0
+
+    def __call__(
+        self, learner: KernelLearner, near: Sequence[CellRows], whole: Sequence[CellRows], clock: Clock, seed: int
+    ) -> KernelLearner:
+        """The learner with the pair."""
+        return shared_learner(learner, near, clock, seed)
 
 
 def seconds_by_size(

@@ -171,7 +171,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         """The page about the estimator, to which its picture in notebooks leads; empty where there is no site."""
         return page_about(type(self).__name__)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """Predict the targets of new points.
 
         Parameters
@@ -184,8 +184,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
             Class labels, or numbers.
         """
         check_is_fitted(self)
-        values = self._values(X)
-        return self.targets_.decoded(values)
+        return self._answer(X, self.targets_.decoded)
 
 
 def seed_from(random_state: Any) -> int:

@@ -32,7 +32,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         targets: Any = self.targets_
         return np.asarray(targets.classes)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Evaluate the learned functions.
 
         Parameters
@@ -45,8 +45,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
         """
         check_is_fitted(self)
-        values = self._values(X)
-        return self.targets_.decisions(values)
+        return self._answer(X, self.targets_.decisions)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """As scikit-learn has it: the share of rows whose label is right."""

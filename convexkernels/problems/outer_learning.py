@@ -116,6 +116,13 @@ class OuterLearning:
         other.gram_set = self.gram_set.restrict(rows)
         return other
 
+    def of_rows(self, X: Array, Y: Array, weights: Array) -> OuterLearning:
+        """The problem of other rows, with targets without the offset, for a family that means the same on any rows."""
+        other = copy(self)
+        other.X, other.Y, other.weights, other._bound = X, Y, weights, None
+        other.gram_set = self.family.on(X)
+        return other
+
     def has_rows_of(self, other: OuterLearning) -> bool:
         """Whether points and targets are those of another problem."""
         return np.array_equal(self.X, other.X) and np.array_equal(self.Y, other.Y)

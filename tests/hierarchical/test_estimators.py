@@ -105,7 +105,8 @@ def test_a_device_needs_torch_and_gradients(monkeypatch):
 def test_equal_points_as_one_are_the_same_problem_of_least_squares():
     X, _, p = noisy_classes_on_a_grid(200)
     y = np.random.default_rng(2).uniform(-1.0, 1.0, (200, 2)) * p[:, None]
-    task = TreeTask(X, y, np.random.default_rng(3).uniform(0.5, 2.0, 200), LeastSquares(), LeaveOneOut(), False)
+    weights, keys = np.random.default_rng(3).uniform(0.5, 2.0, 200), np.arange(200, dtype=np.uint64)
+    task = TreeTask(X, y, weights, LeastSquares(), LeaveOneOut(), False, keys)
     merged, points = task.of_points()
     np.testing.assert_array_equal(merged.X[points], X)
     theta = np.append(task.problem(3, 0).start(np.random.default_rng(4))[:-1], np.log(0.3))

@@ -28,7 +28,8 @@ QUICK = ck.TreeSearch(max_iter=5)
 
 def task_of(X, Y, weights):
     loss = ck.LeastSquares(1.0, intercept=False)
-    return TreeTask(X, Y.T if len(Y) > 1 else Y[0], weights, loss, LeaveOneOut(), True)
+    keys = np.arange(len(X), dtype=np.uint64)
+    return TreeTask(X, Y.T if len(Y) > 1 else Y[0], weights, loss, LeaveOneOut(), True, keys)
 
 
 def parts_of(m, count=4):

@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,17 @@ def active_client() -> Any:
             "connect a new distributed.Client (or close this one, to compute here), and try again."
         )
     return client
+
+
+def threads_and_memory() -> tuple[int, float]:
+    """How many tasks run at once, and the least bytes that one of them may take; inf where nothing limits them."""
+    client = active_client()
+    if client is None:
+        return os.cpu_count() or 1, float("inf")
+    with cluster_errors():
+        workers = client.scheduler_info()["workers"].values()
+    limits = [worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
+    return max(1, sum(worker["nthreads"] for worker in workers)), min(limits, default=float("inf"))
 
 
 @contextmanager

@@ -106,15 +106,15 @@ def _assembled(X: Array, answers: list[list[tuple[Any, Array]]], n_outputs: int,
 
 def values_of_parts(
     X: Any,
-    function: LocalizedFunction | DistributedFunction,
+    function: Any,
+    n_values: int,
     scale: Callable[[Array], Array],
     finish: Callable[[Array], NDArray[Any]],
-    example: NDArray[Any],
 ) -> Any:
     """What is predicted for the rows of a Dask array or dataframe, as a lazy Dask array.
 
-    `scale` takes validated points to scaled ones, `finish` values of the function to predictions; both are picklable.
-    `example`, a prediction for no rows, says type and number of columns.
+    The function has `values` of shape (m, n_values), or is a `DistributedFunction`. `scale` takes validated points to
+    scaled ones, `finish` values to predictions; both are picklable.
     """
     import dask.array as da
     from dask import delayed
@@ -122,19 +122,19 @@ def values_of_parts(
     blocks, lengths, n_features, _ = blocks_of(X)
     rule = delayed((scale, n_features), traverse=False)
     held = _held(function.cover if isinstance(function, DistributedFunction) else function)
-    results = []
+    results, example = [], finish(np.zeros((1, n_values)))[:0]  # which says type and number of columns
     for i, (block, length) in enumerate(zip(blocks, lengths, strict=True)):
         points = delayed(_scaled_block)(i, block, rule)
         if isinstance(function, DistributedFunction):
             values = function.delayed_values(points, held)
         else:
-            values = delayed(_values)(held, points)
+            values = delayed(_values)(held, points, n_values)
         shape = (length if np.isnan(length) else int(length), *example.shape[1:])
         results.append(da.from_delayed(delayed(finish)(values), shape, meta=example))
     return da.concatenate(results, allow_unknown_chunksizes=True)
 
 
-def _held(value: LocalizedFunction | Cover) -> Any:
+def _held(value: Any) -> Any:
     """A delayed value: without a cluster once in the graph; with one it is sent there once, for all predictions."""
     from dask import config, delayed
 
@@ -161,8 +161,8 @@ def _scaled_block(index: int, block: Any, rule: Any) -> Array:
         raise InvalidInputError(f"partition {index}: {error}") from error
 
 
-def _values(function: LocalizedFunction, X: Array) -> Array:
-    return function.values(X) if len(X) else np.empty((0, function.n_outputs))
+def _values(function: Any, X: Array, n_values: int) -> Array:
+    return np.asarray(function.values(X)) if len(X) else np.empty((0, n_values))
 
 
 def beside_targets(table: DistributedTable, predictions: Any) -> tuple[NDArray[Any], NDArray[Any], Array]:
@@ -170,7 +170,8 @@ def beside_targets(table: DistributedTable, predictions: Any) -> tuple[NDArray[A
     from dask import delayed
 
     answers = np.ravel(np.array(predictions.to_delayed(), dtype=object))
-    found = computed(*(delayed(_beside)(y, p, w) for (_, y, w), p in zip(table.parts, answers, strict=True)))
+    parts = [part for part, length in zip(table.parts, table.lengths, strict=True) if length]  # Dask leaves others out
+    found = computed(*(delayed(_beside)(y, p, w) for (_, y, w), p in zip(parts, answers, strict=True)))
     y, predicted, weights = (np.concatenate(part) for part in zip(*found, strict=True))
     return y, predicted, weights
 

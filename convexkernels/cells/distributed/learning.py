@@ -14,13 +14,14 @@ from convexkernels.cells.distributed.table import DistributedTable, RowEncoding,
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.cells.training import (
+    SHARED_CELLS,
     CellProgress,
+    ChoiceForAll,
     LearnedCell,
     conclude,
     learn_cell,
     random_cells,
     rows_near,
-    shared_learner,
 )
 from convexkernels.clock import Clock
 from convexkernels.solution import Solution, Status
@@ -35,7 +36,7 @@ def learn_distributed_cells(
     clock: Clock,
     *,
     seed: int = 0,
-    shared: bool = False,
+    choose: ChoiceForAll | None = None,
     gather: bool = True,
     tol: float = np.inf,
 ) -> Solution:
@@ -43,8 +44,8 @@ def learn_distributed_cells(
 
     As `training.learn_cells`, by the clock of each worker; functions are brought here where `gather` asks for it, or
     there is no cluster. `sample` are scaled rows of the table as the learner takes them: they say how large cells are
-    about, and what cells answer that have no rows, or were not learned before a keyboard interrupt. With `shared` one
-    pair of lam and width for all cells is selected first, on all rows of some of them.
+    about, and what cells answer that have no rows, or were not learned before a keyboard interrupt. What
+    is the same in all cells is chosen first (`choose`), as a task on rows of some of them.
 
     A ClusterError says that the scheduler is gone, or workers die again and again. One that dies otherwise costs time
     only: what it had is done again elsewhere.
@@ -61,17 +62,23 @@ def learn_distributed_cells(
     limit = time.time() + clock.max_time - clock.seconds
     fallback = learner.constant(sample.Y, sample.weights)
     rule = delayed((encoding, cover, learner, limit, fallback), traverse=False)
-    if shared:
+    if choose is not None:
         assert sample.keys is not None
-        chosen = random_cells(labels, sample.keys)
-        some = [delayed(_near)(shuffled[groups[j]], j, rule, sample.X[row]) for j, row in chosen.items()]
-        rule = delayed(_with_shared_pair)(rule, some, seed)
+        near = random_cells(labels, sample.keys, SHARED_CELLS)
+        some = [delayed(_near)(shuffled[groups[j]], j, rule, sample.X[row]) for j, row in near.items()]
+        whole = [
+            delayed(_own)(shuffled[groups[j]], j, rule)
+            for j in sorted(random_cells(labels, sample.keys, choose.n_whole))
+        ]
+        rule = delayed(_chosen)(rule, delayed(choose, traverse=False), some, whole, seed)
     streams = np.random.SeedSequence(seed).spawn(cover.n_cells)
     order = np.argsort(-expected, kind="stable").tolist()
     tasks = {j: delayed(_learned)(shuffled[groups[j]], j, rule, streams[j]) for j in order}
     shown, missing = CellProgress(clock, expected), [LearnedCell.of(fallback, int(n), False) for n in expected]
     with cluster_errors():
         tasks, learned, status = _computed(client, tasks, gather, shown)
+        if status is Status.INTERRUPTED:
+            clock.interrupt()
         cells = [learned.get(j, missing[j]) for j in range(cover.n_cells)]
         sizes = np.array([cell.size for cell in cells], dtype=np.intp)
         found: LocalizedFunction | DistributedFunction
@@ -150,17 +157,21 @@ def _inside(part: Any, cell: int, rule: Any) -> CellRows | None:
 
 def _near(part: Any, cell: int, rule: Any, point: Array) -> CellRows:
     """The rows that a cell predicts at; of many those near one of them."""
-    rows, learner = _inside(part, cell, rule), rule[2]
-    assert rows is not None  # the point is one of them
-    own = rows if rows.own is None else replace(rows.part(rows.own), own=None)
-    return rows_near(own, point, learner.kernel)
+    return rows_near(_own(part, cell, rule), point, rule[2].kernel)
 
 
-def _with_shared_pair(rule: Any, cells: list[CellRows], seed: int) -> Any:
-    """The rule with a learner that takes one pair of lam and width in all cells, selected on some of them."""
+def _own(part: Any, cell: int, rule: Any) -> CellRows:
+    """The rows that a cell predicts at, some at least."""
+    rows = _inside(part, cell, rule)
+    assert rows is not None
+    return rows if rows.own is None else replace(rows.part(rows.own), own=None)
+
+
+def _chosen(rule: Any, choose: ChoiceForAll, near: list[CellRows], whole: list[CellRows], seed: int) -> Any:
+    """The rule with the learner that was chosen for all cells."""
     encoding, cover, learner, limit, fallback = rule
     clock = Clock(None if np.isinf(limit) else max(limit - time.time(), 1e-3))
-    return encoding, cover, shared_learner(learner, cells, clock, seed), limit, fallback
+    return encoding, cover, choose(learner, near, whole, clock, seed), limit, fallback
 
 
 def _without_function(cell: LearnedCell) -> LearnedCell:

@@ -80,14 +80,18 @@ def _sample(parts: list[TableSummary], labels: bool, size: int) -> tuple[Keys, A
     Keys say nothing of labels, which are of many kinds.
     """
     keys, y = np.concatenate([part.keys for part in parts]), np.concatenate([part.y for part in parts])
-    X, weights = np.concatenate([part.X for part in parts]), np.concatenate([part.weights for part in parts])
+    weights = np.concatenate([part.weights for part in parts])
     codes = np.unique(y, return_inverse=True)[1] if labels else np.zeros(len(keys), dtype=np.intp)
     order = np.lexsort((codes, keys))
     is_new = np.ones(len(order), dtype=bool)
     is_new[1:] = (np.diff(keys[order]) != 0) | (np.diff(codes[order]) != 0)
     starts = np.flatnonzero(is_new)
     taken = order[starts[:size]]
-    return keys[taken], X[taken], y[taken], np.add.reduceat(weights[order], starts)[:size]
+    X, first = np.empty((len(taken), parts[0].X.shape[1])), 0
+    for part in parts:  # rows that are not taken are copied nowhere
+        own = (first <= taken) & (taken < first + len(part.X))
+        X[own], first = part.X[taken[own] - first], first + len(part.X)
+    return keys[taken], X, y[taken], np.add.reduceat(weights[order], starts)[:size]
 
 
 def _ranges(low: Array, high: Array, codes: Index) -> tuple[Array, Array]:

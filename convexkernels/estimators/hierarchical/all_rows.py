@@ -33,10 +33,16 @@ CELL_SIZE = 4000
 # Copies of the table that are alive while it is scaled, merged and divided, and entries of the distances between rows
 # and centers at a time, of which there are so many arrays.
 TABLES, DISTANCES, DISTANCE_ARRAYS = 5, 2**21, 4
+# Share of the memory that copies of the rows of a Dask table which are brought here may take.
+PARTS_SHARE = 0.5
 # Rows that the time of a training is measured on: of fewer, what grows with the entries hides what grows faster.
 TIMED_ROWS = 1000
 # Rows that a cell predicts for and learns from, as shares of the most that it may predict for: so they come out.
 OWN_ROWS, CELL_ROWS = 0.55, 0.7
+# How many times the functions of cells keep a row: once in every cell that learns from it.
+KEPT_ROWS = CELL_ROWS / OWN_ROWS
+# Rows that a search draws from: steps by default look at fewer, so that none comes twice.
+SEARCH_ROWS = 100_000
 # What precedes cells, in trainings on as many rows as a cell has, but not more than these: lam and width for all of
 # them, selected twice, and the refinement of the kernel.
 PREPARATION, PREPARED_ROWS = 80, 1500
@@ -49,6 +55,10 @@ LANDMARKS, FEATURE_SHARE, FEATURES = 1000, 0.5, 3
 LANDMARK_LAMS, PRODUCTS = 5, 10.0
 REMEDY = "Pass multi_class='one-vs-all' and AllRows(), which learns in cells, or a sample of the rows."
 CELL_REMEDY = "Pass a smaller max_cell_size, a larger memory_limit, or a sample of the rows."
+PARTS_REMEDY = (
+    "Pass a larger memory_limit; or leave the functions on the cluster: fit this estimator to some rows, and "
+    "VoronoiRidge or VoronoiSVC(kernel=model.kernel_, cells=Cells(gather=False)) to the Dask table."
+)
 # Share of the seconds of a plan from which on there is time for its choices: it is known within a factor of about 2.
 ENOUGH = 0.75
 
@@ -105,6 +115,33 @@ class AllRows:
                 f"cells must be 'overlapping' or 'voronoi', of a max_cell_size, got {cells!r}; for others see "
                 "VoronoiRidge and VoronoiSVC with the kernel_ that was learned."
             )
+
+    def memory(self, of_thread: float) -> tuple[float, float]:
+        """Bytes that may be taken here, and by a thread of a cluster that may take so many."""
+        here = available_memory() if self.memory_limit is None else float(self.memory_limit)
+        return here, min(of_thread, here)
+
+    def check_gathered(self) -> None:
+        """Refuse functions that stay on a cluster."""
+        if self.cells is not None and not self.cells.gather:
+            raise InvalidInputError(
+                "functions of hierarchical estimators are brought here, but cells have gather=False; pass gather=True, "
+                "or fit VoronoiRidge or VoronoiSVC(kernel=model.kernel_, cells=Cells(gather=False)) to the Dask table."
+            )
+
+    def check_parts(self, combine: str, votes: bool) -> None:
+        """Refuse what needs all rows of a Dask table here."""
+        refused = {
+            f"method={self.method!r} of AllRows": (self.method in ("auto", "cells"), "AllRows('cells')"),
+            f"combine={combine!r} of TreeSelection": (combine in ("auto", "one"), "combine='one'"),
+            "multi_class='all-vs-all'": (not votes, "multi_class='one-vs-all'"),
+        }
+        for what, (is_possible, instead) in refused.items():
+            if not is_possible:
+                raise InvalidInputError(
+                    f"{what} is for tables in memory, and there are more rows in the Dask table than are brought here; "
+                    f"pass {instead}, or X.compute()."
+                )
 
     def check_votes(self) -> None:
         """Refuse ways to train that have no functions of pairs of classes."""
@@ -183,24 +220,41 @@ class AllRows:
 
     def _in_cells(self, problem: OuterLearning, allowed: float, takes: TrainingTime) -> Plan:
         """Cells that a quarter of the memory bears the matrices of, or as large as they are asked for."""
-        m, size, k = problem.m, self._size(problem.m, allowed), len(problem.Y)
+        m, k, jobs = problem.m, len(problem.Y), effective_n_jobs(self.n_jobs)
+        size = self._size(m, allowed, jobs)
         row, n_cells = problem.X.shape[1] + k + 1, max(1.0, m / (OWN_ROWS * size))
-        kept = TABLES * row + CELL_ROWS / OWN_ROWS * (row + k)
-        matrices = effective_n_jobs(self.n_jobs) * CELL_MATRICES * min(float(m), LARGEST * size) ** 2
+        kept = TABLES * row + KEPT_ROWS * (row + k)
+        matrices = jobs * CELL_MATRICES * min(float(m), LARGEST * size) ** 2
         needed = 8.0 * (m * kept + matrices + DISTANCE_ARRAYS * min(m * n_cells, DISTANCES))
-        return Plan("cells", m, needed, self._seconds_of_cells(m, size, takes), "as asked for", size)
+        return Plan("cells", m, needed, self._seconds_of_cells(m, size, takes, jobs), "as asked for", size)
 
-    def _seconds_of_cells(self, m: int, size: int, takes: TrainingTime) -> float:
+    def plan_in_parts(
+        self, problem: OuterLearning, n_rows: int, takes: TrainingTime, why: str, threads: int, memory: float
+    ) -> Plan:
+        """Cells of a Dask table of so many rows, of which a problem has some.
+
+        A quarter of what a thread of the cluster may take bears the matrices of a cell; here is what functions keep,
+        beside copies of the rows of the problem. Either is refused where it does not fit.
+        """
+        here, there = self.memory(memory)
+        size, k, row = self._size(n_rows, there, 1), len(problem.Y), problem.X.shape[1] + len(problem.Y) + 1
+        matrices = 8.0 * CELL_MATRICES * min(float(n_rows), LARGEST * size) ** 2
+        kept = 8.0 * (TABLES * problem.m * row + KEPT_ROWS * n_rows * (row + k))
+        check_memory(matrices, there, what=f"a cell on a cluster with max_cell_size={size}", remedy=CELL_REMEDY)
+        check_memory(kept, here, what=f"functions of {n_rows} rows that are brought here", remedy=PARTS_REMEDY)
+        seconds = self._seconds_of_cells(n_rows, size, takes, threads)
+        return Plan("cells", n_rows, max(matrices, kept), seconds, why, size)
+
+    def _seconds_of_cells(self, m: int, size: int, takes: TrainingTime, jobs: int) -> float:
         """What cells take, about: their trainings, a look from every row to every center, and what precedes them."""
         n_cells = max(1.0, m / (OWN_ROWS * size))
-        trained = n_cells * takes(min(m, CELL_ROWS * size)) / effective_n_jobs(self.n_jobs)
+        trained = n_cells * takes(min(m, CELL_ROWS * size)) / jobs
         return trained + takes.entry * n_cells * m + PREPARATION * takes(min(m, size, PREPARED_ROWS))
 
-    def _size(self, m: int, allowed: float) -> int:
+    def _size(self, m: int, allowed: float, jobs: int) -> int:
         """Rows that a cell predicts for, at most."""
         if self.max_cell_size is not None:
             return self.max_cell_size
-        jobs = effective_n_jobs(self.n_jobs)
         fits = np.sqrt(CELL_SHARE * allowed / (jobs * CELL_MATRICES * 8.0))
         return int(max(2, min(m, CELL_SIZE, fits / LARGEST)))
 

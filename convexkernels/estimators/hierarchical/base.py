@@ -8,10 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.distributed.cluster import threads_and_memory
+from convexkernels.cells.distributed.table import FAN_IN
 from convexkernels.cells.function import worst
+from convexkernels.cells.options import Cells
+from convexkernels.cells.sampling import seeded
 from convexkernels.clock import Clock
-from convexkernels.estimators.base import KernelEstimator, seed_from
-from convexkernels.estimators.hierarchical.all_rows import DENSE_ROWS, AllRows, Plan, TrainingTime
+from convexkernels.estimators.base import seed_from
+from convexkernels.estimators.hierarchical.all_rows import (
+    DENSE_ROWS,
+    PARTS_SHARE,
+    SEARCH_ROWS,
+    TABLES,
+    AllRows,
+    Plan,
+    TrainingTime,
+)
 from convexkernels.estimators.hierarchical.folds import FoldSearches, SearchesOnFolds
 from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.learned import LearnedTrees
@@ -32,6 +44,7 @@ from convexkernels.estimators.hierarchical.training import (
     train_at_once,
     training_time,
 )
+from convexkernels.estimators.in_parts import LARGEST_SAMPLE, LearnsInParts, TableInParts
 from convexkernels.estimators.left_out import (
     EXACT_ROWS,
     FEWEST_ROWS,
@@ -55,7 +68,7 @@ BYTES_OF_A_STACK = 32
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
+class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
     """Search for the weights of a tree, perhaps of the best of several, and train on all rows with its kernel."""
 
     architecture: Any = field(default=8, kw_only=False)
@@ -91,15 +104,32 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
         return Scaling.to_symmetric_box(X)
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> TreeTask:
+        return self._task(table, targets)
+
+    def _task(self, table: TrainingTable, targets: Targets, in_parts: TableInParts | None = None) -> TreeTask:
         loss = self._loss()
         criterion = as_criterion(self.criterion, loss)
         device = None if self.search is None else self.search.device
-        task = TreeTask(table.X, targets.expanded(table.y), table.weights, loss, criterion, self.clip, device)
+        assert table.keys is not None
+        task = TreeTask(
+            table.X,
+            targets.expanded(table.y),
+            table.weights,
+            loss,
+            criterion,
+            self.clip,
+            table.keys,
+            device,
+            in_parts=in_parts,
+        )
         for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
             task.problem(candidate, 0)
+        self._rows, self._m = None, len(task.X)
+        if in_parts is not None and not in_parts.is_here:
+            self._combines = "one"
+            return task
         merged, points = task.of_points()
         # Of rows whose points are one: the point of each, targets and weights.
-        self._rows: tuple[Index, Array, Array] | None = None
         if self._learns_from_points and FEWEST_ROWS <= len(merged.X) < min(len(points), EXACT_ROWS):
             task, self._rows = merged, (points, task.loss.targets(task.y, len(points)), task.weights)
         self._m = len(task.X)
@@ -138,15 +168,43 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
         """Whether functions of folds predict."""
         return self._combines == "mean" or (self._combines == "stack" and self._labels)
 
+    # -- Dask tables -------------------------------------------------------------------------------
+
+    def _check_parts(self) -> None:
+        self._all_rows.check_gathered()
+
+    def _n_drawn(self, n_columns: int) -> int:
+        subset, (here, there) = (self._all_rows.cells or Cells()).subset, self._all_rows.memory(threads_and_memory()[1])
+        most = max(SEARCH_ROWS, LARGEST_SAMPLE if subset is None else subset)
+        bears = PARTS_SHARE * min(here / TABLES, there / (FAN_IN + 1)) / (8.0 * (n_columns + 2))
+        return int(max(2, min(most, bears)))
+
+    def _learned_in_parts(self, parts: TableInParts, clock: Clock, seed: int) -> tuple[Solution, Scaling]:
+        task = self._task(parts.sample, parts.encoding.targets, parts)
+        return self._learned(task, clock, seed), parts.encoding.scaling
+
+    def _finish_parts(self) -> None:
+        self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
+
+    @property
+    def _n_values(self) -> int:
+        return len(self.solution_.problem.Y)
+
     # -- searching ---------------------------------------------------------------------------------
 
     def _solve(self, task: TreeTask, clock: Clock) -> Solution:
-        """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
         seed = self._kept_seed(seed_from(self.random_state))
+        return self._learned(replace(task, keys=seeded(task.keys, seed)), clock, seed)
+
+    def _learned(self, task: TreeTask, clock: Clock, seed: int) -> Solution:
+        """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
         search = self.search or TreeSearch()
         candidates = as_candidates(self.architecture)
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
-        plan = self._plan(task.problem(candidates[0], seed), clock)
+        drawn = task.drawn(SEARCH_ROWS)
+        if drawn is not task:
+            task = replace(task, offset=drawn.problem(candidates[0], seed).offset)
+        plan = self._plan(task, candidates[0], seed, clock)
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
@@ -159,9 +217,11 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
             jobs: list[Job] = []
             for k in range(search.n_restarts):
                 start = earlier[k].theta if k < len(earlier) else None
-                jobs.append(partial(search.run, task.problem(candidates[0], seed + k), seed + k, start))
+                jobs.append(partial(search.run, drawn.problem(candidates[0], seed + k), seed + k, start))
             spared = clock.sparing((len(jobs) + self._n_beside) * plan.seconds)
             solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
+            if drawn is not task:
+                solutions = [_of_problem(task.problem(one.problem.family, seed), one) for one in solutions]
         if interrupted:
             clock.interrupt()
         if found is not None and found.trained:
@@ -203,23 +263,33 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
     def _all_rows(self) -> AllRows:
         return (self.selection or TreeSelection()).training or AllRows()
 
-    def _plan(self, problem: OuterLearning, clock: Clock) -> Plan:
+    def _plan(self, task: TreeTask, architecture: Any, seed: int, clock: Clock) -> Plan:
         """How the functions of all rows are going to be trained."""
+        problem, parts, rule = task.problem(architecture, seed), task.in_parts, self._all_rows
         votes = self._votes(problem)
+        if parts is not None and not parts.is_here:
+            rule.check_parts((self.selection or TreeSelection()).combine, votes)
+            why = f"about {parts.n_rows} rows of a Dask table, {problem.m} of which are here"
+            return rule.plan_in_parts(problem, parts.n_rows, training_time(problem), why, *threads_and_memory())
         if votes:
-            self._all_rows.check_votes()
+            rule.check_votes()
         is_short = self._learns_from_points and problem.m <= DENSE_ROWS
         takes = TrainingTime() if is_short and clock.left is None else training_time(problem)
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         limit = None if self.max_time == "auto" else clock.left
-        return self._all_rows.plan(problem, limit, takes, votes)
+        plan = rule.plan(problem, limit, takes, votes)
+        if parts is None:
+            return plan
+        if plan.method == "cells" and self._rows is None:
+            return rule.plan_in_parts(problem, problem.m, takes, plan.why, *threads_and_memory())
+        return replace(plan, why=f"{plan.why}; all rows of the Dask table are here")
 
     def _votes(self, problem: OuterLearning) -> bool:
         """Whether every pair of classes has a function."""
         return False
 
     def _trained(self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int) -> tuple[Any, Plan]:
-        """The function of a solution on all rows that its problem has, and what was done, with its certificate.
+        """The function of a solution on all rows of the task, and what was done, with its certificate.
 
         One interrupt ends all of it: what is not trained by then is trained on some rows, as where time left nothing.
         """
@@ -228,7 +298,8 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
             if plan.method == "dense" and (not early or votes or solution.problem.m <= ROWS_OF_A_MOMENT):
                 return self._function(task, solution, clock), plan
             if plan.method in TRAINERS and not early:
-                found: tuple[Any, Plan] | None = TRAINERS[plan.method](solution, plan, self._all_rows, clock, seed)
+                train = TRAINERS[plan.method]
+                found: tuple[Any, Plan] | None = train(task, solution, plan, self._all_rows, clock, seed)
                 if found is not None:
                     return found
         except KeyboardInterrupt:
@@ -236,14 +307,19 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, KernelEstimator):
                 raise
             clock.interrupt()
         status = Status.INTERRUPTED if clock.interrupted else Status.TIME_LIMIT
-        return train_at_once(solution, plan, clock, seed, status)
+        return train_at_once(task, solution, plan, clock, seed, status)
 
     def _function(self, task: TreeTask, solution: Solution, clock: Clock) -> Any:
         """The function of a solution, trained on all rows that its problem has."""
         return trained_solution(solution, clock)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.n_iter_ = max(1, sum(solution.n_iter for solution in self.solutions_))
+        self._finish_parts()
+
+
+def _of_problem(problem: OuterLearning, found: Solution) -> Solution:
+    """What was found on some rows, as a solution of the problem of all of them."""
+    return replace(found, problem=problem, certificate=problem.certificate(found.theta))
 
 
 def _joined(plans: Sequence[Plan]) -> Plan:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
@@ -10,7 +11,7 @@ from convexkernels.estimators.hierarchical.functions import PairwiseFunction
 from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.table import TrainingTable
-from convexkernels.estimators.targets import NumberTargets
+from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
@@ -25,7 +26,7 @@ from convexkernels.solution import Solution
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class HierarchicalGaussianClassifier(KernelClassifier, HierarchicalEstimator):
+class HierarchicalGaussianClassifier(HierarchicalEstimator, KernelClassifier):
     """Least-squares, support vector or logistic classification with a deep kernel whose weights are learned.
 
     Features are scaled to [-1, 1]; the weights and lam minimize the risk of functions on rows they have not seen
@@ -71,6 +72,9 @@ class HierarchicalGaussianClassifier(KernelClassifier, HierarchicalEstimator):
         if self.multi_class not in ("one-vs-all", "all-vs-all"):
             raise InvalidInputError(f"multi_class must be 'one-vs-all' or 'all-vs-all', got {self.multi_class!r}.")
 
+    def _targets_of_summary(self, summary: TableSummary) -> ClassTargets:
+        return ClassTargets.of_classes(summary.targets, summary.totals, self.class_weight)
+
     @property
     def _learns_from_points(self) -> bool:
         return self.multi_class == "one-vs-all" and super()._learns_from_points
@@ -89,7 +93,7 @@ class HierarchicalGaussianClassifier(KernelClassifier, HierarchicalEstimator):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class HierarchicalGaussianRegressor(KernelRegressor, HierarchicalEstimator):
+class HierarchicalGaussianRegressor(HierarchicalEstimator, KernelRegressor):
     """Kernel ridge, support vector or quantile regression with a deep kernel whose weights are learned.
 
     Features and targets are scaled to [-1, 1]; the weights and lam minimize the risk of functions on rows they have not
@@ -125,3 +129,6 @@ class HierarchicalGaussianRegressor(KernelRegressor, HierarchicalEstimator):
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped
+
+    def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
+        return NumberTargets.by_range(summary.targets, clip=False)

@@ -68,7 +68,7 @@ class SearchesOnFolds:
 
     @abstractmethod
     def _trained(self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int) -> tuple[Any, Plan]:
-        """The function of a solution on all rows that its problem has, and what was done, with its certificate."""
+        """The function of a solution on the rows of the task, and what was done, with its certificate."""
 
     def _choose(
         self, task: TreeTask, candidates: Sequence[Any], earlier: list[Solution], seed: int, clock: Clock, plan: Plan
@@ -80,7 +80,7 @@ class SearchesOnFolds:
         """
         combines, search = self._in_folds, self.search or TreeSearch()
         if plan.method != "dense" and not combines:
-            task = task.part(np.sort(np.random.default_rng(seed).permutation(len(task.X))[:CHOICE_ROWS]))
+            task = task.drawn(CHOICE_ROWS)
         Y, n_folds = task.loss.targets(task.y, len(task.y)), (self.selection or TreeSelection()).folds
         folds = split_rows(np.sign(Y) if self._labels else Y, n_folds, np.random.default_rng(seed))
         each = search.n_restarts if combines else 1
@@ -97,7 +97,11 @@ class SearchesOnFolds:
         if interrupted:
             clock.interrupt()
         if combines:
-            trained = [self._trained(task, solution, plan, clock, seed) for solution in solutions]
+            rows = [folds[k // each % n_folds][0] for k in range(len(solutions))]
+            trained = [
+                self._trained(task.part(some), solution, plan, clock, seed)
+                for some, solution in zip(rows, solutions, strict=True)
+            ]
         else:
             trained = [(trained_solution(solution, clock), plan) for solution in solutions]
         risks, F = np.full((len(candidates), n_folds), np.inf), np.full((len(candidates), *Y.shape), np.nan)

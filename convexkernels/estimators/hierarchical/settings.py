@@ -7,12 +7,14 @@ from typing import Any, Self
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.sampling import Keys, least
 from convexkernels.clock import Clock
 from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import AllRows
+from convexkernels.estimators.in_parts import TableInParts
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
@@ -172,7 +174,11 @@ class ArchitectureChoice(Selection):
 
 @dataclass(frozen=True, eq=False)
 class TreeTask:
-    """What is to be learned, for any architecture and any rows: targets in [-1, 1], to which functions `clip`."""
+    """What is to be learned, for any architecture and any rows: targets in [-1, 1], to which functions `clip`.
+
+    Rows are drawn by their `keys`, and may be some of a table `in_parts`. Functions of all of them learn deviations
+    from the `offset`, that of the loss where none is given.
+    """
 
     X: Array
     y: Array
@@ -180,11 +186,18 @@ class TreeTask:
     loss: Loss
     criterion: Criterion
     clip: bool
+    keys: Keys
     device: str | None = None
+    offset: Array | None = None
+    in_parts: TableInParts | None = None
 
     def part(self, rows: Index) -> Self:
         """The same for some of the rows."""
-        return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
+        return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows], keys=self.keys[rows])
+
+    def drawn(self, size: int) -> Self:
+        """The same for so many rows at most."""
+        return self if len(self.X) <= size else self.part(least(self.keys, size))
 
     def of_points(self) -> tuple[Self, Index]:
         """The same with equal points as one, with the mean of their targets, and the point of every row.
@@ -192,16 +205,20 @@ class TreeTask:
         Least squares stay what they are but for a constant, and leaving a point out leaves out all that is known about
         it. Of rows by themselves, those of the other targets at the point would speak against the one left out.
         """
-        X, points = np.unique(self.X, axis=0, return_inverse=True)
+        X, first, points = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
         weights = np.bincount(points, self.weights).astype(np.float64)
         columns = (self.y.reshape(len(points), -1) * self.weights[:, None]).T
         means = np.column_stack([np.bincount(points, column) / weights for column in columns])
-        return replace(self, X=X, y=means.reshape(len(X), *self.y.shape[1:]), weights=weights), points
+        y = means.reshape(len(X), *self.y.shape[1:])
+        return replace(self, X=X, y=y, weights=weights, keys=self.keys[first]), points
 
     def problem(self, architecture: Any, seed: int, rows: Index | None = None, y: Array | None = None) -> OuterLearning:
         """The outer problem, on some of the rows, perhaps with other targets for them."""
+        offset = self.offset if rows is None else None
         rows = np.arange(len(self.X)) if rows is None else rows
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
+        if offset is None:
+            offset = self.loss.offset(self.loss.targets(y, len(y)), weights)
         family = architecture if isinstance(architecture, Trees) else Trees(architecture)
         state = seed if family.random_state is None else family.random_state
         family = Trees(family.architecture, family.subsets, state, family.device or self.device)
@@ -212,7 +229,7 @@ class TreeTask:
             self.X[rows],
             y,
             sample_weight=weights,
-            offset=self.loss.offset(self.loss.targets(y, len(y)), weights),
+            offset=offset,
             bounds=(-1.0, 1.0) if self.clip else None,
         )
 

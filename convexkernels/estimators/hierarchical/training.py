@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.cover import Assignment
 from convexkernels.cells.covering import voronoi_cover
+from convexkernels.cells.distributed.cluster import threads_and_memory
+from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.options import Cells
 from convexkernels.cells.stand_in import sparing
-from convexkernels.cells.training import learn_cells, shared_learner, some_cells
+from convexkernels.cells.training import learn_cells, shared_learner, some_cells, whole_cells
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.criteria.ridge import residuals_at
@@ -25,12 +28,15 @@ from convexkernels.estimators.hierarchical.all_rows import (
     CELL_SIZE,
     LANDMARK_LAMS,
     MATRICES,
+    OWN_ROWS,
+    TABLES,
     TIMED_ROWS,
     AllRows,
     Plan,
     TrainingTime,
 )
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, OffsetFunction
+from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.families.candidates import Candidates
 from convexkernels.losses.least_squares import LeastSquares
@@ -59,35 +65,57 @@ PART_SIZE, PART_STEPS = LARGEST_SAMPLE, 300
 ROWS_OF_A_MOMENT = 1500
 # Of a cell with fewer rows there is nothing to draw from.
 FEWEST_ROWS = 10
+# What several cells have together, and along which axis.
+JOINED = (("X", 0), ("Y", 1), ("weights", 0))
 
 
 def train_in_cells(
-    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
-) -> tuple[OffsetFunction, Plan]:
+    task: TreeTask, solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
+) -> tuple[OffsetFunction, Plan] | None:
     """The function in cells of the geometry of a learned kernel, and the plan with the worst certificate of a cell.
 
     Where there is time the search goes on for some steps on rows of one cell at a time, which are as dense as those
     that cells learn from; what it finds is taken where the leave-one-out risk in some cells is better for it. One lam
     and one multiple of the features are selected for all cells on the way. In cells for which no time is left the
     function of some rows answers, with the kernel and the lam of the search.
+
+    Cells of a Dask table are tasks; the problem has some of its rows. There constants answer where no time is left, and
+    None is returned where that is everywhere.
     """
     problem, size = solution.problem, plan.max_cell_size or CELL_SIZE
-    table = CellRows(problem.X, problem.Y, problem.weights)
-    cells = settings.cells or Cells(overlap=OVERLAP, subset=SUBSET)
-    overlap = cells.overlap if cells.kind == "overlapping" else 0.0
-    options: dict[str, Any] = {"overlap": overlap, "subset": cells.subset, "random_state": seed}
-    cover = voronoi_cover(table.X, max_cell_size=size, kernel=problem.kernel(solution.theta), **options)
+    table, parts = CellRows(problem.X, problem.Y, problem.weights, keys=task.keys), task.in_parts
+    first = replace(_learner(problem, solution.theta), max_rows=LARGEST_CELL * size)
+    cover = (settings.cells or Cells(overlap=OVERLAP, subset=SUBSET)).cover(
+        table.X,
+        task.keys,
+        size,
+        seconds_of=lambda: float,
+        bytes_of=first.bytes_of,
+        seed=seed,
+        n_rows=None if parts is None else parts.n_rows,
+        kernel=first.kernel,
+    )
+    refines = plan.has_time(clock) and cover.n_cells > 1 and _can_be_refined(problem)
+    if refines and parts is not None:  # the rows of all these cells come to one worker
+        bytes_of_rows = 8.0 * REFINEMENT * OWN_ROWS * size * (problem.X.shape[1] + len(problem.Y) + 1)
+        refines = TABLES * bytes_of_rows <= settings.memory(threads_and_memory()[1])[1]
+    choose = KernelForAll(problem.on_rows(np.arange(1)), solution.theta, REFINEMENT if refines else 0)
+    options: dict[str, Any] = {"seed": seed, "tol": TOL}
+    if parts is not None:
+        encoding = replace(parts.encoding, offset=problem.offset)
+        found = learn_distributed_cells(parts.table, encoding, cover, first, table, clock, choose=choose, **options)
+        return (_of_cells(problem, found), _with_gap(plan, found)) if found.n_iter else None
     assigned = cover.assigned(table.X)
-    inside, refines = Assignment.from_labels(assigned[0], cover.n_cells), plan.has_time(clock)
-    learner = replace(_best_learner(solution, table, inside, clock, seed, refines), max_rows=LARGEST_CELL * size)
-    options = {"seed": seed, "n_jobs": settings.n_jobs, "tol": TOL, "assigned": assigned}
-    stand_in = _with_pair(_learner(problem, solution.theta))
-    found = learn_cells(table, cover, learner, clock, stand_in=stand_in, **options)
+    inside = Assignment.from_labels(assigned[0], cover.n_cells)
+    near, whole = some_cells(table, inside, seed, first.kernel), whole_cells(table, inside, choose.n_whole)
+    learner = choose(first, near, whole, clock, seed)
+    options |= {"n_jobs": settings.n_jobs, "assigned": assigned, "stand_in": _with_pair(first)}
+    found = learn_cells(table, cover, learner, clock, **options)
     return _of_cells(problem, found), _with_gap(plan, found)
 
 
 def train_at_once(
-    solution: Solution, plan: Plan, clock: Clock, seed: int, status: Status
+    task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int, status: Status
 ) -> tuple[OffsetFunction, Plan]:
     """The function of a learned kernel on some rows, in a moment, and what was done in the place of a plan.
 
@@ -97,7 +125,7 @@ def train_at_once(
     table = CellRows(problem.X, problem.Y, problem.weights)
     cover = voronoi_cover(table.X[:1], n_cells=1)
     learner = _with_pair(replace(_learner(problem, solution.theta), max_rows=ROWS_OF_A_MOMENT))
-    n_rows, m = min(ROWS_OF_A_MOMENT, problem.m), problem.m
+    n_rows, m = min(ROWS_OF_A_MOMENT, problem.m), problem.m if task.in_parts is None else task.in_parts.n_rows
     tell(f"{status.name}: the function is trained on {n_rows} of {m} rows.")
     own = Clock(None, clock.show)
     found = learn_cells(table, cover, learner, own, seed=seed, tol=TOL)
@@ -121,7 +149,7 @@ def _of_cells(problem: OuterLearning, found: Solution) -> OffsetFunction:
 
 
 def train_by_products(
-    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
+    task: TreeTask, solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
 ) -> tuple[FunctionOfManyRows, Plan] | None:
     """The function of a learned kernel on all rows, by conjugate gradients, and the plan with its certificate.
 
@@ -139,7 +167,9 @@ def train_by_products(
         def suited() -> dict[str, Any]:
             thetas, kernels = [np.asarray(solution.theta)], [fixed]
             if _can_be_refined(problem):
-                thetas.append(_refined(solution, _dense_parts(solution, seed), part, seed, PART_STEPS))
+                parts = _dense_parts(solution, seed)
+                groups = [parts.rows(j) for j in range(parts.n_cells)]
+                thetas.append(_refined(problem, solution.theta, groups, part, seed, PART_STEPS))
                 kernels.append(FixedKernel.of(replace(solution, theta=thetas[1]), problem.X, y, **given))
             which, scale, lam = suited_scale(kernels, part, seed)
             return {"theta": thetas[which], "scale": scale, "lam": lam}
@@ -175,7 +205,7 @@ def _solved(problem: FixedKernel | KernelLearning, clock: Clock, **options: Any)
 
 
 def train_on_landmarks(
-    solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
+    task: TreeTask, solution: Solution, plan: Plan, settings: AllRows, clock: Clock, seed: int
 ) -> tuple[FunctionOfManyRows, Plan] | None:
     """The function of what random rows see of a learned kernel, and the plan with the certificate of that problem.
 
@@ -213,18 +243,36 @@ def _best_lam(problem: KernelLearning) -> float:
 TRAINERS = {"cells": train_in_cells, "iterative": train_by_products, "landmarks": train_on_landmarks}
 
 
-def _best_learner(
-    solution: Solution, table: CellRows, cells: Assignment, clock: Clock, seed: int, refines: bool
-) -> KernelLearner:
-    """What learns in the cells, with the kernel of a search or, where it `refines`, with one that was in cells."""
-    problem, rows = solution.problem, some_cells(table, cells, seed, solution.kernel)
-    best = shared_learner(_learner(problem, solution.theta), rows, clock, seed)
-    if refines and cells.n_cells > 1 and _can_be_refined(problem):
-        refined = _refined(solution, cells, clock, seed, REFINEMENT)
-        other = shared_learner(_learner(problem, refined), rows, clock, seed)
-        clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
-        best = other if other.risk < best.risk else best
-    return _with_pair(best)
+@dataclass(frozen=True, eq=False)
+class KernelForAll:
+    """What learns in all cells: the kernel of a search, or what it becomes in so many steps on rows of some cells.
+
+    The problem is that of the search, of whatever rows.
+    """
+
+    problem: OuterLearning
+    theta: Array
+    steps: int
+
+    @property
+    def n_whole(self) -> int:
+        """As many cells as steps: each looks at one."""
+        return self.steps
+
+    def __call__(
+        self, learner: KernelLearner, near: Sequence[CellRows], whole: Sequence[CellRows], clock: Clock, seed: int
+    ) -> KernelLearner:
+        """The learner with the better kernel, lam and multiple of the features in the cells whose rows are `near`."""
+        best = shared_learner(learner, near, clock, seed)
+        if self.steps:
+            ends = np.cumsum([0, *(len(rows.X) for rows in whole)])
+            X, Y, weights = (np.concatenate([getattr(rows, name) for rows in whole], axis) for name, axis in JOINED)
+            problem, groups = self.problem.of_rows(X, Y, weights), [*map(np.arange, ends[:-1], ends[1:])]
+            refined = _refined(problem, self.theta, groups, clock, seed, self.steps)
+            other = shared_learner(replace(learner, **_learned_by(problem, refined)), near, clock, seed)
+            clock.show.note(f"leave-one-out risk in cells {best.risk:.4g}, {other.risk:.4g} with the refined kernel")
+            best = other if other.risk < best.risk else best
+        return _with_pair(best)
 
 
 def _with_pair(learner: KernelLearner) -> KernelLearner:
@@ -245,24 +293,29 @@ def _dense_parts(solution: Solution, seed: int) -> Assignment:
     return Assignment.from_labels(cover.assigned(problem.X)[0], cover.n_cells)
 
 
-def _refined(solution: Solution, cells: Assignment, clock: Clock, seed: int, steps: int) -> Array:
+def _refined(
+    problem: OuterLearning, theta: Array, cells: Sequence[Index], clock: Clock, seed: int, steps: int
+) -> Array:
     """The point that the search comes to on rows of one cell at a time."""
     clock.show.note("the kernel is refined on rows of one cell at a time")
-    groups = [cells.rows(j) for j in np.flatnonzero(cells.sizes > FEWEST_ROWS).tolist()]
-    search = Stochastic(max_iter=steps, groups=groups)
+    search = Stochastic(max_iter=steps, groups=[rows for rows in cells if len(rows) > FEWEST_ROWS])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvexKernelsWarning)  # the limit of time is told by the whole
         left = clock.part(REFINEMENT_TIME).left
-        found = solution.problem.solve(search, start=solution.theta, max_time=left, random_state=seed)
+        found = problem.solve(search, start=theta, max_time=left, random_state=seed)
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return np.asarray(found.theta)
 
 
 def _learner(problem: OuterLearning, theta: Array) -> KernelLearner:
+    return KernelLearner(problem.loss, SELECTION, np.inf, TOL, **_learned_by(problem, theta))
+
+
+def _learned_by(problem: OuterLearning, theta: Array) -> dict[str, Any]:
+    """Kernel and lam of a point."""
     z, log_lam = problem.split(theta)
-    lam, kernel = float(problem.bind().lam(log_lam)), problem.gram_set.kernel(z)
-    return KernelLearner(problem.loss, SELECTION, np.inf, TOL, kernel=kernel, lam=lam)
+    return {"kernel": problem.gram_set.kernel(z), "lam": float(problem.bind().lam(log_lam))}
 
 
 def training_time(problem: OuterLearning) -> TrainingTime:

@@ -1,53 +1,44 @@
 """What the estimators with one function per cell share: cover, cells, tables here and on a cluster."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.cells.choice import selection_of
 from convexkernels.cells.cover import Assignment, Cover
-from convexkernels.cells.distributed.function import DistributedFunction, beside_targets, values_of_parts
+from convexkernels.cells.distributed.function import DistributedFunction
 from convexkernels.cells.distributed.learning import learn_distributed_cells
-from convexkernels.cells.distributed.summary import TableSummary
-from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellLearner, CellRows, CellSelection
 from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, learned_metric
 from convexkernels.cells.options import Cells
-from convexkernels.cells.sampling import content_keys, least, rows_by_share, seeded
-from convexkernels.cells.training import learn_cells, seconds_by_size, shared_learner, some_cells
+from convexkernels.cells.sampling import least, seeded
+from convexkernels.cells.training import PairForAll, learn_cells, seconds_by_size, shared_learner, some_cells
 from convexkernels.cells.wrapped import WrappedLearner
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
-from convexkernels.estimators.base import KernelEstimator, seed_from
-from convexkernels.estimators.columns import labels_of
+from convexkernels.estimators.base import seed_from
+from convexkernels.estimators.encoding import keys_of, problem_of
+from convexkernels.estimators.in_parts import LARGEST_SAMPLE, LearnsInParts, TableInParts
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.estimators.voronoi.encoding import Encoding, classes_kept, keys_of, problem_of
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
-from convexkernels.validation import is_distributed
-
-# Rows of a Dask table that are brought here to find centers among, where no number is given.
-LARGEST_SAMPLE = 200_000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class VoronoiEstimator(KernelEstimator):
+class VoronoiEstimator(LearnsInParts):
     """Base of the estimators with one function per cell; subclasses name the loss."""
 
     max_cell_size: int | None = None
@@ -62,10 +53,6 @@ class VoronoiEstimator(KernelEstimator):
     @abstractmethod
     def _loss(self) -> Loss:
         """The loss, without intercept; lam is selected."""
-
-    @abstractmethod
-    def _targets_of_summary(self, summary: TableSummary) -> Targets:
-        """How targets of a Dask table are encoded."""
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -143,75 +130,31 @@ class VoronoiEstimator(KernelEstimator):
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Divide the table, and learn in every cell.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
-            Finite numbers of magnitude at most 1e150.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or a Dask array or series
-            Numbers, of which the functions of several outputs share lam and the width in every cell; for a classifier
-            class labels, numbers or text, at least two classes.
-        sample_weight : array-like of shape (n_samples,), or a Dask array or series, optional
-            Weights >= 0 that multiply the loss; rows of weight 0 are as good as absent.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InvalidInputError
-            Before any work starts; for Dask tables, after every part was looked at.
-        ClusterError
-            When the Dask cluster that does the work is gone, or gives up.
-        """
-        if not is_distributed(X, y, sample_weight):
-            return super().fit(X, y, sample_weight)
-        self._check_parameters()
+    def _check_parts(self) -> None:
         if self._selection.validation == GLOBAL_SPLIT:
             raise InvalidInputError("validation='global-split' is for tables in memory; pass 'split' for a Dask table.")
-        if self.checkpoint is not None:
-            raise InvalidInputError("checkpoint is for tables in memory; pass None for a Dask table.")
-        table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
-        self._check_columns(table.example, reset=True)
-        seed = seed_from(self.random_state)
-        size = max(self._cells.subset or LARGEST_SAMPLE, SAMPLE)
-        summary = table.summarized(size + 1, seed)  # one more says whether these are all
-        clock = self._clock(summary.n_rows)
-        encoding = self._encoding_of(summary)
-        sample = encoding.sample(summary)
-        # As many rows as the sample stands for: equal rows of a table that is here are one row, too.
-        stands_for = rows_by_share(summary.keys, size) / size if len(summary.keys) > size else 1.0
-        n_rows = round(len(sample.X) * stands_for)
+
+    def _n_drawn(self, n_columns: int) -> int:
+        return max(self._cells.subset or LARGEST_SAMPLE, SAMPLE)
+
+    def _learned_in_parts(self, parts: TableInParts, clock: Clock, seed: int) -> tuple[Solution, Scaling]:
+        encoding, sample = parts.encoding, problem_of(parts.sample, parts.encoding.targets)
         factors = self._factors(sample, clock, seed)
         if factors is not None:
             encoding = replace(encoding, scaling=replace(encoding.scaling, factors=factors))
             sample = replace(sample, X=sample.X * factors)
-        learner = self._learner_of(factors, encoding.total(summary))
-        cover = self._cover(sample, learner, clock, seed, n_rows)
+        learner = self._learner_of(factors, parts.total)
+        cover = self._cover(sample, learner, clock, seed, parts.n_rows)
         options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self.tol}
-        options["shared"] = self._shares_pair
-        self.solution_ = learn_distributed_cells(table, encoding, cover, learner, sample, clock, **options)
-        self.targets_, self.scaling_, self.columns_ = encoding.targets, encoding.scaling, None
-        self._merged_rows = None  # they are on the cluster
-        self.feature_labels_ = labels_of(self)
+        options["choose"] = PairForAll() if self._shares_pair else None
+        solution = learn_distributed_cells(parts.table, encoding, cover, learner, sample, clock, **options)
+        return solution, encoding.scaling
+
+    def _finish_parts(self) -> None:
         self._finish_cells()
-        return self
 
     def _scaling_of(self, X: Array) -> Scaling:
         return Scaling.to_symmetric_box(X) if self._cells.scale and self.kernel is None else Scaling.none(X)
-
-    def _encoding_of(self, summary: TableSummary) -> Encoding:
-        """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""
-        targets = self._targets_of_summary(summary)
-        kept = classes_kept(summary, targets)
-        return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
-        read = super()._read(X, y, sample_weight)
-        return replace(read, keys=content_keys(read.X) if is_classifier(self) else content_keys(read.X, read.y))
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> CellRows:
         return problem_of(table, targets)
@@ -283,32 +226,6 @@ class VoronoiEstimator(KernelEstimator):
     def function_(self, function: LocalizedFunction | DistributedFunction) -> None:
         self.solution_ = replace(self.solution_, problem=function)
 
-    def _check_columns(self, example: Any, *, reset: bool) -> None:
-        """Number and names of the columns of a Dask table."""
-        try:
-            validate_data(self, example, reset=reset, skip_check_array=True)
-        except ValueError as error:
-            raise InvalidInputError(str(error)) from error
-
-    # -- predicting --------------------------------------------------------------------------------
-
-    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
-        """What `finish` makes of the values at new points; lazy for a Dask table."""
-        if not is_distributed(X):
-            return finish(self._values(X))
-        self._check_columns(blocks_of(X)[3], reset=False)
-        example = finish(np.zeros((1, self.function_.n_outputs)))[:0]
-        return values_of_parts(X, self.function_, self.scaling_.apply, finish, example)
-
-    def predict(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return self._answer(X, self.targets_.decoded)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """As scikit-learn has it: accuracy of a classifier, R^2 of a regressor; of Dask tables, too."""
-        if not is_distributed(X, y, sample_weight):
-            return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # scikit-learn's, of the task
-        table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
-        truth, predicted, weights = beside_targets(table, self.predict(X))
-        metric: Callable[..., float] = accuracy_score if is_classifier(self) else r2_score
-        return float(metric(truth, predicted, sample_weight=weights))
+    @property
+    def _n_values(self) -> int:
+        return self.function_.n_outputs

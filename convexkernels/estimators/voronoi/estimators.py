@@ -4,10 +4,8 @@ Meister and Steinwart, "Optimal learning rates for localized SVMs", JMLR 2016.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
@@ -73,10 +71,6 @@ class VoronoiSVC(VoronoiEstimator, KernelClassifier):
 
     def _targets_of_summary(self, summary: TableSummary) -> ClassTargets:
         return ClassTargets.of_classes(summary.targets, summary.totals, self.class_weight)
-
-    def decision_function(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return self._answer(X, self.targets_.decisions)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -1,6 +1,6 @@
 """From rows of a table, here or on a worker, to rows of the problems in the cells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,14 @@ from convexkernels.estimators.targets import ClassTargets, Targets
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """From rows of a table, or of a part of it on a worker, to rows of the problems in the cells."""
+    """From rows of a table, or of a part of it on a worker, to rows of the problems in the cells.
+
+    Where there is an `offset`, of shape (n_outputs,), problems have deviations from it.
+    """
 
     scaling: Scaling
     targets: Targets
+    offset: Array | None = None
 
     def no_rows(self) -> tuple[Array, NDArray[Any], Array]:
         """What `scaled` gives for a table without rows."""
@@ -34,17 +38,18 @@ class Encoding:
 
     def merged(self, X: Array, y: NDArray[Any], weights: Array) -> CellRows:
         """The problem of the scaled rows of a cell: one row for all that agree, sorted."""
-        return problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged()[0], self.targets)
+        rows = problem_of(TrainingTable(X, y, weights, np.arange(len(X))).merged()[0], self.targets)
+        return rows if self.offset is None else replace(rows, Y=rows.Y - self.offset[:, None])
 
     def total(self, summary: TableSummary) -> float:
         """What all rows weigh, classes by their weights."""
         weights = self.targets.weights if isinstance(self.targets, ClassTargets) else 1.0
         return float((summary.totals[classes_kept(summary, self.targets)] * weights).sum())
 
-    def sample(self, summary: TableSummary) -> CellRows:
-        """The problem of the rows that a summary has drawn."""
+    def drawn(self, summary: TableSummary) -> TrainingTable:
+        """The rows that a summary has drawn, scaled and merged."""
         drawn = TrainingTable(summary.X, summary.y, summary.weights, np.arange(len(summary.X)), summary.keys)
-        return problem_of(self.targets.encoded(drawn).scaled(self.scaling).merged()[0], self.targets)
+        return self.targets.encoded(drawn).scaled(self.scaling).merged()[0]
 
 
 def classes_kept(summary: TableSummary, targets: Targets) -> Any:
