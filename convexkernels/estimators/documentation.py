@@ -224,6 +224,10 @@ lam_, mu_ : float
 selection_ : Selection or None
     Validation risks of all pairs, when there was a choice. {a_selection}
 """,
+    "concatenated_tube": """
+epsilon_ : float
+    The deviation that cost nothing, in units of the (normalized) targets; the epsilon-insensitive loss has it.
+""",
     "concatenated_fitted": """
 kernel_ : Concatenated
     The learned deep kernel, usable in any kernel method.
