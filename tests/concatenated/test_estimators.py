@@ -233,7 +233,7 @@ def test_epsilon_is_a_quarter_of_the_least_error_of_the_plainest_start_at_rows_l
         errors.append(np.mean((cross_val_predict(ridge, K, problem.Y.T, cv=LeaveOneOut()) - problem.Y.T) ** 2, axis=0))
     assert model.epsilon_ == pytest.approx(0.25 * np.sqrt(np.min(errors)), rel=1e-6)
     assert model.epsilon_ == problem.loss.epsilon
-    assert problem.loss.C == pytest.approx(1.0)
+    assert problem.loss.at(0.5).C == problem.loss.C  # C = 1 / (2 lam)
 
 
 def test_epsilon_has_the_units_of_the_targets():

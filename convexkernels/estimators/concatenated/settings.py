@@ -7,7 +7,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
-from convexkernels.criteria.ridge import path_residuals
+from convexkernels.criteria.ridge import matrix_path_residuals
 from convexkernels.driver import stated
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
@@ -71,9 +71,7 @@ def _left_out_errors(problem: OuterLearning) -> Array:
     """Mean squared errors of the plainest start at rows left out, for every lam of LAMS and every output."""
     at_start = problem.gram_set.at(problem.split(problem.start(0))[0])
     assert at_start is not None
-    values, vectors = np.linalg.eigh(at_start.gram())
-    Z = vectors * np.sqrt(np.maximum(values, 0.0))
-    found = path_residuals(Z, problem.Y, problem.weights, LAMS, None)
+    found = matrix_path_residuals(at_start.gram(), problem.Y, problem.weights, LAMS)
     return np.array([np.square(residuals) @ problem.weights for residuals in found]) / problem.weights.sum()
 
 
