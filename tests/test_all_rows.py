@@ -3,6 +3,7 @@
 import functools
 import pickle
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.cells import training
+from convexkernels.cells import kernel_learner, training
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows
@@ -535,6 +536,20 @@ def test_cells_that_cannot_be_divided_learn_from_a_part_of_their_rows(rng):
     rows = CellRows(np.zeros((90, 1)), rng.uniform(-1, 1, (1, 90)), np.ones(90), np.arange(90) < 60)
     learner = KernelLearner(LeastSquares(1.0, intercept=False), kernel=Gaussian(1.0), pair=(1.0, 0.1), max_rows=20)
     assert len(learner.learn(rows, rng).X) == 20
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(np.inf, 90), (200.0, 90), (8.0, 40), (-1.0, 20)])
+def test_a_cell_learns_from_as_many_rows_as_there_is_time_for_its_own_first(rng, monkeypatch, seconds, count):
+    looks = iter(range(100))
+    monkeypatch.setattr(kernel_learner, "time", SimpleNamespace(monotonic=lambda: float(next(looks))))
+    monkeypatch.setattr(kernel_learner, "TIMED_ROWS", 20)  # which take a second, from one look at the clock to the next
+    X = rng.uniform(-1, 1, (90, 1))
+    rows = CellRows(X, rng.uniform(-1, 1, (1, 90)), np.ones(90), np.arange(90) < 15)
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), kernel=Gaussian(1.0), pair=(1.0, 0.1))
+    found = learner.learn(rows, rng, 1.0 + seconds)
+    assert len(found.X) == count
+    assert np.isin(X[:15], found.X).all()
+    assert found.certificate.holds(1e-6)
 
 
 def test_in_cells_for_which_no_time_is_left_the_function_of_some_rows_answers():
