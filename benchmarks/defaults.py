@@ -127,10 +127,9 @@ def run(estimator, X, y, T, t, limit):
 
 def seconds_at_chosen(estimator, X, y, limit):
     """Processor seconds of a fit at the values that the estimator has chosen, None where it chooses none."""
-    given = {
-        name: getattr(estimator, f"{name}_") for name in ("C", "epsilon", "lam", "mu") if hasattr(estimator, f"{name}_")
-    }
-    if getattr(estimator, "selection_", None) is None or not given:
+    names = {"C", "epsilon", "lam", "mu"} & set(estimator.get_params())
+    given = {name: getattr(estimator, f"{name}_") for name in sorted(names) if hasattr(estimator, f"{name}_")}
+    if not given or getattr(estimator, "selection_", None) is None:
         return None
     return run(clone(estimator).set_params(**given), X, y, X[:2], y[:2], limit)[1]
 

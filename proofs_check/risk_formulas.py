@@ -13,7 +13,7 @@ from convexkernels import Gaussian, HeldOut, LeastSquares, LeaveOneOut
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
-from convexkernels.criteria.ridge import path_residuals, residuals_at
+from convexkernels.criteria.ridge import matrix_path_residuals, path_residuals, residuals_at
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.losses import LOSSES
 from convexkernels.losses.fit import fit
@@ -182,6 +182,9 @@ def measure_left_out_blocks(rule: Rule, rng: Generator) -> Verdict:
         if not intercept:
             exact = residuals_at(K.copy(), Y, weights, float(price), blocks)
             apart.append(float("inf") if exact is None else float(np.abs(exact - expected).max()))
+        if blocks is None:
+            (of_matrix,) = matrix_path_residuals(K, Y, weights, np.array([price]), intercept=intercept)
+            apart.append(float(np.abs(of_matrix - expected).max()))
         witness = {"K": K, "Y": Y, "weights": weights, "lam": price, "residuals": R, "direct": expected}
         verdicts.append(Verdict(max(apart), 1e-9 * (1.0 + float(np.abs(expected).max())), 1, witness))
     return Verdict.worst(verdicts)

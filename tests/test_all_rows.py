@@ -3,6 +3,7 @@
 import functools
 import pickle
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ from convexkernels import (
     VoronoiSVC,
     VoronoiSVR,
 )
-from convexkernels.cells import training
+from convexkernels.cells import kernel_learner, training
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows
@@ -45,8 +46,9 @@ from convexkernels.cells.traversal import split_largest, traverse_in
 from convexkernels.clock import Clock
 from convexkernels.datasets import make_friedman1
 from convexkernels.estimators.hierarchical.all_rows import PREPARATION, Plan, TrainingTime
-from convexkernels.estimators.hierarchical.training import _best_lam, training_time
+from convexkernels.estimators.hierarchical.training import lams_and_risks, training_time
 from convexkernels.kernels.rescaled import Rescaled
+from convexkernels.plotting import SelectionDisplay
 
 TREE = HierarchicalGaussian(
     [1.0, 2.0], [HierarchicalGaussian([1.0, 0.5], features=[0, 1]), HierarchicalGaussian([1.5], features=[1])]
@@ -344,14 +346,40 @@ def test_landmarks_that_are_all_rows_give_the_function_of_the_matrix(loss):
     assert np.isfinite(model.predict_interval(T)).all()
 
 
-def test_lam_on_landmarks_is_that_of_the_least_leave_one_out_risk():
+def test_risks_along_lam_on_landmarks_are_those_of_rows_left_out():
     X, y = table(80)
     problem = KernelLearning(Candidates([TREE], "none", landmarks=X[:20]), LeastSquares(0.1), X, y)
     K, risks, lams = problem.gram_set.matrix(np.ones(1)).dense(), [], 0.1 * np.geomspace(1 / 16, 16, 5)
     for lam in lams:
         A = np.linalg.inv(np.block([[K + lam * np.eye(80), np.ones((80, 1))], [np.ones((1, 80)), np.zeros((1, 1))]]))
         risks.append(np.sum((A[:80, :80] @ y / np.diag(A)[:80]) ** 2))
-    assert _best_lam(problem) == pytest.approx(lams[np.argmin(risks)])
+    found = lams_and_risks(problem)
+    np.testing.assert_allclose(found["lams"], lams)
+    np.testing.assert_allclose(found["risks"], np.array(risks) / 80, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("training", "names"),
+    [
+        (AllRows("iterative"), ["lam"]),
+        (AllRows("landmarks", n_landmarks=20), ["lam"]),
+        (AllRows("cells", max_cell_size=60), ["lam", "width"]),
+    ],
+)
+def test_all_rows_say_which_lam_they_chose_and_from_what(training, names):
+    X, y = table(200)
+    options = {"search": QUICK, "selection": TreeSelection(training=training), "random_state": 0}
+    model = HierarchicalGaussianRegressor(2, max_time=None, **options).fit(X, y)
+    *found, _ = model.selection_.curve
+    assert found == names
+    assert model.selection_.chosen["lam"] == model.lam_
+    assert model.selection_.chosen["lam"] == model.selection_.curve["lam"][model.selection_.risks.argmin()]
+    if training.method == "cells":
+        assert {cell.lam for cell in model.function_.localized.functions if np.isfinite(cell.width)} == {model.lam_}
+    else:
+        assert model.function_.solution.problem.loss.lam == model.lam_
+    *lines, _ = SelectionDisplay.from_estimator(model).plot().ax_.lines
+    assert sum(len(line.get_xdata()) for line in lines) == len(model.selection_.curve["lam"])
 
 
 def test_landmarks_are_taken_where_neither_matrix_nor_cells_fit_the_time():
@@ -508,6 +536,20 @@ def test_cells_that_cannot_be_divided_learn_from_a_part_of_their_rows(rng):
     rows = CellRows(np.zeros((90, 1)), rng.uniform(-1, 1, (1, 90)), np.ones(90), np.arange(90) < 60)
     learner = KernelLearner(LeastSquares(1.0, intercept=False), kernel=Gaussian(1.0), pair=(1.0, 0.1), max_rows=20)
     assert len(learner.learn(rows, rng).X) == 20
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(np.inf, 90), (200.0, 90), (8.0, 40), (-1.0, 20)])
+def test_a_cell_learns_from_as_many_rows_as_there_is_time_for_its_own_first(rng, monkeypatch, seconds, count):
+    looks = iter(range(100))
+    monkeypatch.setattr(kernel_learner, "time", SimpleNamespace(monotonic=lambda: float(next(looks))))
+    monkeypatch.setattr(kernel_learner, "TIMED_ROWS", 20)  # which take a second, from one look at the clock to the next
+    X = rng.uniform(-1, 1, (90, 1))
+    rows = CellRows(X, rng.uniform(-1, 1, (1, 90)), np.ones(90), np.arange(90) < 15)
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), kernel=Gaussian(1.0), pair=(1.0, 0.1))
+    found = learner.learn(rows, rng, 1.0 + seconds)
+    assert len(found.X) == count
+    assert np.isin(X[:15], found.X).all()
+    assert found.certificate.holds(1e-6)
 
 
 def test_in_cells_for_which_no_time_is_left_the_function_of_some_rows_answers():

@@ -37,7 +37,7 @@ KILLED = {
         ck.HierarchicalGaussianRegressor(2, search=FEW, selection=PRODUCTS),
         [(HeldOutPath, "follow")],
     ),
-    "landmarks": (ck.HierarchicalGaussianRegressor(2, search=FEW, selection=LANDMARKS), [(training, "_best_lam")]),
+    "landmarks": (ck.HierarchicalGaussianRegressor(2, search=FEW, selection=LANDMARKS), [(training, "lams_and_risks")]),
     "C": (ck.TessellatedSVR(tol=1e-2), [(ck.KernelLearning, "on_rows"), (paths._Fold, "error")]),
     "sigma": (
         ck.SpectralKernelRegressor(n_components=20, training=ck.Training(max_epochs=2)),

@@ -6,6 +6,7 @@ import pytest
 from convexkernels import (
     Candidates,
     Gaussian,
+    HeldOut,
     Hinge,
     Interpolation,
     InvalidInputError,
@@ -50,6 +51,19 @@ def test_leave_one_out_is_what_leaving_one_out_gives(intercept, rng):
         f = K[i, rest] @ solved[: M - 1] + (solved[M - 1] if intercept else 0.0)
         total += weights[i] / weights.sum() * np.mean((Y[i] - f) ** 2)
     assert value == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("criterion", [LeaveOneOut(), HeldOut(3)])
+def test_risks_along_lam_are_those_of_single_ones(criterion, intercept, rng):
+    X, y = table(rng)
+    weights, bounds = rng.uniform(0.5, 2.0, M), (np.full((2, 1), -0.3), np.full((2, 1), 0.5))
+    Y = np.vstack([y, X[:, 0] ** 2])
+    bound = criterion.on(LeastSquares(0.3, intercept), Y, weights, bounds=bounds)
+    K, lams = Gaussian(2.0)(X), np.array([1e-4, 0.02, 3.0])
+    kept, found = K.copy(), bound.along(K, lams)
+    np.testing.assert_array_equal(K, kept)
+    np.testing.assert_allclose(found, [bound(K.copy(), np.log(lam)).value for lam in lams], rtol=1e-6)
 
 
 def test_training_value_on_a_convex_family_is_the_convex_problem(rng):

@@ -20,6 +20,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit, measure
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_number
 
@@ -28,6 +29,8 @@ DEFAULT = CellSelection()
 LAMS = (1.0 / 16.0, 4.0)
 # Share of its time that a cell may spend on the selection.
 SELECTION_TIME = 0.7
+# Rows on which the time of a function is measured where it may be too long.
+TIMED_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +178,7 @@ class KernelLearner:
             now = time.monotonic()
             width, lam, choice = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
         if matrices is None or inside is not rows:
+            rows = self._in_time(rows, width, lam, rng, deadline)
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
         found = self._trained(loss, matrices.last(width), rows, deadline)
@@ -182,6 +186,25 @@ class KernelLearner:
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
         return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice)
+
+    def _in_time(self, rows: CellRows, width: float, lam: float, rng: np.random.Generator, deadline: float) -> CellRows:
+        """The rows that there is time to learn from: of those beyond the border, which can be many, perhaps some.
+
+        In many dimensions distances to all centers are nearly the same, and a cell that overlaps others learns from ten
+        times as many rows as it predicts for. How long a function takes is measured on some of them.
+        """
+        m, drawn = len(rows.X), rng.permutation(len(rows.X))
+        if m <= 2 * TIMED_ROWS or np.isinf(deadline):
+            return rows
+        began, part = time.monotonic(), rows.part(np.sort(drawn[:TIMED_ROWS]))
+        fit(self.loss.at(lam), self._matrices(part.X)(width), part.Y, part.weights, tol=self.tol, deadline=deadline)
+        now = time.monotonic()
+        power = 3.0 if isinstance(self.loss, LeastSquares) else 2.0
+        fits = TIMED_ROWS * (max(deadline - now, 0.0) / max(now - began, 1e-6)) ** (1.0 / power)
+        if fits >= m:
+            return rows
+        own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
+        return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(fits), TIMED_ROWS)]))
 
     def _trained(self, loss: Loss, K: Array, rows: CellRows, deadline: float) -> Fit:
         """The function of an earlier run, where its certificate, computed anew, holds; else one that is trained."""

@@ -85,6 +85,10 @@ class BoundCriterion(ABC):
         """The regularization parameter that an unknown stands for."""
         return float(np.exp(log_lam))
 
+    def along(self, K: Array, lams: Array) -> Array:
+        """Values at a matrix, which is left alone, for several regularization parameters."""
+        return np.array([self(K.copy(), float(np.log(lam))).value for lam in lams])
+
     @abstractmethod
     def __call__(self, K: Array, log_lam: float) -> CriterionValue:
         """Evaluate at a Gram matrix, shape (m, m), which may be overwritten."""

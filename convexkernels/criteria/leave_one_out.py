@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs
 
 from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Criterion, CriterionValue, clipped
-from convexkernels.criteria.ridge import inverted, projected
+from convexkernels.criteria.ridge import inverted, matrix_path_residuals, projected
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 
@@ -42,6 +42,15 @@ class BoundLeaveOneOut(BoundCriterion):
     def __call__(self, K: Array, log_lam: float) -> LeaveOneOutAt:
         return LeaveOneOutAt(self, K, log_lam)
 
+    def along(self, K: Array, lams: Array) -> Array:
+        path = matrix_path_residuals(K, self.Y, self.weights, lams, intercept=self.loss.intercept)
+        return np.array([self.risk(residuals)[0] for residuals in path])
+
+    def risk(self, residuals: Array) -> tuple[float, Array]:
+        """Of residuals at rows left out, shape (n_outputs, m), and where predictions are not clipped."""
+        predictions, moves = clipped(self.Y - residuals, self.bounds)
+        return float(np.square(self.Y - predictions).sum(axis=0) @ self.shares), moves
+
 
 class LeaveOneOutAt(CriterionValue):
     """The risk at one matrix, of which the lower triangle is read and overwritten."""
@@ -57,8 +66,7 @@ class LeaveOneOutAt(CriterionValue):
         self.coefficients = _times(self.A, bound.columns).astype(np.float64)
         self.inverse_diagonal = np.diagonal(self.A).astype(np.float64)
         self.residual = self.coefficients / self.inverse_diagonal[:, None]
-        predictions, self.moves = clipped(bound.Y - self.residual.T, bound.bounds)
-        value = float(np.square(bound.Y - predictions).sum(axis=0) @ bound.shares)
+        value, self.moves = bound.risk(self.residual.T)
         self.value = value if np.isfinite(value) else np.inf
 
     def slopes(self) -> tuple[Array, float]:

@@ -40,12 +40,31 @@ def path_residuals(
     ndarray of shape (n_outputs, m)
         For one lam after the other; rows in no block have the residuals of the function that has seen all.
     """
-    root, total = np.sqrt(weights)[:, None], float(weights.sum())
-    T = Y.T
     if intercept:
-        Z, T = Z - weights @ Z / total, T - Y @ weights / total
-    Q, values = _orthogonal(root * Z)
-    T = root * T
+        Z = Z - weights @ Z / weights.sum()
+    yield from _path(*_orthogonal(np.sqrt(weights)[:, None] * Z), Y, weights, lams, blocks, intercept)
+
+
+def matrix_path_residuals(
+    K: Array, Y: Array, weights: Array, lams: Array, *, intercept: bool = False
+) -> Iterator[Array]:
+    """Residuals for every lam as from `path_residuals`, every row by itself, from K, shape (m, m), which is left alone.
+
+    One eigendecomposition, O(m^3), and O(m^2) for each lam.
+    """
+    if intercept:
+        means = K @ weights / weights.sum()
+        K = K - means[:, None] - means + weights @ means / weights.sum()
+    root = np.sqrt(weights)
+    yield from _path(*_eigenvectors(root[:, None] * K * root), Y, weights, lams, None, intercept)
+
+
+def _path(
+    Q: Array, values: Array, Y: Array, weights: Array, lams: Array, blocks: Blocks, intercept: bool
+) -> Iterator[Array]:
+    """Residuals for every lam, from what `_orthogonal` makes of weighted features around their mean."""
+    root, total = np.sqrt(weights)[:, None], float(weights.sum())
+    T = root * (Y - (Y @ weights / total)[:, None] if intercept else Y).T
     # The constant is a direction of its own, which lam does not shrink: [Q u] with u = root / sqrt(total).
     Q = np.hstack([Q, root / np.sqrt(total)]) if intercept else Q
     projected = Q.T @ T
@@ -59,9 +78,17 @@ def _orthogonal(Z: Array) -> tuple[Array, Array]:
     if Z.shape[1] <= len(Z):
         squares, V = eigh(Z.T @ Z, check_finite=False, driver="evd", overwrite_a=True)
         Q = Z @ V
-    else:
-        squares, U = eigh(Z @ Z.T, check_finite=False, driver="evd", overwrite_a=True)
-        Q = U * np.sqrt(np.maximum(squares, 0.0))
+        return _kept(Q, squares)
+    return _eigenvectors(Z @ Z.T)
+
+
+def _eigenvectors(A: Array) -> tuple[Array, Array]:
+    """The same for ``A = Z Z'``, which is overwritten."""
+    squares, U = eigh(A, check_finite=False, driver="evd", overwrite_a=True)
+    return _kept(U * np.sqrt(np.maximum(squares, 0.0)), squares)
+
+
+def _kept(Q: Array, squares: Array) -> tuple[Array, Array]:
     kept = squares > 1e-15 * max(float(squares[-1]), 1e-300)
     return Q[:, kept], squares[kept]
 

@@ -192,8 +192,12 @@ function_ : TrainedFunction
 plan_ : Plan
     How the function was trained on all rows, and why; ``plan_.certificate`` is the worst duality gap of its cells.
 choice_ : ArchitectureChoice or None
+lam_ : float
+    Weight of ``|f|^2`` beside the sum of the losses in the function of the first search, as it was trained on all rows.
 selection_ : Selection
-    How architectures compare, where there are several. {a_selection}
+    How architectures compare, where there are several; else the risks along lam, for the kernel of the first search. Of
+    a search these are computed when they are first asked for, and lam need not be where they are least: it moves with
+    the weights, until the steps of the search are over. {a_selection}
 architecture_ : object
     The architecture that was used.
 {encodings}
@@ -223,6 +227,10 @@ lam_, mu_ : float
     The weights that were used.
 selection_ : Selection or None
     Validation risks of all pairs, when there was a choice. {a_selection}
+""",
+    "concatenated_tube": """
+epsilon_ : float
+    The deviation that cost nothing, in units of the (normalized) targets; the epsilon-insensitive loss has it.
 """,
     "concatenated_fitted": """
 kernel_ : Concatenated

@@ -178,9 +178,7 @@ class OuterLearning:
 
     def certificate(self, theta: Any, alpha: Any = None, witness: Any = None) -> Stationarity:
         """Value and gradient at a point, on all rows or on a fixed sample of them."""
-        here = self
-        if self.gram_set.draws_rows and self.m > CERTIFICATE_ROWS:
-            here = self.on_rows(np.sort(np.random.default_rng(0).permutation(self.m)[:CERTIFICATE_ROWS]))
+        here = self._looked_at()
         z, log_lam = self.split(theta)
         chart = here.gram_set.chart(z)
         u = here.joined(chart.u, log_lam)
@@ -188,6 +186,18 @@ class OuterLearning:
         if not np.isfinite(there.value):
             return Stationarity(float("inf"), float("inf"))
         return Stationarity.at(there.value, there.gradient(), u)
+
+    def along_lam(self, theta: Any, lams: Array) -> Array:
+        """Values of the criterion with the kernel of a point for several lam, on the rows of its certificate."""
+        here = self._looked_at()
+        there = here.gram_set.at(self.split(theta)[0])
+        return np.full(len(lams), np.inf) if there is None else here.bind().along(there.gram(), lams)
+
+    def _looked_at(self) -> OuterLearning:
+        """The problem on all rows or on a fixed sample of them."""
+        if not (self.gram_set.draws_rows and self.m > CERTIFICATE_ROWS):
+            return self
+        return self.on_rows(np.sort(np.random.default_rng(0).permutation(self.m)[:CERTIFICATE_ROWS]))
 
     # -- answers -----------------------------------------------------------------------------------
 

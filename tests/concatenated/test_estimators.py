@@ -213,6 +213,51 @@ def test_epsilon_insensitive_regression_ignores_outliers():
     assert errors[0] < 0.5 * errors[1]
 
 
+def rough(m=60, outputs=1):
+    X = kinked(m)[0]
+    noise = np.random.default_rng(7).normal(size=(outputs, m)) * np.array([[0.2], [2.0]][:outputs])
+    return X, (np.sin(3 * X[:, 0]) + noise).T.squeeze()
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_epsilon_is_a_quarter_of_the_least_error_of_the_plainest_start_at_rows_left_out(outputs):
+    X, y = rough(outputs=outputs)
+    model = ConcatenatedKernelRegressor(
+        loss="epsilon_insensitive", lam=0.5, mu=0.1, n_restarts=1, tol=0.1, random_state=0
+    )
+    problem = model.fit(X, y).solution_.problem
+    K = Matern(2)(problem.kernel(problem.start(0)).images(problem.X))
+    errors = []
+    for lam in LAMS:
+        ridge = KernelRidge(alpha=lam, kernel="precomputed")
+        errors.append(np.mean((cross_val_predict(ridge, K, problem.Y.T, cv=LeaveOneOut()) - problem.Y.T) ** 2, axis=0))
+    assert model.epsilon_ == pytest.approx(0.25 * np.sqrt(np.min(errors)), rel=1e-6)
+    assert model.epsilon_ == problem.loss.epsilon
+    assert problem.loss.at(0.5).C == problem.loss.C  # C = 1 / (2 lam)
+
+
+def test_epsilon_has_the_units_of_the_targets():
+    X, y = rough()
+    options = {"loss": "epsilon_insensitive", "lam": 0.5, "mu": 0.1, "n_restarts": 1, "tol": 0.1, "random_state": 0}
+    model = ConcatenatedKernelRegressor(**options).fit(X, y)
+    again = ConcatenatedKernelRegressor(**options).fit(X, 1000.0 * y - 7.0)
+    assert again.epsilon_ == pytest.approx(model.epsilon_, rel=1e-9)
+    plain = ConcatenatedKernelRegressor(normalize_y=False, **options).fit(X, y - y.mean())
+    assert plain.epsilon_ == pytest.approx(model.epsilon_ * y.std(), rel=1e-6)
+
+
+def test_a_given_loss_keeps_its_epsilon_and_others_have_none():
+    X, y = rough()
+    options = {"lam": 0.5, "mu": 0.1, "n_restarts": 1, "tol": 0.1, "random_state": 0}
+    assert ConcatenatedKernelRegressor(loss=EpsilonInsensitive(epsilon=0.03), **options).fit(X, y).epsilon_ == 0.03
+    model = ConcatenatedKernelRegressor(**options).fit(X, y)
+    assert not hasattr(model, "epsilon_")
+    with pytest.raises(AttributeError, match="has no epsilon_: its loss is LeastSquares"):
+        model.epsilon_  # noqa: B018
+    constant = ConcatenatedKernelRegressor(loss="epsilon_insensitive", **options).fit(X, np.ones(len(X)))
+    assert np.array_equal(constant.predict(X), np.ones(len(X)))
+
+
 def test_scaling_targets_changes_nothing_when_they_are_normalized():
     X, y = kinked(40)
     one, two = (

@@ -19,6 +19,7 @@ from convexkernels import (
     TrainingValue,
 )
 from convexkernels.exceptions import NotDifferentiableError
+from convexkernels.families.curved.layers import whiten
 from convexkernels.families.curved.penalties import PENALTIES
 from convexkernels.kernels.normalized import Normalized
 from convexkernels.losses import Interpolation
@@ -211,6 +212,23 @@ def test_affine_inner_kernel_has_three_unknowns_per_output_in_the_plane():
     X, y = draw(m=40)
     problem = stated([Matern(2), Polynomial(1)], Interpolation(), X, y)
     assert start(problem)[1].size == 3 * 2
+
+
+@pytest.mark.parametrize(
+    ("kernel", "m", "largest"), [(Polynomial(1), 120, 4), (Polynomial(1), 24, 24), (Gaussian(0.01), 120, 120)]
+)
+def test_whitening_looks_at_as_many_directions_as_there_are(kernel, m, largest, monkeypatch):
+    X, sizes, eigh = draw(m, 3)[0], [], np.linalg.eigh
+    K = kernel(X)
+    values, vectors = eigh(K)
+    kept = values > 1e-12 * values[-1]
+    projection = vectors[:, kept] @ vectors[:, kept].T
+    monkeypatch.setattr(np.linalg, "eigh", lambda A: sizes.append(len(A)) or eigh(A))
+    W = whiten(K)
+    assert sizes[-1] == largest  # of a rank that is not clear the matrix itself
+    assert W.shape == (m, kept.sum())
+    np.testing.assert_allclose(W.T @ K @ W, np.eye(W.shape[1]), atol=1e-3)
+    np.testing.assert_allclose(K @ W @ W.T, projection, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", STACKS)

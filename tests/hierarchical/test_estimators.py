@@ -20,6 +20,7 @@ from convexkernels import (
     Pinball,
     Schedule,
     Status,
+    TrainingValue,
     Trees,
     TreeSearch,
     TreeSelection,
@@ -27,6 +28,7 @@ from convexkernels import (
 from convexkernels.backend import MissingTorchError
 from convexkernels.datasets import make_friedman1
 from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares
 
 
@@ -56,6 +58,67 @@ def test_kernel_reproduces_the_function_in_scikit_learn():
     lam = np.exp(model.solution_.theta[-1])
     peer = KernelRidge(kernel="precomputed", alpha=lam).fit(model.kernel_(X), y - y.mean())
     np.testing.assert_allclose(model.predict(X), y.mean() + peer.predict(model.kernel_(X)), rtol=1e-6)
+
+
+def test_the_curve_of_lam_is_that_of_functions_that_have_not_seen_the_row():
+    X, y = make_friedman1(60, noise=0.5, random_state=0)
+    options = {"search": TreeSearch(max_iter=20), "selection": TreeSelection(combine="one"), "random_state": 0}
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 60)
+    model = HierarchicalGaussianRegressor(2, **options).fit(X, y, weights)
+    assert not model.solution_.derived
+    assert model.selection_.chosen == {"lam": model.lam_}
+    assert f"lam={model.lam_:.3g}" in model.describe()
+    assert "risks along lam" not in model.solution_.derived  # nobody has asked for them
+    (lams, risks), problem = model.selection_.curve.values(), model.solution_.problem
+    assert lams[5] == model.lam_ == pytest.approx(np.exp(model.solution_.theta[-1]), rel=1e-4)
+    K, (low, high) = model.tree_(problem.X), problem.bounds
+    for k in (3, 8):
+        errors = []
+        for i in range(60):
+            rest = np.arange(60) != i
+            peer = KernelRidge(kernel="precomputed", alpha=lams[k])
+            peer.fit(K[np.ix_(rest, rest)], problem.Y[0, rest], sample_weight=problem.weights[rest])
+            errors.append(problem.Y[0, i] - np.clip(peer.predict(K[[i]][:, rest])[0], low[0, 0], high[0, 0]))
+        assert risks[k] == pytest.approx(np.average(np.square(errors), weights=problem.weights), rel=1e-6)
+    assert risks[5] == pytest.approx(model.solution_.certificate.value, rel=1e-8)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).selection_.risks, risks)
+
+
+def test_a_long_search_ends_with_the_best_lam_of_its_kernel():
+    X, y = make_friedman1(80, noise=1.0, random_state=0)
+    search = TreeSearch("quasi-newton", max_iter=300, lam=2.0)
+    model = HierarchicalGaussianRegressor(1, search=search, random_state=0).fit(X, y)
+    risks = model.selection_.risks
+    assert abs(int(risks.argmin()) - 5) <= 1
+    assert risks[[0, -1]].min() > 1.1 * risks.min()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_the_curve_of_other_losses_is_that_of_rows_held_out(loss):
+    X, y = three_rings(90)
+    options = {"search": TreeSearch(max_iter=5), "selection": TreeSelection(combine="one"), "random_state": 0}
+    model = HierarchicalGaussianClassifier(2, loss=loss, criterion=2, **options).fit(X, y)
+    lams, risks = model.selection_.curve.values()
+    problem = model.solution_.problem
+    for k in (4, 5):
+        loss_at, found = problem.loss.at(lams[k]), 0.0
+        for train, held in problem.bind().folds:
+            K = model.tree_(problem.X[train])
+            trained = fit(loss_at, K, np.ascontiguousarray(problem.Y[:, train]), problem.weights[train], tol=1e-9)
+            F = np.clip(trained.W @ model.tree_(problem.X[train], problem.X[held]), -1.0, 1.0)
+            found += loss_at.pointwise(problem.Y[:, held], F)[0].sum()
+        assert risks[k] == pytest.approx(found / problem.Y.size, rel=1e-3)
+    assert lams[5] == model.lam_
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.ConvexKernelsWarning")
+def test_a_lam_that_nothing_learns_has_no_curve():
+    X, y = make_friedman1(40, random_state=0)
+    options = {"search": TreeSearch("quasi-newton", lam=0.5, max_iter=2), "random_state": 0}
+    model = HierarchicalGaussianRegressor(1, criterion=TrainingValue(), **options).fit(X, y)
+    assert model.lam_ == 0.5
+    with pytest.raises(AttributeError, match="a criterion that learns no lam: nothing to choose"):
+        model.selection_  # noqa: B018
 
 
 def noisy_classes_on_a_grid(m=800, seed=0):

@@ -14,8 +14,15 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.training_value import TrainingValue
+from convexkernels.driver import stated
 from convexkernels.estimators.base import KernelEstimator, seed_from
-from convexkernels.estimators.concatenated.settings import candidates, learned_scale, named, with_weights
+from convexkernels.estimators.concatenated.settings import (
+    candidates,
+    learned_scale,
+    named,
+    suited_epsilon,
+    with_weights,
+)
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.estimators.scaling import Scaling
@@ -28,6 +35,7 @@ from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.interpolation import Interpolation
 from convexkernels.outer_solver import Kept, OuterSolver
 from convexkernels.problems.outer_learning import OuterLearning
@@ -144,6 +152,8 @@ class _Regularized(_Concatenated):
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         rows = sampled_rows(problem, solver.search_size, solver.random_state)
         small = problem if rows is None else problem.on_rows(rows)
+        loss = self._suited_loss(small, clock)
+        problem, small = problem.with_loss(loss), small.with_loss(loss)
         lams, mus = candidates(small, self.lam, self.mu, clock)
         self.selection_, chosen, self._held_out = None, None, None
         if len(lams) * len(mus) > 1 and small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
@@ -169,6 +179,10 @@ class _Regularized(_Concatenated):
         if chosen is None:
             return problem, solver
         return problem, Kept(chosen if rows is None else extended(problem, chosen, rows))
+
+    def _suited_loss(self, problem: OuterLearning, clock: Clock) -> Loss:
+        """The loss with all parameters but its regularization, for the rows that weights of norms are chosen on."""
+        return problem.loss
 
     def _left_out(self, whole: bool = False) -> LeftOut:
         """At rows held out while weights were chosen, whose inner maps have not seen them, where there are enough."""
@@ -227,12 +241,13 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     Parameters
     ----------
     loss : {"squared", "epsilon_insensitive"} or Loss
-        Deviations of 0.1, in units of the (normalized) targets, cost nothing with "epsilon_insensitive". Of a loss
-        object, as ``EpsilonInsensitive(epsilon=0.05)``, everything but its regularization counts.
+        With "epsilon_insensitive" deviations cost nothing up to a quarter of the root mean squared error of least
+        squares with the plainest inner map at rows left out (`epsilon_`). Of a loss object, as
+        ``EpsilonInsensitive(epsilon=0.05)``, everything but its regularization counts.
     {weights_of_norms}
     {parameters}
 
-    {Attributes: concatenated_chosen, concatenated_fitted}
+    {Attributes: concatenated_chosen, concatenated_tube, concatenated_fitted}
 
     Notes
     -----
@@ -257,6 +272,21 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
 
     def _chosen_loss(self) -> Loss:
         return named(self.loss, ("squared", "epsilon_insensitive"))
+
+    def _suited_loss(self, problem: OuterLearning, clock: Clock) -> Loss:
+        if isinstance(self.loss, Loss) or not isinstance(problem.loss, EpsilonInsensitive):
+            return problem.loss
+        found = clock.once(lambda: {"epsilon": suited_epsilon(problem)}, "epsilon", *stated(problem))
+        return EpsilonInsensitive(epsilon=float(found["epsilon"]))
+
+    @property
+    def epsilon_(self) -> float:
+        """Deviation that cost nothing, in units of the (normalized) targets; refused for other losses."""
+        check_is_fitted(self)
+        loss = self.solution_.problem.loss
+        if not isinstance(loss, EpsilonInsensitive):
+            raise MissingAttributeError(f"{type(self).__name__} has no epsilon_: its loss is {loss!r}.")
+        return loss.epsilon
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.standard(table.y, table.weights) if self.normalize_y else NumberTargets.as_given(table.y)

@@ -7,12 +7,12 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
-from convexkernels.criteria.ridge import path_residuals
+from convexkernels.criteria.ridge import matrix_path_residuals
 from convexkernels.driver import stated
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
@@ -25,11 +25,13 @@ LAM_FACTORS, MU_FACTORS = 8.0 ** np.arange(-1.0, 2.0), 16.0 ** np.arange(-1.0, 2
 WORTHWHILE = 0.5
 # What norms cost of the fit where that says nothing about their weight.
 SMALL = 0.01
+# Deviations that cost nothing where nothing can be learned.
+EPSILON = 0.1
 
 LOSSES: dict[str, Loss] = {
     "hinge": Hinge(),
     "squared": LeastSquares(intercept=False),
-    "epsilon_insensitive": EpsilonInsensitive(epsilon=0.1),
+    "epsilon_insensitive": EpsilonInsensitive(epsilon=EPSILON),
 }
 
 
@@ -50,12 +52,7 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
         return 1.0 if lam is None else lam, 1.0
     z = problem.split(problem.start(0))[0]
     if lam is None:
-        at_start = problem.gram_set.at(z)
-        assert at_start is not None
-        values, vectors = np.linalg.eigh(at_start.gram())
-        Z = vectors * np.sqrt(np.maximum(values, 0.0))
-        found = path_residuals(Z, problem.Y, problem.weights, LAMS, None)
-        lam = float(LAMS[np.argmin([np.square(residuals).sum(axis=0) @ problem.weights for residuals in found])])
+        lam = float(LAMS[np.argmin(_left_out_errors(problem).sum(axis=1))])
     values, slopes = np.empty(2), np.empty(2)
     for k in range(2):
         here = with_weights(problem, lam, k + 1.0)
@@ -68,6 +65,22 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
         return lam, float(mu)
     cost = values[1] - values[0]
     return lam, SMALL * float((values[0] - cost) / cost)
+
+
+def _left_out_errors(problem: OuterLearning) -> Array:
+    """Mean squared errors of the plainest start at rows left out, for every lam of LAMS and every output."""
+    at_start = problem.gram_set.at(problem.split(problem.start(0))[0])
+    assert at_start is not None
+    found = matrix_path_residuals(at_start.gram(), problem.Y, problem.weights, LAMS)
+    return np.array([np.square(residuals) @ problem.weights for residuals in found]) / problem.weights.sum()
+
+
+def suited_epsilon(problem: OuterLearning) -> float:
+    """The epsilon that suits the errors of the plainest start at rows left out, for the output where they are least."""
+    varying = np.ptp(problem.Y, axis=1) > 0.0
+    if problem.m < 2 or not (varying.any() and np.ptp(problem.X, axis=0).any()):
+        return EPSILON
+    return SUITED_EPSILON * float(np.sqrt(_left_out_errors(problem)[:, varying].min()))
 
 
 def candidates(problem: OuterLearning, lam: Any, mu: Any, clock: Clock) -> tuple[list[float], list[float]]:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.choice import selection_of
 from convexkernels.clock import Clock
+from convexkernels.criteria.comparison import Selection
 from convexkernels.driver import stated
-from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.hierarchical.settings import LamSelection, TreeTask
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, left_out_of_kernel, left_out_of_problem
 from convexkernels.exceptions import MissingAttributeError
 from convexkernels.kernels.base import Kernel
@@ -132,6 +134,16 @@ class OffsetFunction:
     offset: Array
     bounds: tuple[Array, Array] | None
 
+    @property
+    def lam(self) -> float | None:
+        """The same in all cells, None where all are constants."""
+        return next((cell.lam for cell in self.localized.functions if np.isfinite(cell.lam)), None)
+
+    @property
+    def selection(self) -> Selection | None:
+        """What lam and the width of all cells were chosen from; None where there was no choice."""
+        return selection_of([cell.choice for cell in self.localized.functions])
+
     def coefficients(self, m: int) -> Array:
         """Coefficients of all m rows of the table, shape (n_outputs, m): of each in the cell that predicts at it."""
         return np.asarray(self.localized.coefficients(m))
@@ -167,6 +179,16 @@ class FunctionOfManyRows:
     def is_on_landmarks(self) -> bool:
         """Whether it is a sum of the kernel at landmarks."""
         return isinstance(self.solution.problem, KernelLearning)
+
+    @property
+    def lam(self) -> float:
+        """Weight of ``|f|^2`` beside the sum of the losses."""
+        return float(self.solution.problem.loss.lam)
+
+    @property
+    def selection(self) -> Selection | None:
+        """What lam was chosen from; None where it is that of the search."""
+        return LamSelection(self.solution, self.lam) if "risks" in self.solution.trace else None
 
     @property
     def kernel(self) -> Kernel:

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
+from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction
-from convexkernels.estimators.hierarchical.settings import ArchitectureChoice, TreeSearch
+from convexkernels.estimators.hierarchical.settings import ArchitectureChoice, LamSelection, TreeSearch
 from convexkernels.estimators.learned import Learned
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
 from convexkernels.exceptions import MissingAttributeError
@@ -56,15 +57,30 @@ class LearnedTrees(Learned):
         return first.kernel if isinstance(first, FunctionOfManyRows) else super()._kernel()
 
     @property
-    def selection_(self) -> ArchitectureChoice:
-        """How the architectures compare, where there are several."""
+    def lam_(self) -> float:
+        """Weight of ``|f|^2`` beside the sum of the losses in the function of the first search."""
         check_is_fitted(self)
-        if self.choice_ is None or len(self.choice_.candidates) == 1:
+        found: float | None = getattr(self._functions[0], "lam", None)
+        return self._lam_of_search if found is None else found
+
+    @property
+    def _lam_of_search(self) -> float:
+        return float(self.solution_.problem.stated_at(self.solution_.theta)["loss"].lam)
+
+    @property
+    def selection_(self) -> Selection:
+        """How the architectures compare, where there are several, else what lam was chosen from."""
+        check_is_fitted(self)
+        if self.choice_ is not None and len(self.choice_.candidates) > 1:
+            return self.choice_
+        of_all_rows: Selection | None = getattr(self._functions[0], "selection", None)
+        if of_all_rows is not None:
+            return of_all_rows
+        if not self.solution_.problem.criterion.learns_lam:
             raise MissingAttributeError(
-                f"{type(self).__name__} had one architecture, and nothing to choose: its weights and lam were found by "
-                "a search, see solution_ and RiskHistoryDisplay."
+                f"{type(self).__name__} had one architecture and a criterion that learns no lam: nothing to choose."
             )
-        return self.choice_
+        return LamSelection(self.solution_, self._lam_of_search)
 
     @property
     def tree_(self) -> HierarchicalGaussian:

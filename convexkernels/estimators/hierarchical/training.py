@@ -216,12 +216,14 @@ def train_on_landmarks(
     family = Candidates([solution.kernel], "none", landmarks=np.unique(problem.X[rows], axis=0))
     options: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
     seen = KernelLearning(family, said["loss"], problem.X, problem.Y.T, **options)
+    known: dict[str, Any] = {}
     if isinstance(seen.loss, LeastSquares):
-        known = clock.once(lambda: {"lam": _best_lam(seen)}, "lam on landmarks", *stated(seen))
-        seen = seen.with_loss(seen.loss.at(float(known["lam"])))
+        known = clock.once(lambda: lams_and_risks(seen), "lam on landmarks", *stated(seen))
+        seen = seen.with_loss(seen.loss.at(float(known["lams"][np.argmin(known["risks"])])))
     found = _solved(seen, clock)
     if found is None:
         return None
+    found = replace(found, trace=found.trace | known)
     function: DecisionFunction = found.function
     bounds = said["bounds"] and tuple(np.full((len(problem.Y), 1), end) for end in said["bounds"])
     function = replace(function, b=function.b + problem.offset, bounds=bounds)
@@ -229,14 +231,14 @@ def train_on_landmarks(
     return whole, _with_gap(plan, found)
 
 
-def _best_lam(problem: KernelLearning) -> float:
-    """The multiple of lam of the least leave-one-out risk."""
+def lams_and_risks(problem: KernelLearning) -> dict[str, Any]:
+    """Multiples of lam, and the leave-one-out risk for each."""
     K, lams = problem.gram_set.matrix(np.ones(1)), problem.loss.lam * np.geomspace(*LANDMARK_RATIOS, LANDMARK_LAMS)
     risks = []
     for lam in lams.tolist():
         left = residuals_at(K, problem.Y, problem.weights, lam, None, intercept=problem.loss.intercept)
-        risks.append(np.inf if left is None else float(np.square(left).sum(axis=0) @ problem.weights))
-    return float(lams[int(np.argmin(risks))])
+        risks.append(np.inf if left is None else float(np.square(left).mean(axis=0) @ problem.weights))
+    return {"lams": lams, "risks": np.array(risks) / problem.weights.sum()}
 
 
 # How functions are trained on more rows than one matrix bears.

@@ -42,9 +42,10 @@ most regular pair of the grid is taken.
 By default a Gaussian kernel with a width for each feature is learned first, by leave-one-out on a sample of rows; cells
 are those of its metric, and a cell selects a multiple of its width. ``CellSelection(widths="isotropic")`` does without.
 
-Equal rows are merged into one with the sum of their weights. `max_time` bounds the whole of it: cells that were not
-begun when it is over answer with a function of 1,500 rows of the table, or of half of a shorter one; when the user
-interrupts before lam and the width are known for all, with the best constant for their rows. One warning says which.
+Equal rows are merged into one with the sum of their weights. `max_time` bounds the whole of it: cells for whose rows
+it is too short learn from some of them, and those that were not begun when it is over answer with a function of 1,500
+rows of the table, or of half of a shorter one; when the user interrupts before lam and the width are known for all,
+with the best constant for their rows. One warning says which were not begun.
 Cost: O(m) for cells of bounded size, besides finding the centers, O(m) each.
 
 Dask arrays and dataframes (extra ``distributed``) are read part by part, twice: centers come from a random sample of
