@@ -94,6 +94,12 @@ def test_a_run_writes_rows_resumes_and_reports(tmp_path):
     assert text.count("not run") >= 2
     assert re.search(r"first defaults \| 0 of \d+ \| 0 of", text)
     assert "| random forest |" in text
+    of_more = [*rows, *({**row, "split": "1"} for row in rows if row["method"] == "linear")]
+    assert "| random forest |" in report.write(of_more, tmp_path).read_text()
+    page = report.write(of_more, tmp_path, 2)
+    assert page.parent != tmp_path
+    assert "| linear |" in page.read_text()
+    assert "| random forest |" not in page.read_text()
 
 
 def test_a_cell_beyond_its_limit_has_a_row_without_a_score(tmp_path, monkeypatch):

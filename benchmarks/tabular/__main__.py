@@ -41,8 +41,7 @@ def main(argv: list[str] | None = None) -> None:
         print(f"{len(plan.freeze(args.data))} tables in {plan.LIST.name}")
         return
     if args.command == "report":
-        report.write(plan.results(out), out)
-        print((out / "REPORT.md").read_text())
+        print(report.write(plan.results(out), out, args.splits).read_text())
         return
     planned = plan.cells(args.tables, args.methods, args.quick, args.splits)
     done = plan.done(out)

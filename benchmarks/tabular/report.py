@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tabular import figures, plan, statistics
+from benchmarks.tabular import figures, plan, sizes, statistics
 from benchmarks.tabular.methods import METHODS
 
 # Nobody may read a rank without this.
@@ -159,10 +159,19 @@ def failures(rows: list[dict[str, str]]) -> list[str]:
     return ["\n## Without a score\n", *missing, *(f"- {m}: {n} cells, {why}" for (m, why), n in sorted(counts.items()))]
 
 
-def write(rows: list[dict[str, str]], out: Path) -> None:
-    """``REPORT.md`` and the figures beside the rows."""
-    out.mkdir(parents=True, exist_ok=True)
+def write(rows: list[dict[str, str]], out: Path, splits: int = sizes.FIRST_SPLITS) -> Path:
+    """``REPORT.md`` of the frozen unit and its figures beside the rows; a page of more splits in a folder of its own.
+
+    A report of more splits has the tables of which more than the first one have been run, and the columns that have
+    rows on nearly all of them.
+    """
+    more = {row["table"] for row in rows if int(row["split"]) >= sizes.FIRST_SPLITS}
+    rows = [row for row in rows if int(row["split"]) < splits]
     listed, lines = plan.frozen(), ["# Tables: what was measured\n", NOT_RUN, *run_so_far(out)]
+    if splits > sizes.FIRST_SPLITS:
+        rows = [row for row in rows if row["table"] in more]
+        out, lines[0] = out / f"{splits}_splits", f"# Tables: what was measured on {splits} splits\n"
+    out.mkdir(parents=True, exist_ok=True)
     for task, scores in SCORES.items():
         for score in scores:
             whole = matrix(rows, task, score)
@@ -174,9 +183,13 @@ def write(rows: list[dict[str, str]], out: Path) -> None:
             for title, part in zip(titles, parts, strict=True):
                 lines += summary(part, title)
             lines += by_kind(whole, listed)
+            if splits > sizes.FIRST_SPLITS:
+                continue  # few columns make no picture
             drawn = parts[0] if parts[0].tables else whole  # claims rest on the first
             figures.draw(drawn, f"{task}_{score}", {t: kinds(t, listed) for t in drawn.tables}, out)
-    (out / "REPORT.md").write_text("\n".join([*lines, *failures(rows), ""]))
+    page = out / "REPORT.md"
+    page.write_text("\n".join([*lines, *failures(rows), ""]))
+    return page
 
 
 def cross_checked(part: Matrix) -> dict[str, Any]:

@@ -42,6 +42,8 @@ def elo(losses: Losses, anchor: int, n_iter: int = 2000) -> Losses:
 
     Half a win and half a loss are added to every pair, so that ratings stay finite.
     """
+    if losses.shape[1] < 2:
+        return np.full(losses.shape[1], ELO_CENTER)
     a = np.where(np.isfinite(losses), losses, np.inf)
     wins = (a[:, :, None] < a[:, None, :]).sum(0) + 0.5 * (a[:, :, None] == a[:, None, :]).sum(0)
     wins = wins + 0.5
