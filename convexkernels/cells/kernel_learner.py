@@ -159,7 +159,7 @@ class KernelLearner:
         return (np.array([[-self.clip]]), np.array([[self.clip]])) if n_outputs == 1 else None
 
     def learn(self, rows: CellRows, rng: np.random.Generator, deadline: float = np.inf) -> CellFunction:
-        """Select lam and width, and train on all rows; targets that are all the same give a constant.
+        """Select lam and width, and train on all rows that there is time for; equal targets give a constant.
 
         Where the cell predicts for some rows only (`own`), the selection is made on these: held-out risks beyond the
         border are not its business, and cost as much. lam, the weight of ``|f|^2`` beside the sum of the losses, is
@@ -193,9 +193,10 @@ class KernelLearner:
         In many dimensions distances to all centers are nearly the same, and a cell that overlaps others learns from ten
         times as many rows as it predicts for. How long a function takes is measured on some of them.
         """
-        m, drawn = len(rows.X), rng.permutation(len(rows.X))
+        m = len(rows.X)
         if m <= 2 * TIMED_ROWS or np.isinf(deadline):
             return rows
+        drawn = rng.permutation(m)
         began, part = time.monotonic(), rows.part(np.sort(drawn[:TIMED_ROWS]))
         fit(self.loss.at(lam), self._matrices(part.X)(width), part.Y, part.weights, tol=self.tol, deadline=deadline)
         now = time.monotonic()
