@@ -2,7 +2,7 @@
 
     python -m benchmarks.all_rows --data FOLDER [--tables NAME ...] [--splits 0 1 2] [--memory-limit 6e9]
     python -m benchmarks.all_rows --report
-    python -m benchmarks.all_rows --data FOLDER --peers [NAME ...] [--peer-limit 900] [--peer-rows 36000]
+    python -m benchmarks.all_rows --data FOLDER --peers [NAME ...] [--peer-limit 900] [--peer-gigabytes 6]
     python -m benchmarks.all_rows --support-vectors 20000 [--memory-limit 1.2e9]
 
 FOLDER holds the folder ``uci`` of tables with published splits. `HierarchicalGaussianRegressor` as it comes, without a
@@ -114,7 +114,7 @@ def measure_peers(args, out):
                     print(f"{method.name} is not run: {', '.join(method.missing())} is not installed", flush=True)
                     continue
                 rows = min(args.peer_rows, int(np.sum(table.marks[:, split] == 0)))
-                row = cell.run(method, table, split, rows, args.peer_limit, 0.0)
+                row = cell.run(method, table, split, rows, args.peer_limit, 0.0, args.peer_gigabytes)
                 append(out, row, cell.FIELDS)
                 print(*row.values(), flush=True)
 
@@ -160,6 +160,7 @@ def main(argv=None):
     parser.add_argument("--support-vectors", type=int, help="rows of the comparison with SVC, and nothing else")
     parser.add_argument("--peers", nargs="*", choices=PEERS, help="methods of others in the place of the library")
     parser.add_argument("--peer-limit", type=float, default=900.0, help="seconds of the processor for a fit")
+    parser.add_argument("--peer-gigabytes", type=int, default=cell.GIGABYTES, help="memory of a fit")
     parser.add_argument("--peer-rows", type=int, default=10**9, help="training rows at most")
     args = parser.parse_args(argv)
     if args.peers is not None:

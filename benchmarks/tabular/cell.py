@@ -46,14 +46,16 @@ def made_by(method: Method) -> str:
     return library_commit() if method.ours else version((*method.packages, "scikit-learn")[0])
 
 
-def run(method: Method, table: Table, split: int, training_rows: int, limit: float, budget: float) -> dict[str, Any]:
+def run(
+    method: Method, table: Table, split: int, rows: int, limit: float, budget: float, gigabytes: int = GIGABYTES
+) -> dict[str, Any]:
     """The row of a cell, whatever happens to the process; the status BUSY says that other work is to blame."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    job = (theirs, method, table, split, training_rows, limit, budget)
+    job = (theirs, method, table, split, rows, limit, budget, gigabytes)
     process = multiprocessing.get_context("fork").Process(target=_child, args=job)
     process.start()
     theirs.close()
-    row = {"table": table.entry.name, "split": split, "method": method.name, "rows": training_rows}
+    row = {"table": table.entry.name, "split": split, "method": method.name, "rows": rows}
     row |= {"task": table.entry.task, "limit": limit, "version": made_by(method)}
     try:
         row |= ours.recv() if ours.poll(WALL * limit) else {"status": BUSY}
@@ -68,13 +70,15 @@ def run(method: Method, table: Table, split: int, training_rows: int, limit: flo
     return row
 
 
-def _child(pipe: Connection, method: Method, table: Table, split: int, rows: int, limit: float, budget: float) -> None:
-    """Measure, and send what was found; the processor time of the process is limited by the system."""
+def _child(
+    pipe: Connection, method: Method, table: Table, split: int, rows: int, limit: float, budget: float, gigabytes: int
+) -> None:
+    """Measure, and send what was found; processor time and memory of the process are limited by the system."""
     os.setpgid(0, 0)
     spent = time.process_time()
     hard = int(spent + IMPORTS + limit + (1.5 * budget if method.tuned else 0.0))
     resource.setrlimit(resource.RLIMIT_CPU, (hard, hard + 5))
-    resource.setrlimit(resource.RLIMIT_DATA, (GIGABYTES << 30, GIGABYTES << 30))
+    resource.setrlimit(resource.RLIMIT_DATA, (gigabytes << 30, gigabytes << 30))
     warnings.simplefilter("ignore")
     try:
         found = measured(method, table, split, rows, budget)
