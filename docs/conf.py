@@ -26,6 +26,7 @@ extensions = [
     "mathml",
     "docstrings",
     "formula_links",
+    "included_links",
     "gallery",
 ]
 root_doc = "index"
