@@ -81,6 +81,7 @@ from convexkernels.kernels.algebra import OnColumns as OnColumns
 from convexkernels.kernels.algebra import WeightedSum as WeightedSum
 from convexkernels.kernels.base import Constant as Constant
 from convexkernels.kernels.base import Kernel as Kernel
+from convexkernels.kernels.beside_ranks import BesideRanks as BesideRanks
 from convexkernels.kernels.concatenated import Concatenated as Concatenated
 from convexkernels.kernels.concatenated import KernelMap as KernelMap
 from convexkernels.kernels.gaussian import Gaussian as Gaussian

@@ -12,6 +12,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.kernels.algebra import OnColumns, WeightedSum
 from convexkernels.kernels.base import Constant, Kernel, Scaled
+from convexkernels.kernels.beside_ranks import BesideRanks
 from convexkernels.kernels.concatenated import Concatenated, KernelMap
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
@@ -58,6 +59,7 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
     ),
     "centered": lambda n: Centered(Gaussian(1.5), np.linspace(0.1, 0.9, 7)[:, None] * np.ones(n)),
     "stumps": lambda n: Stumps(np.outer([0.1, 0.4, 0.4, 0.7, 0.9], np.ones(n))),
+    "beside_ranks": lambda n: BesideRanks(Gaussian(1.5), np.outer([0.1, 0.2, 0.2, 0.4, 0.9], np.ones(n))),
     "localized": lambda n: Localized(
         np.outer([0.2, 0.7], np.ones(n)), [Gaussian(1.5), Gaussian(0.5) + Polynomial(2)], [0.5, 2.0]
     ),

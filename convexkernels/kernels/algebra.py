@@ -1,6 +1,6 @@
 """Weighted sums of many kernels, and kernels on some of the columns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.mapped import Mapped
 from convexkernels.validation import check_vector
 
 
@@ -46,7 +47,7 @@ class WeightedSum(Kernel):
         return sum((w * k._pullback(X, Y, M) for w, k in self._active()), np.zeros_like(X))
 
 
-class OnColumns(Kernel):
+class OnColumns(Mapped):
     """k(x, y) = kernel(x[columns], y[columns]): a kernel that sees some of the features.
 
     Parameters
@@ -59,7 +60,7 @@ class OnColumns(Kernel):
     def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
         self.kernel, self.columns = kernel, columns
 
-    def _select(self, X: Array) -> Array:
+    def _map(self, X: Array) -> Array:
         columns = np.asarray(self.columns)
         if columns.ndim != 1 or columns.size == 0 or columns.dtype.kind not in "iu":
             raise InvalidInputError(f"columns must be a non-empty list of feature indices, got {self.columns!r}.")
@@ -67,22 +68,9 @@ class OnColumns(Kernel):
             raise InvalidInputError(f"columns must lie in [0, {X.shape[1]}), got {self.columns!r}.")
         return np.ascontiguousarray(X[:, columns])
 
-    def feature_map(self) -> Callable[[Array], Array] | None:
-        inner = self.kernel.feature_map()
-        return None if inner is None else lambda X: inner(self._select(X))
-
-    def _gram(self, X: Array, Y: Array) -> Array:
-        return self.kernel._gram(self._select(X), self._select(Y))
-
-    def _diag(self, X: Array) -> Array:
-        return self.kernel._diag(self._select(X))
-
-    def _sizes(self, X: Array) -> Array:
-        return self.kernel._sizes(self._select(X))
-
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         gradient = np.zeros_like(X)
-        part = self.kernel._pullback(self._select(X), self._select(Y), M)
+        part = self.kernel._pullback(self._map(X), self._map(Y), M)
         for place, column in enumerate(self.columns):  # a column may be named twice
             gradient[:, column] += part[:, place]
         return gradient

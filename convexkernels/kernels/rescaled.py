@@ -1,6 +1,5 @@
 """Kernels on rescaled features."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,8 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
-from convexkernels.validation import LARGEST_MAGNITUDE, check_points, check_vector
+from convexkernels.kernels.mapped import Mapped
+from convexkernels.validation import LARGEST_MAGNITUDE, check_vector
 
 
 def rescale(X: Array, offset: Array, scale: Array) -> Array:
@@ -23,7 +23,7 @@ def rescale(X: Array, offset: Array, scale: Array) -> Array:
     return np.clip(Z, -LARGEST_MAGNITUDE, LARGEST_MAGNITUDE, out=Z)
 
 
-class Rescaled(Kernel):
+class Rescaled(Mapped):
     """k(x, y) = kernel((x - offset) / scale, (y - offset) / scale), column by column.
 
     A kernel that was learned on scaled features, for use on the features as they were.
@@ -47,25 +47,6 @@ class Rescaled(Kernel):
 
     def _map(self, X: Array) -> Array:
         return rescale(X, *self._scales(X))
-
-    def _gram(self, X: Array, Y: Array) -> Array:
-        mapped = self._map(X)
-        return self.kernel._gram(mapped, mapped if Y is X else self._map(Y))
-
-    def blocks(self, X: Any, dtype: Any = np.float64, device: Any = None) -> Callable[[slice, slice], Array]:
-        return self.kernel.blocks(self._map(check_points(X)), dtype, device)
-
-    def _diag(self, X: Array) -> Array:
-        return self.kernel._diag(self._map(X))
-
-    def _sizes(self, X: Array) -> Array:
-        return self.kernel._sizes(self._map(X))
-
-    def squared_distances(self, X: Array, Y: Array) -> Array:
-        return self.kernel.squared_distances(self._map(X), self._map(Y))
-
-    def distances_from(self, X: Array) -> Callable[[int], Array]:
-        return self.kernel.distances_from(self._map(X))
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         gradient = self.kernel._pullback(self._map(X), self._map(Y), M)

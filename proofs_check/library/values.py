@@ -119,6 +119,26 @@ def _stumps(rng: Generator, n: int) -> tuple[Any, Formula]:
     return k.Stumps(values), formula
 
 
+def _beside_ranks(rng: Generator, n: int) -> tuple[Any, Formula]:
+    """Ranks by integrating the slope of the distribution function, entry by entry."""
+    values = np.round(rng.random((7, n)), 1)
+
+    def rank(column: Array, t: float) -> float:
+        known = sorted(set(column.tolist()))
+        shares = [(float(np.mean(column < s)) + float(np.mean(column <= s))) / 2 for s in known]
+        total = shares[0]
+        for a, b, low, high in zip(known, known[1:], shares, shares[1:], strict=False):
+            total += (high - low) * min(max((t - a) / (b - a), 0.0), 1.0)
+        return 2.0 * total - 1.0
+
+    def formula(x: Array, y: Array) -> float:
+        seen = [(c, s, t) for c, s, t in zip(values.T, x, y, strict=True) if len(set(c.tolist())) > 2]
+        ranks = sum((rank(c, s) - rank(c, t)) ** 2 for c, s, t in seen)
+        return float(np.exp(-0.8 * (float(np.sum((x - y) ** 2)) + ranks)))
+
+    return k.BesideRanks(k.Gaussian(0.8), values), formula
+
+
 def _gauss(rate: float) -> Formula:
     return lambda x, y: float(np.exp(-rate * sum((a - b) ** 2 for a, b in zip(x, y, strict=True))))
 
@@ -356,6 +376,7 @@ FORMULAS: dict[str, Callable[[Generator, int], tuple[Any, Formula]]] = {
     "nystrom_by_reference": _nystrom_by_reference,
     "centered": _centered,
     "stumps": _stumps,
+    "beside_ranks": _beside_ranks,
     "localized": _localized,
     "matern": _matern(None),
     "tensor_matern": _tensor_matern,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ from convexkernels.estimators.hierarchical.settings import (
     TreeTask,
     as_candidates,
     as_criterion,
+    on_ranks,
     one_after_the_other,
 )
 from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS, stacked
@@ -214,10 +216,13 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if found is not None and (self._in_folds or found.interrupted):
             solutions, interrupted = found.solutions, found.interrupted
         else:
+            families = [candidates[0]]
+            if self._combines == "stack" and plan.method == "dense":  # two kinds of kernels err in different places
+                families += on_ranks(candidates[0], task.X)
             jobs: list[Job] = []
-            for k in range(search.n_restarts):
+            for k, (family, each) in enumerate(product(families, range(search.n_restarts))):
                 start = earlier[k].theta if k < len(earlier) else None
-                jobs.append(partial(search.run, drawn.problem(candidates[0], seed + k), seed + k, start))
+                jobs.append(partial(search.run, drawn.problem(family, seed + each), seed + each, start))
             spared = clock.sparing((len(jobs) + self._n_beside) * plan.seconds)
             solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
             if drawn is not task:

@@ -17,6 +17,7 @@ from convexkernels.estimators.hierarchical.all_rows import AllRows
 from convexkernels.estimators.in_parts import TableInParts
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
+from convexkernels.kernels.beside_ranks import beside_ranks
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.outer_solver import OuterSolver
@@ -128,8 +129,9 @@ class TreeSelection:
     combine : {"auto", "one", "mean", "stack"}
         What predicts: one function, trained on all rows with the kernel that was found on them; the mean of the
         functions of the folds [ST16 Section 5]; or a stack, for least squares: functions of simple kernels (`Linear`,
-        `Stumps` and pairs of these) beside this mean, for classes, or beside the one function, for numbers, each with
-        the share that is best on rows held out, or left out one by one. "auto" stacks where a table is small, 50
+        `Stumps` and pairs of these) beside this mean, for classes, or, for numbers, beside the mean of two functions of
+        all rows, whose kernels see the features and these beside their ranks, each with the share that is best on rows
+        held out, or left out one by one. "auto" stacks where a table is small, 50
         to 3,000 rows and 300,000 numbers, and nearly all of its points are different. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
@@ -265,9 +267,9 @@ class TreeTask:
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
         if offset is None:
             offset = self.loss.offset(self.loss.targets(y, len(y)), weights)
-        family = architecture if isinstance(architecture, Trees) else Trees(architecture)
+        family = as_trees(architecture)
         state = seed if family.random_state is None else family.random_state
-        family = Trees(family.architecture, family.subsets, state, family.device or self.device)
+        family = Trees(family.architecture, family.subsets, state, family.device or self.device, family.ranks_of)
         return OuterLearning(
             family,
             self.loss,
@@ -300,6 +302,20 @@ def as_candidates(architecture: Any) -> Sequence[Any]:
             raise InvalidInputError("architecture is an empty tuple of candidates; name at least one.")
         return architecture
     return (architecture,)
+
+
+def as_trees(architecture: Any) -> Trees:
+    """The family of an architecture, which may be one."""
+    return architecture if isinstance(architecture, Trees) else Trees(architecture)
+
+
+def on_ranks(architecture: Any, X: Array) -> list[Trees]:
+    """The same on columns of a table beside their ranks; nothing without these, or where a tree says what nodes see."""
+    family = as_trees(architecture)
+    is_open = isinstance(family.architecture, int | np.integer) and isinstance(family.subsets, str)
+    if not is_open or beside_ranks(X[:1], X).shape[1] == X.shape[1]:
+        return []
+    return [Trees(family.architecture, family.subsets, family.random_state, family.device, X)]
 
 
 def as_criterion(criterion: Any, loss: Loss) -> Criterion:

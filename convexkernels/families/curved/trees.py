@@ -10,10 +10,12 @@ from convexkernels.arrays import Array, Index
 from convexkernels.backend import device_name
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.beside_ranks import BesideRanks, beside_ranks
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian, check_features
 from convexkernels.kernels.hierarchical.tree import KernelTree
-from convexkernels.validation import check_whole_number
+from convexkernels.validation import check_points, check_whole_number
 
 # Section 5: inhomogeneous Gaussian kernels, and depth 2 with 4 to 16 nodes on the first layer.
 PAPER_ARCHITECTURES: tuple[int, ...] = (1, 4, 6, 8, 10, 12, 16)
@@ -40,33 +42,44 @@ class Trees(CurvedFamily):
     device : str or torch.device, optional
         A device of PyTorch, for example "cuda", that evaluates matrices and their derivatives; numpy when not given.
         Criteria and losses are met by numpy.
+    ranks_of : array-like of shape (n_values, n_features), optional
+        A table: what nodes see are the features and then, as more of them, their ranks in it; see
+        :class:`BesideRanks`.
     """
 
     def __init__(
-        self, architecture: Any = 8, subsets: Any = "all", random_state: Any = None, device: Any = None
+        self,
+        architecture: Any = 8,
+        subsets: Any = "all",
+        random_state: Any = None,
+        device: Any = None,
+        ranks_of: Any = None,
     ) -> None:
         self.architecture, self.subsets, self.random_state = architecture, subsets, random_state
-        self.device = device_name(device)
+        self.device, self.ranks_of = device_name(device), ranks_of
 
     def __repr__(self) -> str:
         return f"Trees({self.architecture!r}, subsets={self.subsets!r})"
 
     def on(self, X: Array) -> TreesGramSet:
-        tree = self.architecture
+        tree, ranks_of = self.architecture, self.ranks_of
+        if ranks_of is not None:
+            ranks_of = check_points(ranks_of, name="ranks_of", n_features=X.shape[1])
+            X = beside_ranks(X, ranks_of)
         if not isinstance(tree, KernelTree):
             tree = make_tree(tree, X.shape[1], self.subsets, np.random.default_rng(self.random_state))
-        return TreesGramSet(tree, X, self.device)
+        return TreesGramSet(tree, X, self.device, ranks_of)
 
 
 class TreesGramSet(CurvedGramSet):
-    """Gram matrices of the kernels of one tree."""
+    """Gram matrices of the kernels of one tree, on features that may end with their ranks in a table."""
 
-    def __init__(self, tree: KernelTree, X: Array, device: str | None = None) -> None:
+    def __init__(self, tree: KernelTree, X: Array, device: str | None, ranks_of: Array | None) -> None:
         super().__init__(tree, X)
-        self.tree, self.n_unknowns, self.device = tree, tree.n_weights, device
+        self.tree, self.n_unknowns, self.device, self.ranks_of = tree, tree.n_weights, device, ranks_of
 
     def restrict(self, rows: Index) -> TreesGramSet:
-        return TreesGramSet(self.tree, self.X[rows], self.device)
+        return TreesGramSet(self.tree, self.X[rows], self.device, self.ranks_of)
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         return start_weights(self.tree, self.X, rng)
@@ -76,8 +89,9 @@ class TreesGramSet(CurvedGramSet):
             return None
         return TreeAt(TreeEvaluation(self.tree, np.exp(2.0 * z), self.X, dtype=dtype, device=self.device))
 
-    def kernel(self, z: Array) -> HierarchicalGaussian:
-        return HierarchicalGaussian.from_tree(self.tree, np.exp(z))
+    def kernel(self, z: Array) -> Kernel:
+        kernel = HierarchicalGaussian.from_tree(self.tree, np.exp(z))
+        return kernel if self.ranks_of is None else BesideRanks(kernel, self.ranks_of)
 
 
 class TreeAt(CurvedGram):

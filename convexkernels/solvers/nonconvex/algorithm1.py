@@ -155,7 +155,7 @@ class _Search:
         self, problem: Any, schedule: Schedule, rng: np.random.Generator, theta: Array, parts: tuple[Rows, Rows, Rows]
     ) -> None:
         self.problem, self.schedule, self.rng, self.parts = problem, schedule, rng, parts
-        self.tree = problem.gram_set.tree
+        self.tree, self.X = problem.gram_set.tree, problem.gram_set.X
         z, self.log_lam = problem.split(theta)
         self.weights, self.best, self.best_risk, self.before = np.exp(z), theta, np.inf, np.inf
         self.at_minimum, self.pass_number, self.began = False, 0, time.monotonic()
@@ -199,7 +199,7 @@ class _Search:
 
     def between(self, rows: Rows, weights: Array) -> TreeEvaluation:
         """The kernel between some rows and those of D1."""
-        return TreeEvaluation(self.tree, weights**2, self.problem.X[rows], self.problem.X[self.parts[0]])
+        return TreeEvaluation(self.tree, weights**2, self.X[rows], self.X[self.parts[0]])
 
     def risk_of_weights(self, rows: Rows, weights: Array) -> float:
         """Risk on some rows of the trained coefficients with other weights."""
@@ -229,7 +229,7 @@ class _Search:
                 break
             scaled = self.weights.copy()
             scaled[top] /= factor
-            K = TreeEvaluation(self.tree, scaled**2, problem.X[train]).gram()
+            K = TreeEvaluation(self.tree, scaled**2, self.X[train]).gram()
             cross = self.between(self.parts[1], scaled).gram()
             for lam, alpha, b in self._path(K, lams):
                 risk, _ = self.risk(self.parts[1], cross @ alpha + b)
@@ -255,8 +255,8 @@ class _Search:
     def _anneal(self, steps: int) -> None:
         """Steps 4 and 7."""
         train, move, _ = self.parts
-        X, b = self.problem.X, self.trained.b
-        function = FixedFunction(self.tree, self.weights, X[move], X[train], self.trained.alpha)
+        b = self.trained.b
+        function = FixedFunction(self.tree, self.weights, self.X[move], self.X[train], self.trained.alpha)
         anneal(function, lambda values: self.risk(move, values + b)[0], steps, self.rng, self.is_over)
         self.weights = function.weights
 
