@@ -9,6 +9,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 import argparse  # noqa: E402
 import time  # noqa: E402
+from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 from benchmarks.tabular import plan, report, runner, sizes  # noqa: E402
@@ -23,6 +24,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--methods", nargs="+", help="these methods only")
     parser.add_argument(
         "--splits", type=int, default=sizes.FIRST_SPLITS, help="so many splits of tables that have them"
+    )
+    parser.add_argument(
+        "--limit", type=float, help="seconds of a fit, for the cells that passed their own: rows are kept in OUT/longer"
     )
     parser.add_argument("--jobs", type=int, default=1, help="cells side by side, one process and thread each")
     parser.add_argument("--hours", type=float, default=float("inf"), help="begin no cell after so many hours")
@@ -44,6 +48,9 @@ def main(argv: list[str] | None = None) -> None:
         print(report.write(plan.results(out), out, args.splits).read_text())
         return
     planned = plan.cells(args.tables, args.methods, args.quick, args.splits)
+    if args.limit is not None:
+        late = {plan.key(row) for row in plan.results(out) if row["status"] == "time"}
+        planned, out = [replace(one, longer=args.limit) for one in planned if one.key in late], out / plan.LONGER
     done = plan.done(out)
     todo = [one for one in planned if one.key not in done]
     hours = sum(one.guess for one in todo) / 3600.0

@@ -163,13 +163,18 @@ def write(rows: list[dict[str, str]], out: Path, splits: int = sizes.FIRST_SPLIT
     """``REPORT.md`` of the frozen unit and its figures beside the rows; a page of more splits in a folder of its own.
 
     A report of more splits has the tables of which more than the first one have been run, and the columns that have
-    rows on nearly all of them.
+    rows on nearly all of them. Fits that passed their limit are there with what they reached with more time.
     """
     more = {row["table"] for row in rows if int(row["split"]) >= sizes.FIRST_SPLITS}
     rows = [row for row in rows if int(row["split"]) < splits]
     listed, lines = plan.frozen(), ["# Tables: what was measured\n", NOT_RUN, *run_so_far(out)]
     if splits > sizes.FIRST_SPLITS:
-        rows = [row for row in rows if row["table"] in more]
+        longer = {plan.key(row): row for row in plan.results(out / plan.LONGER)}
+        rows = [longer.get(plan.key(row), row) for row in rows if row["table"] in more]
+        times = Counter((row["method"], row["limit"]) for row in longer.values())
+        lines += [
+            f"\n{method}: {n} fits that passed their limit had {limit} s." for (method, limit), n in times.items()
+        ]
         out, lines[0] = out / f"{splits}_splits", f"# Tables: what was measured on {splits} splits\n"
     out.mkdir(parents=True, exist_ok=True)
     for task, scores in SCORES.items():

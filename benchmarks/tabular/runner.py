@@ -76,7 +76,7 @@ def run(
             if time.monotonic() > until:
                 return
             began = time.monotonic()
-            row = cell.run(one.method, table, one.split, one.size.training_rows, one.method.limit, one.size.budget)
+            row = cell.run(one.method, table, one.split, one.size.training_rows, one.limit, one.size.budget)
             with lock:
                 if row["status"] == cell.BUSY:
                     say(f"{one.key}: other work holds the machine; the next run begins it again")
