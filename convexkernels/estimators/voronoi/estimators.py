@@ -5,8 +5,6 @@ Meister and Steinwart, "Optimal learning rates for localized SVMs", JMLR 2016.
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.learner import CellRows
@@ -18,13 +16,10 @@ from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.estimators.voronoi.base import VoronoiEstimator
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
+from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.pinball import Pinball
-
-# Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
-EPSILON, LEAST_EPSILON = 0.05, 1e-3
 
 
 @documented
@@ -148,8 +143,8 @@ class VoronoiSVR(_VoronoiRegressor):
         return super()._factors(problem, clock, seed)
 
     def _expect(self, risk: float) -> None:
-        if self.epsilon is None and np.isfinite(risk):
-            self.epsilon_ = max(SUITED_EPSILON * float(np.sqrt(risk)), LEAST_EPSILON)
+        if self.epsilon is None:
+            self.epsilon_ = epsilon_for(risk)
 
 
 @documented
