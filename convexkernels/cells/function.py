@@ -97,6 +97,22 @@ class LocalizedFunction:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class FunctionsOfCells:
+    """Several functions of all cells, whose values stand side by side."""
+
+    functions: list[LocalizedFunction]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of values at a point."""
+        return sum(function.n_outputs for function in self.functions)
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return np.hstack([function.values(X) for function in self.functions])
+
+
 def verified(function: Any) -> DualityGap:
     """The certificate of what a cell keeps, computed again; nothing is known of learners without one."""
     return function.verify() if hasattr(function, "verify") else UNKNOWN

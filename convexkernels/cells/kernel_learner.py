@@ -22,6 +22,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.threads import threads_for
 from convexkernels.validation import check_number
 
 DEFAULT = CellSelection()
@@ -153,6 +154,17 @@ class KernelLearner:
         function = DecisionFunction.of_kernel(Gaussian(), nowhere, np.zeros(Y.shape), b, bounds=self._bounds(len(Y)))
         gap = _gap_of_constant(self.loss, b, Y, weights)
         return CellFunction(function, self.loss, nowhere, Y, weights, np.nan, gap)
+
+    def learned_again(self, cell: CellFunction) -> CellFunction:
+        """The function of the rows of a cell for the loss that is here, with lam and the width that are known for it.
+
+        Where the cell has a constant, or was not begun, the best constant.
+        """
+        if not np.isfinite(cell.width):
+            return self.constant(cell.Y, cell.weights)
+        rows, known = CellRows(cell.X, cell.Y, cell.weights), replace(self, pair=(cell.width, cell.lam))
+        with threads_for(len(cell.X)):
+            return known.learn(rows, np.random.default_rng(0))
 
     def _bounds(self, n_outputs: int) -> tuple[Array, Array] | None:
         # Between several functions, clipping would make ties.

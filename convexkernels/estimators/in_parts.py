@@ -164,16 +164,17 @@ class LearnsInParts(KernelEstimator):
 
     # -- predicting --------------------------------------------------------------------------------
 
-    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
-        """What `finish` makes of the values at new points; lazy for a Dask table."""
+    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]], function: Any = None) -> Any:
+        """What `finish` makes of values at new points, of another function if one is given; lazy for a Dask table."""
         check_is_fitted(self)
         if not is_distributed(X):
-            return super()._answer(X, finish)
+            return super()._answer(X, finish) if function is None else finish(function.values(self._points(X)))
         if self.columns_ is not None:
             refuse_distributed_of(self, X=X)
         self._check_columns(blocks_of(X)[3], reset=False)
-        function: Any = self.function_  # type: ignore[attr-defined]
-        return values_of_parts(X, function, self._n_values, self.scaling_.apply, finish)
+        n_values = self._n_values if function is None else function.n_outputs
+        learned: Any = self.function_ if function is None else function  # type: ignore[attr-defined]
+        return values_of_parts(X, learned, n_values, self.scaling_.apply, finish)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """As scikit-learn has it: accuracy of a classifier, R^2 of a regressor; of Dask tables, too."""
