@@ -54,6 +54,8 @@ class CellFunction:
         below 0: a proof where the targets are all the same, and none where a limit came first.
     choice : PairSelection or None
         What lam and the width were chosen from.
+    n_spared : int
+        Rows of the cell beside those it learned from, for which there was no time.
     """
 
     function: DecisionFunction
@@ -64,6 +66,7 @@ class CellFunction:
     width: float
     certificate: DualityGap
     choice: PairSelection | None = field(default=None, repr=False)
+    n_spared: int = 0
 
     @property
     def lam(self) -> float:
@@ -183,7 +186,7 @@ class KernelLearner:
         inside, matrices, choice, rows = rows.inside(), None, self.choice, rows.training()
         if rows.is_constant:
             return self.constant(rows.Y, rows.weights)
-        width, lam = self.pair or (np.nan, np.nan)
+        (width, lam), m = self.pair or (np.nan, np.nan), len(rows.X)
         if self.pair is None:
             matrices = self._matrices(inside.X)
             # Where a limit cuts the selection short, the function of what it has found is still to be trained.
@@ -197,7 +200,7 @@ class KernelLearner:
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
-        return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice)
+        return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice, m - len(rows.X))
 
     def _in_time(self, rows: CellRows, width: float, lam: float, rng: np.random.Generator, deadline: float) -> CellRows:
         """The rows that there is time to learn from: of those beyond the border, which can be many, perhaps some.
