@@ -208,7 +208,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
         drawn = task.drawn(SEARCH_ROWS)
         if drawn is not task:
-            task = replace(task, offset=drawn.problem(candidates[0], seed).offset)
+            task = replace(task, offset=task.level(drawn.y, drawn.weights))
         plan = self._plan(task, candidates[0], seed, clock)
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
