@@ -6,9 +6,10 @@
 Every estimator as it comes, on random or published splits of all tables of `benchmarks.defaults`. Intervals: the share
 of test targets that they hold, for coverage .5, .8 and .9, and their length at .9 in standard deviations of the
 targets; beside them the same by residuals at as many rows that neither kernel nor functions have seen: what is missing
-there is what the kernel has seen. Of `VoronoiQuantile` the quantiles that enclose the coverage are asked for, each of a
-fit of its own. Probabilities: log loss, and expected calibration error of the likeliest class in ten bins of
-equal size, beside ``CalibratedClassifierCV`` of a cross-validated support vector machine.
+there is what the kernel has seen. `VoronoiQuantile` has intervals of its own, with a margin around two
+quantiles; beside these what lies between the quantiles of two fits, as they are. Probabilities: log loss, and expected
+calibration error of the likeliest class in ten bins of equal size, beside ``CalibratedClassifierCV`` of a
+cross-validated support vector machine.
 
 A row per table, split and method is appended to ``benchmarks/results/calibration.csv``; what is there is not run again.
 """
@@ -38,15 +39,16 @@ SCORES = {
     "classification": ["log_loss", "calibration_error", "accuracy"],
 }
 FIELDS = ["table", "split", "method", "task", "rows", *SCORES["regression"], *SCORES["classification"], "seconds"]
-QUANTILES, RIVAL = "VoronoiQuantile", "CalibratedClassifierCV(SVC)"
-METHODS = [*OURS, QUANTILES, RIVAL]
+# Quantiles as they are, and the intervals that their estimator makes of them.
+QUANTILES, AROUND, RIVAL = "VoronoiQuantile", "VoronoiQuantile.predict_interval", "CalibratedClassifierCV(SVC)"
+METHODS = [*OURS, QUANTILES, AROUND, RIVAL]
 TEST_ROWS, FOLDS = 1000, 5
 
 
 def estimator(method, task, n, split):
     """The estimator of a name, None where it is not for the task."""
     if method != RIVAL:
-        return make(method, task, n, split)
+        return make(QUANTILES if method == AROUND else method, task, n, split)
     return CalibratedClassifierCV(make("rbf svm", task, n, split), cv=FOLDS) if task == "classification" else None
 
 
@@ -102,7 +104,7 @@ def scores(method, task, split, X, y, T, t):
     model = estimator(method, task, X.shape[1], split).fit(X, y)
     if task == "classification":
         return probabilities(model, T[:TEST_ROWS], t[:TEST_ROWS])
-    n_fresh = len(X) if len(T) >= TEST_ROWS + len(X) else 0
+    n_fresh = len(X) if len(T) >= TEST_ROWS + len(X) and method != AROUND else 0  # these are around predictions
     return intervals(model, T[n_fresh:][:TEST_ROWS], t[n_fresh:][:TEST_ROWS], T[:n_fresh], t[:n_fresh])
 
 

@@ -550,6 +550,39 @@ def test_a_cell_learns_from_as_many_rows_as_there_is_time_for_its_own_first(rng,
     assert len(found.X) == count
     assert np.isin(X[:15], found.X).all()
     assert found.certificate.holds(1e-6)
+    assert found.n_spared == 90 - count
+
+
+def test_the_warning_and_the_plan_say_which_share_of_rows_cells_learned_from(rng, monkeypatch):
+    X, y = table(400)
+    original = kernel_learner.KernelLearner._in_time
+    monkeypatch.setattr(kernel_learner, "TIMED_ROWS", 30)
+
+    def in_no_time(self, rows, width, lam, rng, deadline):
+        return original(self, rows, width, lam, rng, 0.0 if len(rows.X) > 80 else np.inf)
+
+    monkeypatch.setattr(kernel_learner.KernelLearner, "_in_time", in_no_time)
+    options = {"cells": Cells(overlap=0.9), "max_cell_size": 100, "random_state": 0, "max_time": 60.0}
+    options["selection"] = CellSelection(n_lams=2, n_widths=2)
+    with pytest.warns(ConvexKernelsWarning, match="cells learned from") as said:
+        model = VoronoiRidge(**options).fit(X, y)
+    assert len(said) == 1
+    cells, sizes = model.function_.functions, model.function_.sizes
+    short = np.array([cell.n_spared > 0 for cell in cells])
+    assert (short == (sizes > 80)).all()
+    assert 0 < short.sum() < len(cells)
+    share = 100.0 * sum(len(cell.X) for cell in cells if cell.n_spared) / sizes[short].sum()
+    words = f"{short.sum()} of {len(cells)} cells learned from {share:.0f} % of their rows"
+    assert words in str(said[0].message)
+    assert words == model.function_.of_some_rows
+    assert model.solution_.status is Status.TIME_LIMIT
+    in_few = TreeSelection(training=AllRows("cells", max_cell_size=100, cells=Cells(overlap=0.9)))
+    tree = HierarchicalGaussianRegressor(2, search=QUICK, selection=in_few, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match=r"\d+ of \d+ cells learned from \d+ % of their rows"):
+        tree.fit(X, y)
+    assert "% of their rows" in tree.plan_.why
+    assert tree.plan_.status is Status.TIME_LIMIT
+    assert tree.solution_.status is Status.TIME_LIMIT
 
 
 def test_in_cells_for_which_no_time_is_left_the_function_of_some_rows_answers():

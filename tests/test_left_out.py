@@ -14,7 +14,7 @@ import convexkernels as ck
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellSelection
 from convexkernels.criteria.ridge import residuals_at
-from convexkernels.estimators.intervals import margins
+from convexkernels.estimators.intervals import margin_around, margins, widened
 from convexkernels.estimators.left_out import _of_constant, left_out_values
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance
@@ -472,3 +472,22 @@ def test_coefficients_of_cells_go_with_the_kernel_of_all(cells, rng):
     T = rng.uniform(-1.0, 1.0, (50, 2))
     rest = model.predict(T) - model.kernel_(T, X[model.support_]) @ model.support_coefficients_
     assert np.ptp(rest) < 1e-6 * np.ptp(y)
+
+
+def test_margins_around_quantiles_are_conformal(rng):
+    """Functions that cross are put in order; a margin may be negative, and what it leaves empty is the middle."""
+    y = rng.standard_normal((2000, 20))
+    inside = 0
+    for row in y:
+        margin = margin_around(np.full(19, 0.5), np.full(19, -0.5), row[:19], np.ones(19), 0.9)
+        scores = np.sort(np.abs(row[:19]) - 0.5)
+        assert margin == scores[17]  # of 20 with the new one, 2 are above the 18th
+        low, high = widened(np.array(0.5), np.array(-0.5), margin)
+        inside += low <= row[19] <= high
+    assert binom.cdf(inside, 2000, 0.9) > 1e-4
+    assert binom.sf(inside, 2000, 0.9) > 1e-4
+    np.testing.assert_allclose(
+        widened(np.array([0.0, 1.0]), np.array([2.0, 1.2]), np.array(-0.5)), [[0.5, 1.5], [1.1, 1.1]]
+    )
+    with pytest.raises(ck.InvalidInputError, match=r"coverage is 0.96, but 19 rows .*pass at most 0.95"):
+        margin_around(*np.zeros((3, 19)), np.ones(19), 0.96)

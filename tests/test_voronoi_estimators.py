@@ -850,3 +850,49 @@ def test_candidates_of_theorem_7_and_of_a_schedule():
 def test_candidates_are_refused_by_name(candidates):
     with pytest.raises(InvalidInputError, match=r"candidates must be None or \(lams, widths\), two lists.*, got"):
         VoronoiRidge(selection=CellSelection(candidates=candidates)).fit(*table(20))
+
+
+def uneven(m, rng):
+    """Noise that grows with the first feature, from .2 to 1.2."""
+    X = rng.uniform(-1.0, 1.0, (m, 2))
+    return X, X[:, 0] + (0.7 + 0.5 * X[:, 0]) * rng.standard_normal(m)
+
+
+def test_intervals_between_quantiles_cover_new_rows_and_follow_the_noise(rng):
+    """The coverage that is estimated from 300 rows, and 2,000 rows that are counted, at a level of 1e-4 on a side."""
+    X, y = uneven(300, rng)
+    T, t = uneven(2000, rng)
+    model = VoronoiQuantile(selection=choice(3), max_cell_size=150, random_state=0).fit(X, y)
+    assert model.n_cells_ > 1
+    predicted = model.predict(T)
+    for coverage in (0.5, 0.8, 0.9):
+        low, high = model.predict_interval(T, coverage).T
+        held = float(np.mean((low <= t) & (t <= high)))
+        assert abs(held - coverage) < 3.9 * np.sqrt(coverage * (1.0 - coverage) * (1.0 / 300 + 1.0 / 2000))
+        wide, narrow = T[:, 0] > 0.5, T[:, 0] < -0.5
+        assert (high - low)[wide].mean() > 1.2 * (high - low)[narrow].mean()
+    np.testing.assert_array_equal(model.predict(T), predicted)  # the function that is certified stays what it is
+    for function in model.solution_.derived["between quantiles, 0.9"][0].functions:
+        assert function.certificate(None, None, None).holds(model.tol)
+        assert {cell.lam for cell in function.functions} == {cell.lam for cell in model.function_.functions}
+    levels = [f.functions[0].loss.quantile for f in model.solution_.derived["between quantiles, 0.9"][0].functions]
+    assert levels == pytest.approx([0.05, 0.95])
+
+
+def test_intervals_of_a_quantile_that_is_clipped_to_the_least_target_hold_it(rng):
+    """Most targets are the least one, which rounding in its encoding must not move."""
+    X = rng.uniform(-1.0, 1.0, (200, 2))
+    y = (np.maximum(rng.standard_normal(200) - 1.0, 0.0) - 0.123456789) / 3.3
+    model = VoronoiQuantile(quantile=0.05, selection=choice(3), random_state=0).fit(X, y)
+    assert (model.predict(X) == y.min()).mean() > 0.9
+    low, high = model.predict_interval(X, coverage=0.9).T
+    assert np.mean((low <= y) & (y <= high)) >= 0.9
+
+
+def test_intervals_of_cells_that_were_not_begun_and_of_estimators_are_finite(rng):
+    X, y = uneven(200, rng)
+    wrapped = VoronoiQuantile(estimator=KernelRidge(kernel="rbf"), random_state=0).fit(X, y)
+    assert np.ptp(np.diff(wrapped.predict_interval(X))) < 1e-9  # of residuals
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
+        late = VoronoiQuantile(max_cell_size=50, max_time=1e-9, random_state=0).fit(X, y)
+    assert np.isfinite(late.predict_interval(X)).all()

@@ -35,6 +35,11 @@ class LocalizedFunction:
     n_outputs: int
     members: Assignment | None = None
 
+    @property
+    def of_some_rows(self) -> str:
+        """What is to be said of cells that learned from some of their rows, because time was short; empty for none."""
+        return of_some_rows(np.array([getattr(cell, "n_spared", 0) for cell in self.functions]), self.sizes)
+
     def places(self, j: int) -> Index:
         """Rows of the table that cell `j` keeps, -1 where it is not known which."""
         kept = self.functions[j]
@@ -95,6 +100,31 @@ class LocalizedFunction:
             f"a localized kernel belongs to Voronoi cells with kernels, or to one cell, got {cover!r} and "
             f"{type(functions[0]).__name__}; use cells=Cells('voronoi') and estimator=None."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionsOfCells:
+    """Several functions of all cells, whose values stand side by side."""
+
+    functions: list[LocalizedFunction]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of values at a point."""
+        return sum(function.n_outputs for function in self.functions)
+
+    def values(self, X: Array) -> Array:
+        """Values at new points, shape (n_samples, n_outputs)."""
+        return np.hstack([function.values(X) for function in self.functions])
+
+
+def of_some_rows(spared: Index, sizes: Index) -> str:
+    """What is to be said of cells of such sizes that spared so many rows, because time was short; empty for none."""
+    short = spared > 0
+    if not short.any():
+        return ""
+    share = 100.0 * (1.0 - spared.sum() / sizes[short].sum())
+    return f"{short.sum()} of {len(sizes)} cells learned from {share:.0f} % of their rows"
 
 
 def verified(function: Any) -> DualityGap:

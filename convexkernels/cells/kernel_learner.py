@@ -22,6 +22,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.threads import threads_for
 from convexkernels.validation import check_number
 
 DEFAULT = CellSelection()
@@ -53,6 +54,8 @@ class CellFunction:
         below 0: a proof where the targets are all the same, and none where a limit came first.
     choice : PairSelection or None
         What lam and the width were chosen from.
+    n_spared : int
+        Rows of the cell beside those it learned from, for which there was no time.
     """
 
     function: DecisionFunction
@@ -63,6 +66,7 @@ class CellFunction:
     width: float
     certificate: DualityGap
     choice: PairSelection | None = field(default=None, repr=False)
+    n_spared: int = 0
 
     @property
     def lam(self) -> float:
@@ -154,6 +158,17 @@ class KernelLearner:
         gap = _gap_of_constant(self.loss, b, Y, weights)
         return CellFunction(function, self.loss, nowhere, Y, weights, np.nan, gap)
 
+    def learned_again(self, cell: CellFunction) -> CellFunction:
+        """The function of the rows of a cell for the loss that is here, with lam and the width that are known for it.
+
+        Where the cell has a constant, or was not begun, the best constant.
+        """
+        if not np.isfinite(cell.width):
+            return self.constant(cell.Y, cell.weights)
+        rows, known = CellRows(cell.X, cell.Y, cell.weights), replace(self, pair=(cell.width, cell.lam))
+        with threads_for(len(cell.X)):
+            return known.learn(rows, np.random.default_rng(0))
+
     def _bounds(self, n_outputs: int) -> tuple[Array, Array] | None:
         # Between several functions, clipping would make ties.
         return (np.array([[-self.clip]]), np.array([[self.clip]])) if n_outputs == 1 else None
@@ -171,7 +186,7 @@ class KernelLearner:
         inside, matrices, choice, rows = rows.inside(), None, self.choice, rows.training()
         if rows.is_constant:
             return self.constant(rows.Y, rows.weights)
-        width, lam = self.pair or (np.nan, np.nan)
+        (width, lam), m = self.pair or (np.nan, np.nan), len(rows.X)
         if self.pair is None:
             matrices = self._matrices(inside.X)
             # Where a limit cuts the selection short, the function of what it has found is still to be trained.
@@ -185,7 +200,7 @@ class KernelLearner:
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
-        return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice)
+        return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice, m - len(rows.X))
 
     def _in_time(self, rows: CellRows, width: float, lam: float, rng: np.random.Generator, deadline: float) -> CellRows:
         """The rows that there is time to learn from: of those beyond the border, which can be many, perhaps some.

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.choice import KnownCells, PairSelection
 from convexkernels.cells.cover import Assignment, Cover
-from convexkernels.cells.function import UNKNOWN, LocalizedFunction, worst
+from convexkernels.cells.function import UNKNOWN, LocalizedFunction, of_some_rows, worst
 from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.cells.sampling import Keys
@@ -41,13 +41,15 @@ class LearnedCell:
     width: float
     # Whether its selection surely had the time that it takes.
     unhurried: bool
+    # Rows for which there was no time.
+    n_spared: int
 
     @classmethod
     def of(cls, function: Any, size: int, in_time: bool = True, unhurried: bool = False) -> Self:
         """Say of a function what it keeps."""
         certificate = getattr(function, "certificate", UNKNOWN)
         lam, width = getattr(function, "lam", np.nan), getattr(function, "width", np.nan)
-        return cls(function, size, in_time, certificate, lam, width, unhurried)
+        return cls(function, size, in_time, certificate, lam, width, unhurried, getattr(function, "n_spared", 0))
 
 
 def learn_cell(
@@ -244,12 +246,13 @@ def conclude(
     # Where there are no rows, there is nothing to be proven.
     certificate = worst([cell.certificate for cell in cells if cell.size])
     n_left, said = sum(not cell.in_time for cell in cells), None
-    if status is not Status.INTERRUPTED and (n_left or clock.is_over):
+    some = of_some_rows(np.array([cell.n_spared for cell in cells]), np.array([cell.size for cell in cells]))
+    if status is not Status.INTERRUPTED and (n_left or some or clock.is_over):
         status = Status.TIME_LIMIT
     if status is not Status.OPTIMAL:
         said = (
-            f"{n_left} of {len(cells)} cells answer with {instead} ({status.name}), and the search of others may have "
-            "been cut short; raise max_time, or use smaller cells."
+            f"{n_left} of {len(cells)} cells answer with {instead} ({status.name}){some and f', {some}'}, and the "
+            "search of others may have been cut short; raise max_time, or use smaller cells."
         )
     elif not np.isfinite(certificate.relative_gap):
         status = Status.UNPROVEN

@@ -179,6 +179,10 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
 """,
     # hierarchical kernels
+    "tree_tube": """
+epsilon_ : float, or ndarray of shape (n_outputs,)
+    The deviation that cost nothing, in units of y; the epsilon-insensitive loss has it.
+""",
     "tree_learned": """
 kernel_ : Kernel
     The kernel of the first search on features as they were passed.

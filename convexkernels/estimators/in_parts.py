@@ -96,18 +96,16 @@ class LearnsInParts(KernelEstimator):
     # -- learning ----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from a table.
+        """Learn from a table in memory, as every estimator does, or from one of Dask.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a Dask array or dataframe
-            Numbers of magnitude at most 1e150; in memory also columns of text or of a data frame's categories, and NaN,
-            None and NA for missing values.
+            Numbers; in memory also text, categories and missing values.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or a Dask array or series
-            Numbers, of which the functions of several outputs share the kernel and lam; for a classifier class labels,
-            numbers or text, at least two classes.
+            Labels of two classes or more, numbers or text; for regressors numbers.
         sample_weight : array-like of shape (n_samples,), or a Dask array or series, optional
-            Weights >= 0 that multiply the loss; rows of weight 0 are as good as absent.
+            Weights >= 0 that multiply the loss.
 
         Returns
         -------
@@ -115,11 +113,8 @@ class LearnsInParts(KernelEstimator):
 
         Raises
         ------
-        InvalidInputError
-            Before any work starts, the message naming the argument, the value found and the remedy; for Dask tables,
-            after every part was looked at.
-        MemoryLimitError
-            When the matrices would not fit the memory.
+        InvalidInputError, MemoryLimitError
+            Before any work starts; for Dask tables after every part was looked at.
         ClusterError
             When the Dask cluster that does the work is gone, or gives up.
         """
@@ -164,16 +159,17 @@ class LearnsInParts(KernelEstimator):
 
     # -- predicting --------------------------------------------------------------------------------
 
-    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]]) -> Any:
-        """What `finish` makes of the values at new points; lazy for a Dask table."""
+    def _answer(self, X: Any, finish: Callable[[Array], NDArray[Any]], function: Any = None) -> Any:
+        """What `finish` makes of values at new points, of another function if one is given; lazy for a Dask table."""
         check_is_fitted(self)
         if not is_distributed(X):
-            return super()._answer(X, finish)
+            return super()._answer(X, finish) if function is None else finish(function.values(self._points(X)))
         if self.columns_ is not None:
             refuse_distributed_of(self, X=X)
         self._check_columns(blocks_of(X)[3], reset=False)
-        function: Any = self.function_  # type: ignore[attr-defined]
-        return values_of_parts(X, function, self._n_values, self.scaling_.apply, finish)
+        n_values = self._n_values if function is None else function.n_outputs
+        learned: Any = self.function_ if function is None else function  # type: ignore[attr-defined]
+        return values_of_parts(X, learned, n_values, self.scaling_.apply, finish)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """As scikit-learn has it: accuracy of a classifier, R^2 of a regressor; of Dask tables, too."""

@@ -4,17 +4,58 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.validation import check_number
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse what is no share of the targets."""
+    remedy = "It is a share: 0.9 holds nine targets in ten, and no interval of finite length holds all."
+    check_number("coverage", coverage, low=0.0, high=1.0, open_low=True, open_high=True, remedy=remedy)
 
 
 def margins(residuals: Array, weights: Array, coverage: float) -> Array:
     """How far below and above a prediction targets lie, in all but a share ``1 - coverage`` of the cases.
 
-    The conformal quantiles of signed left-out residuals, half of what is left out on either side: a new row is a row
-    more, of mean weight and with any residual. If rows are exchangeable, an interval of split conformal prediction
-    holds the target with at least this probability; the jackknife nearly always does.
+    The conformal quantiles of signed left-out residuals, half of what is left out on either side. If rows are
+    exchangeable, an interval of split conformal prediction holds the target with at least this probability; the
+    jackknife nearly always does.
 
     Residuals, targets minus predictions, have shape (m,) or (m, n_outputs); what is returned, (2,) or (n_outputs, 2),
-    is to be added to predictions. Too few rows to speak of such rare residuals are refused.
+    is to be added to predictions.
+    """
+    return np.stack([sign * conformal(sign * residuals, weights, coverage, sides=2) for sign in (-1.0, 1.0)], axis=-1)
+
+
+def between(first: Array, second: Array) -> tuple[Array, Array]:
+    """Two quantiles at the same points, the lower one first: functions that were learned each by itself may cross."""
+    return np.minimum(first, second), np.maximum(first, second)
+
+
+def widened(first: Array, second: Array, margin: Array) -> Array:
+    """Low and high, shape (..., 2), of what lies between two quantiles and a margin around it, which may be negative.
+
+    What a negative one makes empty is the point in the middle.
+    """
+    low, high = between(first, second)
+    middle = 0.5 * (low + high)
+    return np.stack([np.minimum(low - margin, middle), np.maximum(high + margin, middle)], axis=-1)
+
+
+def margin_around(first: Array, second: Array, y: Array, weights: Array, coverage: float) -> Array:
+    """The margin around two quantiles with which they hold targets `y` that they have not seen.
+
+    Conformalized quantile regression (Romano, Patterson and Candes, 2019): the conformal quantile of how far targets
+    are outside, less than 0 inside.
+    """
+    low, high = between(first, second)
+    return conformal(np.maximum(low - y, y - high), weights, coverage)
+
+
+def conformal(scores: Array, weights: Array, coverage: float, sides: int = 1) -> Array:
+    """What scores of new rows exceed in a share ``(1 - coverage) / sides`` of the cases at most.
+
+    A new row is a row more, of mean weight and with any score. Scores have shape (m,) or (m, n_outputs), what is
+    returned () or (n_outputs,). Too few rows to speak of such rare scores are refused.
     """
     if not len(weights):
         raise InvalidInputError(
@@ -22,15 +63,15 @@ def margins(residuals: Array, weights: Array, coverage: float) -> Array:
             "fit more rows, or a larger regularization parameter."
         )
     share = weights / (weights.sum() + weights.mean())
-    tail = 0.5 * (1.0 - coverage)
+    tail = (1.0 - coverage) / sides
     if share.sum() < 1.0 - tail:
-        most = 1.0 - 2.0 / (len(weights) + 1)
+        most = 1.0 - sides / (len(weights) + 1)
         raise InvalidInputError(
             f"coverage is {coverage:g}, but {len(weights)} rows say nothing about residuals that rare; pass at most "
             f"{np.floor(1e3 * most) / 1e3:g}, or fit more rows."
         )
-    # The least residuals up to which the shares reach the level, which rounding must not make miss it.
+    # The least scores up to which the shares reach the level, which rounding must not make miss it.
     level = min(1.0, (1.0 - tail - 1e-12) / float(share.sum()))
-    columns = residuals.reshape(len(residuals), -1).T
-    ends = [sign * np.quantile(sign * columns, level, 1, weights=share, method="inverted_cdf") for sign in (-1.0, 1.0)]
-    return np.stack(ends, axis=-1).reshape(*residuals.shape[1:], 2)
+    columns = scores.reshape(len(scores), -1).T
+    found = np.quantile(columns, level, 1, weights=share, method="inverted_cdf")
+    return np.asarray(found).reshape(scores.shape[1:])

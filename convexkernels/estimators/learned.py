@@ -20,6 +20,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import MemoryLimitError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import differences
 
@@ -27,6 +28,15 @@ from convexkernels.problems.decision_function import differences
 RANK_ROWS = 1000
 # Parameters that are chosen where they are not given, and how many kernels and features are described.
 CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
+
+
+def epsilon_of(estimator: Any) -> float:
+    """The epsilon of the loss that a fitted estimator has, refused where it is another loss."""
+    check_is_fitted(estimator)
+    loss = estimator.solution_.problem.loss
+    if not isinstance(loss, EpsilonInsensitive):
+        raise MissingAttributeError(f"{type(estimator).__name__} has no epsilon_: its loss is {loss!r}.")
+    return loss.epsilon
 
 
 class Learned:

@@ -179,7 +179,7 @@ def left_out_of_pairs(solution: Any, whole: bool) -> LeftOut:
 
 def left_out_of_cells(localized: Any, whole: bool, seed: int = 0) -> LeftOut:
     """For functions in cells, every row by the functions that predict at it; of many cells a sample, or all."""
-    _check_here(localized)
+    check_here(localized)
     parts: list[LeftOut] = []
     order = np.random.default_rng(seed).permutation(np.flatnonzero(localized.sizes)).tolist()
     while order and (whole or sum(part.F.shape[1] for part in parts) < EXACT_ROWS):
@@ -189,7 +189,7 @@ def left_out_of_cells(localized: Any, whole: bool, seed: int = 0) -> LeftOut:
 
 def points_of_cells(localized: Any) -> Array:
     """Points that the cells learned from, or a sample of them that is large enough to look at."""
-    _check_here(localized)
+    check_here(localized)
     kept = [cell.X for cell in localized.functions if cell.X.size]
     if not kept:  # constants everywhere
         return np.zeros((1, localized.cover.centers.shape[1]))
@@ -209,7 +209,8 @@ def left_out_of_features(kernel: Any, problem: Any, lam: float, whole: bool) -> 
     return LeftOut(F, Y, weights, rows, leverage)
 
 
-def _check_here(localized: Any) -> None:
+def check_here(localized: Any) -> None:
+    """Refuse a function of cells that are on a cluster."""
     if not isinstance(localized, LocalizedFunction):
         raise MissingAttributeError(
             "the functions of the cells, and the rows they have seen, are on a cluster; bring them here first: "

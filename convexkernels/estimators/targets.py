@@ -99,11 +99,16 @@ class ClassTargets(Targets):
 
 @dataclass(frozen=True, eq=False)
 class NumberTargets(Targets):
-    """Numbers as ``center + spread * t``; predictions are clipped to magnitudes of t up to the limit."""
+    """Numbers as ``center + spread * t``; predictions are clipped to magnitudes of t up to the limit.
+
+    The `ends` are the numbers that t = -1 and t = 1 stand for, where rounding must not move them: many rows may have
+    the least or the largest target, and a quantile that is clipped to it has to be it.
+    """
 
     center: Array
     spread: Array
     limit: float = np.inf
+    ends: tuple[Array, Array] | None = None
 
     @classmethod
     def as_given(cls, y: Array) -> NumberTargets:
@@ -113,8 +118,9 @@ class NumberTargets(Targets):
     @classmethod
     def by_range(cls, y: Array, *, clip: bool = True) -> NumberTargets:
         """Every column of `y` onto [-1, 1]; the range of the targets of a table will do for the table."""
-        low, high = 0.5 * y.min(axis=0), 0.5 * y.max(axis=0)
-        return cls(np.asarray(low + high), _positive(high - low), 1.0 if clip else np.inf)
+        ends = np.asarray(y.min(axis=0)), np.asarray(y.max(axis=0))
+        low, high = 0.5 * ends[0], 0.5 * ends[1]
+        return cls(np.asarray(low + high), _positive(high - low), 1.0 if clip else np.inf, ends)
 
     @classmethod
     def standard(cls, y: Array, weights: Array) -> NumberTargets:
@@ -138,7 +144,11 @@ class NumberTargets(Targets):
         return F.reshape(-1) if self.center.ndim == 0 else F
 
     def decoded(self, F: Array) -> NDArray[Any]:
-        return np.asarray(self.center + self.spread * np.clip(self.decisions(F), -self.limit, self.limit))
+        t = np.clip(self.decisions(F), -self.limit, self.limit)
+        y = self.center + self.spread * t
+        if self.ends is not None:
+            y = np.where(np.abs(t) == 1.0, np.where(t < 0.0, *self.ends), y)
+        return np.asarray(y)
 
 
 def check_labels(y: Any) -> None:

@@ -9,12 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.intervals import margins
+from convexkernels.estimators.intervals import check_coverage, margins
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable, refuse_distributed_of
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
-from convexkernels.validation import check_number
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -124,8 +123,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
         """
         check_is_fitted(self)
-        remedy = "It is a share: 0.9 holds nine targets in ten, and no interval of finite length holds all."
-        check_number("coverage", coverage, low=0.0, high=1.0, open_low=True, open_high=True, remedy=remedy)
+        check_coverage(coverage)
         residuals, weights = self._derived("residuals", self._residuals)
         found = margins(residuals, weights, coverage)
         targets: Any = self.targets_

@@ -11,6 +11,8 @@ from convexkernels.validation import check_number
 
 # Of the root mean squared error that is to be expected: a compromise between support vectors and noise.
 SUITED_EPSILON = 0.25
+# Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
+EPSILON, LEAST_EPSILON = 0.05, 1e-3
 
 
 class EpsilonInsensitive(SupportVectorLoss):
@@ -50,3 +52,8 @@ class EpsilonInsensitive(SupportVectorLoss):
         under = variables["xi_star"] = cp.Variable(y.size, nonneg=True, name="xi_star")
         constraints = [y - fitted <= self.epsilon + over, fitted - y <= self.epsilon + under]
         return LossStatement(f, self.C * (weights @ (over + under)), constraints, variables)
+
+
+def epsilon_for(risk: float) -> float:
+    """The epsilon for targets on [-1, 1] and a mean squared error that is expected, NaN where nothing is known."""
+    return max(SUITED_EPSILON * float(np.sqrt(risk)), LEAST_EPSILON) if np.isfinite(risk) else EPSILON

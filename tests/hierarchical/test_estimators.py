@@ -10,6 +10,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from convexkernels import (
     ConvexKernelsWarning,
+    EpsilonInsensitive,
     FixedKernel,
     Gaussian,
     HierarchicalGaussianClassifier,
@@ -24,6 +25,7 @@ from convexkernels import (
     Trees,
     TreeSearch,
     TreeSelection,
+    VoronoiRidge,
 )
 from convexkernels.backend import MissingTorchError
 from convexkernels.datasets import make_friedman1
@@ -323,6 +325,31 @@ def test_a_quantile_with_an_intercept_splits_the_rows_it_learned_from(quantile):
     model = HierarchicalGaussianRegressor(2, loss=loss, clip=False, search=TreeSearch(max_iter=10), random_state=0)
     excess = (model.fit(X, y).predict(X) - y) / np.ptp(y)
     assert np.mean(excess > 1e-3) <= quantile <= np.mean(excess > -1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.1, 3.0])
+def test_epsilon_is_a_quarter_of_the_error_of_gaussian_kernels_at_rows_left_out(noise):
+    X, y = make_friedman1(200, noise=noise, random_state=0)
+    options = {"search": TreeSearch(max_iter=3), "random_state": 0}
+    model = HierarchicalGaussianRegressor(2, loss="epsilon_insensitive", **options).fit(X, y)
+    left = y - VoronoiRidge(random_state=0).fit(X, y).loo_predictions_  # with a width for each feature, too
+    assert model.epsilon_ == pytest.approx(0.25 * np.sqrt(np.mean(left**2)), rel=0.25)
+    assert model.solution_.problem.loss.epsilon == pytest.approx(model.epsilon_ / (0.5 * np.ptp(y)), rel=1e-12)
+    several = clone(model).fit(X, np.column_stack([y, 7.0 * y]))
+    np.testing.assert_allclose(several.epsilon_, [model.epsilon_, 7.0 * model.epsilon_], rtol=1e-3)
+
+
+def test_a_given_epsilon_is_kept_and_other_losses_have_none():
+    X, y = make_friedman1(60, random_state=0)
+    options = {"search": TreeSearch(max_iter=2), "random_state": 0}
+    given = HierarchicalGaussianRegressor(2, loss=EpsilonInsensitive(epsilon=0.03, intercept=False), **options)
+    assert given.fit(X, y).epsilon_ == pytest.approx(0.03 * 0.5 * np.ptp(y), rel=1e-12)
+    constant = HierarchicalGaussianRegressor(2, loss="epsilon_insensitive", **options).fit(X, np.ones(60))
+    assert constant.epsilon_ == 0.05
+    pinball = HierarchicalGaussianRegressor(2, loss="pinball", **options).fit(X, y)
+    assert pinball.solution_.problem.loss.quantile == 0.5
+    with pytest.raises(AttributeError, match="has no epsilon_: its loss is Pinball"):
+        pinball.epsilon_  # noqa: B018
 
 
 X30, Y30 = np.random.default_rng(0).uniform(size=(30, 2)), np.arange(30) % 3

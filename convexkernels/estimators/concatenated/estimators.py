@@ -24,6 +24,7 @@ from convexkernels.estimators.concatenated.settings import (
     with_weights,
 )
 from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.learned import epsilon_of
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -282,11 +283,7 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     @property
     def epsilon_(self) -> float:
         """Deviation that cost nothing, in units of the (normalized) targets; refused for other losses."""
-        check_is_fitted(self)
-        loss = self.solution_.problem.loss
-        if not isinstance(loss, EpsilonInsensitive):
-            raise MissingAttributeError(f"{type(self).__name__} has no epsilon_: its loss is {loss!r}.")
-        return loss.epsilon
+        return epsilon_of(self)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.standard(table.y, table.weights) if self.normalize_y else NumberTargets.as_given(table.y)

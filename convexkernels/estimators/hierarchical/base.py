@@ -102,6 +102,10 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             raise InvalidInputError(f"loss must be one of {list(self._losses)} or a Loss, got {self.loss!r}.")
         return self._losses[self.loss].at(FIRST_LAM if lam is None else lam)
 
+    def _suited_loss(self, task: TreeTask, clock: Clock, seed: int) -> Loss:
+        """The loss of a task, with what its rows choose of it."""
+        return task.loss
+
     def _scaling_of(self, X: Array) -> Scaling:
         return Scaling.to_symmetric_box(X)
 
@@ -202,10 +206,11 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
         search = self.search or TreeSearch()
         candidates = as_candidates(self.architecture)
+        task = replace(task, loss=self._suited_loss(task, clock, seed))
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
         drawn = task.drawn(SEARCH_ROWS)
         if drawn is not task:
-            task = replace(task, offset=drawn.problem(candidates[0], seed).offset)
+            task = replace(task, offset=task.level(drawn.y, drawn.weights))
         plan = self._plan(task, candidates[0], seed, clock)
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined

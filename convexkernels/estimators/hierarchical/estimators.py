@@ -3,19 +3,26 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
+from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
+from convexkernels.cells.learner import is_constant
+from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
 from convexkernels.estimators.hierarchical.functions import PairwiseFunction
 from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.learned import epsilon_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
+from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
@@ -102,13 +109,15 @@ class HierarchicalGaussianRegressor(HierarchicalEstimator, KernelRegressor):
     Parameters
     ----------
     loss : {"least_squares", "epsilon_insensitive", "pinball"} or Loss
-        Of targets on [-1, 1]. The names stand for losses without intercept, as in the paper, with ``epsilon`` 0.05 (of
-        half the range of y) and the median; ``Pinball(quantile=0.9, intercept=False)`` is another quantile.
+        Of targets on [-1, 1]. The names stand for losses without intercept, as in the paper: the median, of which
+        ``Pinball(quantile=0.9, intercept=False)`` is another quantile, and deviations that cost nothing up to a quarter
+        of the root mean squared error of least squares with Gaussian kernels at rows left out (`epsilon_`). Of
+        ``EpsilonInsensitive(epsilon=0.05, intercept=False)``, in units of half the range of y, epsilon is kept.
     selection : TreeSelection, optional
         Folds of the choice between architectures, and how their functions are combined.
     {parameters}
 
-    {Attributes: tree_learned}
+    {Attributes: tree_tube, tree_learned}
     {Notes: tree_cost}
 
     Examples
@@ -123,9 +132,24 @@ class HierarchicalGaussianRegressor(HierarchicalEstimator, KernelRegressor):
 
     _losses: ClassVar[dict[str, Loss]] = {
         "least_squares": LeastSquares(intercept=False),
-        "epsilon_insensitive": EpsilonInsensitive(epsilon=0.05, intercept=False),
+        "epsilon_insensitive": EpsilonInsensitive(epsilon=EPSILON, intercept=False),
         "pinball": Pinball(intercept=False),
     }
+
+    def _suited_loss(self, task: TreeTask, clock: Clock, seed: int) -> Loss:
+        Y = task.loss.targets(task.y, len(task.y))
+        if self.loss != "epsilon_insensitive" or is_constant(Y) or not np.ptp(task.X, axis=0).any():
+            return task.loss
+        bounds = (-1.0, 1.0) if len(Y) == 1 else None
+        found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
+        return EpsilonInsensitive(epsilon=epsilon_for(found.risk), intercept=False).at(task.loss.lam)
+
+    @property
+    def epsilon_(self) -> float | Array:
+        """Deviation that cost nothing, in units of y, of several outputs for each; refused for other losses."""
+        targets: Any = self.targets_
+        found: float | Array = epsilon_of(self) * targets.spread
+        return found
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped

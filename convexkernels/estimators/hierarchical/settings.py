@@ -260,13 +260,17 @@ class TreeTask:
         y = means.reshape(len(X), *self.y.shape[1:])
         return replace(self, X=X, y=y, weights=weights, keys=self.keys[first]), points
 
+    def level(self, y: Array, weights: Array) -> Array | None:
+        """What functions of some of the targets learn deviations from."""
+        return self.loss.offset(self.loss.targets(y, len(y)), weights)
+
     def problem(self, architecture: Any, seed: int, rows: Index | None = None, y: Array | None = None) -> OuterLearning:
         """The outer problem, on some of the rows, perhaps with other targets for them."""
         offset = self.offset if rows is None else None
         rows = np.arange(len(self.X)) if rows is None else rows
         y, weights = self.y[rows] if y is None else y, self.weights[rows]
         if offset is None:
-            offset = self.loss.offset(self.loss.targets(y, len(y)), weights)
+            offset = self.level(y, weights)
         family = as_trees(architecture)
         state = seed if family.random_state is None else family.random_state
         family = Trees(family.architecture, family.subsets, state, family.device or self.device, family.ranks_of)

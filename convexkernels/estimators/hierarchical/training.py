@@ -137,6 +137,9 @@ def train_at_once(
 def _with_gap(plan: Plan, found: Solution) -> Plan:
     """A plan that was done, with the certificate of what came of it."""
     certificate: Any = found.certificate
+    some: str = getattr(found.problem, "of_some_rows", "")  # of cells, where these are here
+    if some:
+        plan = replace(plan, why=f"{plan.why}; {some}", status=plan.status or Status.TIME_LIMIT)
     return replace(plan, certificate=certificate)
 
 

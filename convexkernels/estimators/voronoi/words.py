@@ -45,7 +45,8 @@ are those of its metric, and a cell selects a multiple of its width. ``CellSelec
 Equal rows are merged into one with the sum of their weights. `max_time` bounds the whole of it: cells for whose rows
 it is too short learn from some of them, and those that were not begun when it is over answer with a function of 1,500
 rows of the table, or of half of a shorter one; when the user interrupts before lam and the width are known for all,
-with the best constant for their rows. One warning says which were not begun.
+with the best constant for their rows. One warning says how many were not begun, how many learned from
+some rows, and from which share (``function_.of_some_rows``).
 Cost: O(m) for cells of bounded size, besides finding the centers, O(m) each.
 
 Dask arrays and dataframes (extra ``distributed``) are read part by part, twice: centers come from a random sample of
