@@ -771,3 +771,17 @@ def test_a_scheduler_that_is_gone_has_a_name(tmp_path):
         with pytest.raises(ClusterError, match="the scheduler of the active Dask client is gone"):
             VoronoiRidge(**SMALL).fit(points, targets)
     assert active_client() is None
+
+
+def test_intervals_between_quantiles_are_lazy_and_those_of_the_table_in_memory():
+    X, y = table(300)
+    whole, sizes = VoronoiQuantile(max_cell_size=150, **SMALL), [100, 200]
+    here, there = clone(whole).fit(X, y), whole.fit(parts(X, sizes), parts(y, sizes))
+    found = there.predict_interval(parts(X, sizes), coverage=0.8)
+    assert isinstance(found, da.Array)
+    assert found.shape == (300, 2)
+    np.testing.assert_allclose(found.compute(), there.predict_interval(X, coverage=0.8))
+    held = [np.mean((low <= y) & (y <= high)) for low, high in (m.predict_interval(X, 0.8).T for m in (here, there))]
+    assert min(held) >= 0.8
+    widths = [np.diff(m.predict_interval(X, 0.8)).mean() for m in (here, there)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.05)
