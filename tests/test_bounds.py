@@ -8,6 +8,7 @@ from convexkernels import (
     AllRows,
     Cells,
     CellSelection,
+    EpsilonInsensitive,
     Gaussian,
     HierarchicalGaussianClassifier,
     HierarchicalGaussianRegressor,
@@ -162,7 +163,7 @@ def tree(kind=HierarchicalGaussianClassifier, **settings):
     ("model", "largest"),
     [
         (tree(loss="hinge"), 2.0),
-        (tree(HierarchicalGaussianRegressor, loss="epsilon_insensitive"), 1.95),
+        (tree(HierarchicalGaussianRegressor, loss=EpsilonInsensitive(epsilon=0.05, intercept=False)), 1.95),
         (tree(HierarchicalGaussianRegressor, loss=Pinball(quantile=0.9, intercept=False)), 1.8),
     ],
 )
