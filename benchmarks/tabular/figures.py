@@ -10,6 +10,14 @@ import numpy as np
 from benchmarks.tabular import statistics
 from benchmarks.tabular.methods import METHODS
 
+# Of the figures of a task and a score.
+TITLES = {
+    "regression_rmse_std": "numbers: root mean squared error",
+    "classification_error": "classes: error",
+    "classification_log_loss": "classes: log loss",
+    "classification_auc_loss": "classes: area over the ROC curve",
+}
+
 
 def draw(part: Any, name: str, kinds: dict[str, list[str]], out: Path) -> None:
     """Write the figures of one score."""
@@ -18,7 +26,7 @@ def draw(part: Any, name: str, kinds: dict[str, list[str]], out: Path) -> None:
     for kind, figure in (("pareto", _pareto), ("wins", _wins), ("dots", _dots)):
         drawn, axes = plt.subplots(layout="constrained", figsize=(8.0, 2.0 + 0.22 * _height(kind, part)))
         figure(axes, part, kinds)
-        axes.set_title(name.replace("_", " "))
+        axes.set_title(TITLES[name])
         drawn.savefig(out / f"{name}_{kind}.png", dpi=120)
         plt.close(drawn)
 

@@ -29,7 +29,7 @@ from convexkernels import (
 )
 from convexkernels.backend import MissingTorchError
 from convexkernels.datasets import make_friedman1
-from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares
 

@@ -12,7 +12,6 @@ from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators import left_out
 from convexkernels.estimators.hierarchical import all_rows, stacking
 from convexkernels.estimators.hierarchical.functions import MeanFunction
-from convexkernels.estimators.hierarchical.settings import TreeTask
 from convexkernels.estimators.hierarchical.stacking import (
     likeliest_shares,
     nearest_shares,
@@ -20,6 +19,7 @@ from convexkernels.estimators.hierarchical.stacking import (
     simple_kernels,
     stacked,
 )
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.losses.fit import fit
 
@@ -123,8 +123,10 @@ def test_numbers_are_learned_on_all_rows_and_corrected_by_steps_where_there_are_
         assert len(model.solutions_) == (1 if combine == "one" else 2)
         assert len(model.solution_.problem.X) == 150
         found[combine] = np.sqrt(np.mean((model.predict(T) - steps(T)) ** 2))
-    assert model.function_.shares[1:].sum() > 0.1
-    assert found["auto"] < 0.95 * found["one"]
+    assert model.function_.shares[1:].sum() > 0.1  # ranks see steps, too, and leave less to the stumps
+    assert found["auto"] < 0.9 * found["one"]
+    without = model.targets_.decoded(model.function_.functions[0].values(model.scaling_.apply(T)))
+    assert found["auto"] < 0.99 * np.sqrt(np.mean((without - steps(T)) ** 2))
     low, high = model.predict_interval(T, coverage=0.8).T
     t = steps(T) + 0.3 * rng.normal(size=1000)
     assert ((low <= t) & (t <= high)).mean() > 0.65

@@ -25,21 +25,20 @@ from convexkernels.estimators.hierarchical.all_rows import (
     Plan,
     TrainingTime,
 )
+from convexkernels.estimators.hierarchical.choices import ArchitectureChoice
 from convexkernels.estimators.hierarchical.folds import FoldSearches, SearchesOnFolds
 from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.learned import LearnedTrees
 from convexkernels.estimators.hierarchical.settings import (
-    ArchitectureChoice,
     Job,
     TreeSearch,
     TreeSelection,
-    TreeTask,
     as_candidates,
     as_criterion,
-    on_ranks,
     one_after_the_other,
 )
 from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS, stacked
+from convexkernels.estimators.hierarchical.task import TreeTask, on_ranks
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
     TRAINERS,

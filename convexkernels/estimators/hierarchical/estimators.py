@@ -13,7 +13,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
 from convexkernels.estimators.hierarchical.functions import PairwiseFunction
-from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.learned import epsilon_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.table import TrainingTable

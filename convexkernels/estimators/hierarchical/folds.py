@@ -14,15 +14,10 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.hierarchical.all_rows import Plan
+from convexkernels.estimators.hierarchical.choices import ArchitectureChoice
 from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
-from convexkernels.estimators.hierarchical.settings import (
-    ArchitectureChoice,
-    Job,
-    TreeSearch,
-    TreeSelection,
-    TreeTask,
-    one_after_the_other,
-)
+from convexkernels.estimators.hierarchical.settings import Job, TreeSearch, TreeSelection, one_after_the_other
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.solution import Solution
 
 # Share of the time limit that the choice of the architecture may take.

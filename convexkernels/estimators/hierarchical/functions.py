@@ -14,7 +14,8 @@ from convexkernels.cells.choice import selection_of
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.driver import stated
-from convexkernels.estimators.hierarchical.settings import LamSelection, TreeTask
+from convexkernels.estimators.hierarchical.choices import LamSelection
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, left_out_of_kernel, left_out_of_problem
 from convexkernels.exceptions import MissingAttributeError
 from convexkernels.kernels.base import Kernel

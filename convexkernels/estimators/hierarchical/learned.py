@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
 from convexkernels.criteria.comparison import Selection
+from convexkernels.estimators.hierarchical.choices import ArchitectureChoice, LamSelection
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction
-from convexkernels.estimators.hierarchical.settings import ArchitectureChoice, LamSelection, TreeSearch
+from convexkernels.estimators.hierarchical.settings import TreeSearch
 from convexkernels.estimators.learned import Learned
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
 from convexkernels.exceptions import MissingAttributeError

@@ -1,23 +1,17 @@
-"""How the weights of hierarchical kernels are searched for: groups of options, candidates, and the problem."""
+"""How the weights of hierarchical kernels are searched for: groups of options, candidates, and the searches."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from convexkernels.arrays import Array, Index
-from convexkernels.cells.sampling import Keys, least
+from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.base import Criterion
-from convexkernels.criteria.comparison import Selection
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import AllRows
-from convexkernels.estimators.in_parts import TableInParts
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
-from convexkernels.kernels.beside_ranks import beside_ranks
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.outer_solver import OuterSolver
@@ -29,8 +23,6 @@ from convexkernels.solvers.nonconvex.stochastic import Stochastic
 from convexkernels.validation import check_number, check_whole_number
 
 METHODS = ("auto", "stochastic", "quasi-newton", "annealing")
-# Values of lam, relative to that of a search, for which risks are told.
-LAM_RATIOS = 4.0 ** np.arange(-5.0, 6.0)
 COMBINATIONS = ("auto", "one", "mean", "stack")
 
 
@@ -131,8 +123,8 @@ class TreeSelection:
         functions of the folds [ST16 Section 5]; or a stack, for least squares: functions of simple kernels (`Linear`,
         `Stumps` and pairs of these) beside this mean, for classes, or, for numbers, beside the mean of two functions of
         all rows, whose kernels see the features and these beside their ranks, each with the share that is best on rows
-        held out, or left out one by one. "auto" stacks where a table is small, 50
-        to 3,000 rows and 300,000 numbers, and nearly all of its points are different. Otherwise one function.
+        held out, or left out one by one. "auto" stacks where a table is small, 50 to 3,000 rows and 300,000 numbers,
+        and nearly all of its points are different. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """
@@ -147,149 +139,6 @@ class TreeSelection:
             raise InvalidInputError(f"combine must be one of {COMBINATIONS}, got {self.combine!r}.")
         if not isinstance(self.training, AllRows | None):
             raise InvalidInputError(f"training must be None or AllRows(...), got {self.training!r}.")
-
-
-@dataclass(frozen=True, eq=False)
-class ArchitectureChoice(Selection):
-    """How architectures compare.
-
-    Attributes
-    ----------
-    candidates : tuple
-    risks : ndarray of shape (n_candidates, n_folds)
-        Risk on each fold of the function that has not seen it, weights being searched without it, too; inf where an
-        interrupt came first.
-    best : int
-        The candidate of the least mean risk.
-    """
-
-    candidates: tuple[Any, ...]
-    risks: Array
-    best: int
-
-    @property
-    def chosen(self) -> dict[str, Any]:
-        return {"architecture": self.candidates[self.best]}
-
-    @property
-    def curve(self) -> dict[str, Any]:
-        return {"architecture": list(self.candidates), "loss on rows held out": self.risks.mean(axis=1)}
-
-
-@dataclass(frozen=True, eq=False)
-class LamSelection(Selection):
-    """Risks along lam, for the kernel that was learned.
-
-    Where all rows were met by products with a matrix, or on landmarks, they are those that lam was chosen from. A
-    search moves lam together with the weights: its risks are those around the last lam, on the rows of the certificate,
-    and computed when they are first asked for. It ends after its steps, and lam need not be where they are least.
-
-    Attributes
-    ----------
-    solution : Solution
-        Of the search, or of the problem of all rows.
-    lam : float
-    """
-
-    solution: Solution
-    lam: float
-
-    @property
-    def lams(self) -> Array:
-        """Values of lam, ascending."""
-        known: Array | None = self.solution.trace.get("lams")
-        return self.lam * LAM_RATIOS if known is None else known
-
-    @property
-    def risks(self) -> Array:
-        """Weighted mean loss on rows that functions have not seen, for every lam."""
-        if "risks" in self.solution.trace:
-            return self.solution.trace["risks"]
-        known, name = self.solution.derived, "risks along lam"
-        if name not in known:
-            known[name] = self.solution.problem.along_lam(self.solution.theta, self.lams)
-        risks: Array = known[name]
-        return risks
-
-    @property
-    def chosen(self) -> dict[str, float]:
-        return {"lam": self.lam}
-
-    @property
-    def curve(self) -> dict[str, Array]:
-        return {"lam": self.lams, "loss on rows held out": self.risks}
-
-
-@dataclass(frozen=True, eq=False)
-class TreeTask:
-    """What is to be learned, for any architecture and any rows: targets in [-1, 1], to which functions `clip`.
-
-    Rows are drawn by their `keys`, and may be some of a table `in_parts`. Functions of all of them learn deviations
-    from the `offset`, that of the loss where none is given.
-    """
-
-    X: Array
-    y: Array
-    weights: Array
-    loss: Loss
-    criterion: Criterion
-    clip: bool
-    keys: Keys
-    device: str | None = None
-    offset: Array | None = None
-    in_parts: TableInParts | None = None
-
-    def part(self, rows: Index) -> Self:
-        """The same for some of the rows."""
-        return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows], keys=self.keys[rows])
-
-    def drawn(self, size: int) -> Self:
-        """The same for so many rows at most."""
-        return self if len(self.X) <= size else self.part(least(self.keys, size))
-
-    def of_points(self) -> tuple[Self, Index]:
-        """The same with equal points as one, with the mean of their targets, and the point of every row.
-
-        Least squares stay what they are but for a constant, and leaving a point out leaves out all that is known about
-        it. Of rows by themselves, those of the other targets at the point would speak against the one left out.
-        """
-        X, first, points = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
-        weights = np.bincount(points, self.weights).astype(np.float64)
-        columns = (self.y.reshape(len(points), -1) * self.weights[:, None]).T
-        means = np.column_stack([np.bincount(points, column) / weights for column in columns])
-        y = means.reshape(len(X), *self.y.shape[1:])
-        return replace(self, X=X, y=y, weights=weights, keys=self.keys[first]), points
-
-    def level(self, y: Array, weights: Array) -> Array | None:
-        """What functions of some of the targets learn deviations from."""
-        return self.loss.offset(self.loss.targets(y, len(y)), weights)
-
-    def problem(self, architecture: Any, seed: int, rows: Index | None = None, y: Array | None = None) -> OuterLearning:
-        """The outer problem, on some of the rows, perhaps with other targets for them."""
-        offset = self.offset if rows is None else None
-        rows = np.arange(len(self.X)) if rows is None else rows
-        y, weights = self.y[rows] if y is None else y, self.weights[rows]
-        if offset is None:
-            offset = self.level(y, weights)
-        family = as_trees(architecture)
-        state = seed if family.random_state is None else family.random_state
-        family = Trees(family.architecture, family.subsets, state, family.device or self.device, family.ranks_of)
-        return OuterLearning(
-            family,
-            self.loss,
-            self.criterion,
-            self.X[rows],
-            y,
-            sample_weight=weights,
-            offset=offset,
-            bounds=(-1.0, 1.0) if self.clip else None,
-        )
-
-    def risk(self, function: Any, rows: Index) -> float:
-        """Weighted mean loss of a function on some of the rows."""
-        Y = self.loss.targets(self.y, len(self.y))[:, rows]
-        weights = self.weights[rows]
-        return float(self.loss.total(Y, function.values(self.X[rows]).T, weights).mean() / weights.sum())
 
 
 def as_candidates(architecture: Any) -> Sequence[Any]:
@@ -311,15 +160,6 @@ def as_candidates(architecture: Any) -> Sequence[Any]:
 def as_trees(architecture: Any) -> Trees:
     """The family of an architecture, which may be one."""
     return architecture if isinstance(architecture, Trees) else Trees(architecture)
-
-
-def on_ranks(architecture: Any, X: Array) -> list[Trees]:
-    """The same on columns of a table beside their ranks; nothing without these, or where a tree says what nodes see."""
-    family = as_trees(architecture)
-    is_open = isinstance(family.architecture, int | np.integer) and isinstance(family.subsets, str)
-    if not is_open or beside_ranks(X[:1], X).shape[1] == X.shape[1]:
-        return []
-    return [Trees(family.architecture, family.subsets, family.random_state, family.device, X)]
 
 
 def as_criterion(criterion: Any, loss: Loss) -> Criterion:

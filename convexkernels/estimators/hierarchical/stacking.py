@@ -18,7 +18,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.base import clipped
 from convexkernels.criteria.ridge import path_residuals, residuals_at
 from convexkernels.estimators.hierarchical.functions import MeanFunction
-from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.estimators.probabilities import likeliest
 from convexkernels.kernels.base import Kernel

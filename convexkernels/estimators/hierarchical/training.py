@@ -36,7 +36,7 @@ from convexkernels.estimators.hierarchical.all_rows import (
     TrainingTime,
 )
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, OffsetFunction
-from convexkernels.estimators.hierarchical.settings import TreeTask
+from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.families.candidates import Candidates
 from convexkernels.losses.least_squares import LeastSquares

@@ -59,7 +59,8 @@ class Trees(CurvedFamily):
         self.device, self.ranks_of = device_name(device), ranks_of
 
     def __repr__(self) -> str:
-        return f"Trees({self.architecture!r}, subsets={self.subsets!r})"
+        ranks = "" if self.ranks_of is None else f", ranks_of=<{' x '.join(map(str, np.shape(self.ranks_of)))}>"
+        return f"Trees({self.architecture!r}, subsets={self.subsets!r}{ranks})"
 
     def on(self, X: Array) -> TreesGramSet:
         tree, ranks_of = self.architecture, self.ranks_of
