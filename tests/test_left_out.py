@@ -14,9 +14,9 @@ import convexkernels as ck
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellSelection
 from convexkernels.criteria.ridge import residuals_at
-from convexkernels.estimators.intervals import margin_around, margins, widened
+from convexkernels.estimators.intervals import as_unseen, margin_around, margins, widened
 from convexkernels.estimators.left_out import _of_constant, left_out_values
-from convexkernels.estimators.probabilities import Sigmoid, link_of
+from convexkernels.estimators.probabilities import Sigmoid, likeliest, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance
 from convexkernels.losses import EpsilonInsensitive, Hinge, LeastSquares
 from convexkernels.problems.decision_function import differences
@@ -327,6 +327,53 @@ def test_intervals_cover_new_rows(name, rng):
     # The spread of a coverage that is estimated from 150 rows, and of 1,000 rows that are counted.
     deviation = np.sqrt(0.8 * 0.2 * (1.0 / 150 + 1.0 / 1000))
     assert abs(hits / 1000 - 0.8) < 3.9 * deviation
+
+
+def test_intervals_of_frequencies_that_know_the_rows_cover_new_ones():
+    """Without a look at the rows that validated the training, .18 and .48 of new targets are within .5 and .8."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1.0, 1.0, (1300, 8))
+    waves = np.sin(2.0 * X[:, 0] * X[:, 1] + X @ rng.standard_normal(8))
+    y = waves + np.cos(2.0 * X[:, 2] - X[:, 3] * X[:, 4]) * X[:, 5]
+    model = ck.SpectralKernelRegressor(random_state=0).fit(X[:300], y[:300])
+    for coverage in (0.5, 0.8):
+        low, high = model.predict_interval(X[300:], coverage).T
+        held = float(np.mean((low <= y[300:]) & (y[300:] <= high)))
+        assert abs(held - coverage) < 2.0 * np.sqrt(coverage * (1.0 - coverage) / 30)  # 30 rows say the level
+        left = y[:300] - model.loo_predictions_
+        assert np.all(high - low > 1.5 * np.diff(margins(left, np.ones(300), coverage)))
+
+
+def test_residuals_are_raised_to_the_level_of_unseen_rows_where_that_is_no_chance(rng):
+    residuals = rng.standard_normal((400, 2))
+    unseen = np.arange(400) < 40
+    np.testing.assert_array_equal(as_unseen(residuals, unseen), residuals)
+    residuals[unseen, 1] *= 3.0
+    found = as_unseen(residuals, unseen)
+    np.testing.assert_array_equal(found[:, 0], residuals[:, 0])
+    above, below = (np.quantile(np.abs(residuals[rows, 1]), [0.5, 0.8, 0.9]) for rows in (unseen, ~unseen))
+    np.testing.assert_allclose(found[:, 1], np.where(unseen, 1.0, (above / below).min()) * residuals[:, 1])
+    lower = residuals[:, 1] / np.where(unseen, 9.0, 1.0)
+    np.testing.assert_array_equal(as_unseen(lower, unseen), lower)
+    for exact in (0.0, 1e-300):  # what was seen is met exactly
+        residuals = np.where(unseen, 1e3, exact)
+        np.testing.assert_array_equal(as_unseen(residuals, unseen), residuals)
+    # Larger ones are not larger where most of the others are tiny: the level is that of the large ones.
+    residuals = rng.standard_normal(400) * np.where(rng.random(400) < 0.6, np.where(unseen, 1e-2, 1e-4), 1.0)
+    assert np.all(np.abs(as_unseen(residuals, unseen)) <= 2.0 * np.abs(residuals))
+    few = np.arange(400) < 9
+    np.testing.assert_array_equal(as_unseen(residuals, few), residuals)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_none_is_certain_by_two_errors_in_all(n_classes):
+    """Values that are always right: each of n rows of a class is wrong for 2 / (n_classes (n + 2)) of its weight."""
+    n = 4
+    codes = np.repeat(np.arange(n_classes), n)
+    F = (codes == 1)[:, None] - 0.5 if n_classes == 2 else 1.0 * np.eye(n_classes)[codes]
+    slope = likeliest([F], codes, np.ones(len(codes)))[0]
+    right = Sigmoid(np.zeros(1), np.array([slope, slope]))(F)[np.arange(len(codes)), codes]
+    np.testing.assert_allclose(right, 1.0 - 2.0 / (n_classes * (n + 2.0)), atol=1e-4)
 
 
 def test_margins_are_conformal_quantiles(rng):

@@ -780,13 +780,26 @@ def test_epsilon_suits_the_error_of_rows_left_out(noise):
     model = VoronoiSVR(**options).fit(X, y)
     half = 0.5 * np.ptp(y)
     left = y - VoronoiRidge(random_state=0).fit(X, y).loo_predictions_
-    assert model.epsilon_ == pytest.approx(0.25 * np.sqrt(np.mean(left**2)) / half, rel=0.25)
+    assert model.epsilon_ == pytest.approx(0.25 * np.sqrt(np.mean(left**2)), rel=0.25)
     cells = model.function_.functions
-    assert {cell.loss.epsilon for cell in cells} == {model.epsilon_}
-    assert VoronoiSVR(epsilon=0.2, **options).fit(X, y).epsilon_ == 0.2
-    assert VoronoiSVR(**options).fit(X[:, :1], y).epsilon_ == 0.05
-    again = model.fit(X, 5.0 * y)
-    assert again.epsilon_ == pytest.approx(0.25 * np.sqrt(np.mean(left**2)) / half, rel=0.25), "no unit matters"
+    [learned] = {cell.loss.epsilon for cell in cells}
+    assert learned == pytest.approx(model.epsilon_ / half)
+    given = VoronoiSVR(epsilon=0.2, **options).fit(X, y)
+    assert given.epsilon_ == pytest.approx(0.2)
+    assert given.function_.functions[0].loss.epsilon == pytest.approx(0.2 / half)
+    column = VoronoiSVR(epsilon=0.2, **options).fit(X, y[:, None])
+    np.testing.assert_array_equal(column.predict(X)[:, 0], given.predict(X))
+    with pytest.raises(ValueError, match="max_cell_size"):
+        given.set_params(max_cell_size=-3).fit(X, y)
+    assert given.epsilon_ == pytest.approx(0.2), "a refused fit changes nothing"
+    given.set_params(max_cell_size=None)
+    assert not hasattr(VoronoiSVR(estimator=Ridge(), **options).fit(X, y), "epsilon_")
+    assert VoronoiSVR(**options).fit(X[:, :1], y).epsilon_ == pytest.approx(0.05 * half)
+    first = model.epsilon_
+    assert model.fit(X, 5.0 * y - 3.0).epsilon_ == pytest.approx(5.0 * first, rel=1e-3)
+    several = given.fit(X, np.column_stack([y, 7.0 * y]))
+    np.testing.assert_allclose(several.epsilon_, [0.2 * half, 1.4 * half])
+    assert f"epsilon={0.2 * half:.3g}, {1.4 * half:.3g}" in several.describe()
 
 
 def test_bad_losses_and_targets_are_refused():

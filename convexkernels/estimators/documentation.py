@@ -178,11 +178,12 @@ n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.
 """,
-    # hierarchical kernels
-    "tree_tube": """
+    "tube": """
 epsilon_ : float, or ndarray of shape (n_outputs,)
-    The deviation that cost nothing, in units of y; the epsilon-insensitive loss has it.
+    The deviation that cost nothing, in units of y, of several outputs for each (there a parameter counts in units of
+    the spread of each). Other losses have none.
 """,
+    # hierarchical kernels
     "tree_learned": """
 kernel_ : Kernel
     The kernel of the first search on features as they were passed.
@@ -231,10 +232,6 @@ lam_, mu_ : float
     The weights that were used.
 selection_ : Selection or None
     Validation risks of all pairs, when there was a choice. {a_selection}
-""",
-    "concatenated_tube": """
-epsilon_ : float
-    The deviation that cost nothing, in units of the (normalized) targets; the epsilon-insensitive loss has it.
 """,
     "concatenated_fitted": """
 kernel_ : Concatenated

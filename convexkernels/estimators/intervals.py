@@ -1,10 +1,16 @@
 """Intervals that hold a share of the targets, from residuals at rows that the functions have not seen."""
 
 import numpy as np
+from scipy.stats import mannwhitneyu
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Mask
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
+
+# Probability of a difference by chance below which residuals of rows that nothing has seen count as larger.
+CHANCE = 0.01
+# How many such rows there have to be, and quantiles of absolute residuals by which their levels are compared.
+FEWEST_UNSEEN, LEVELS = 10, (0.5, 0.8, 0.9)
 
 
 def check_coverage(coverage: float) -> None:
@@ -24,6 +30,26 @@ def margins(residuals: Array, weights: Array, coverage: float) -> Array:
     is to be added to predictions.
     """
     return np.stack([sign * conformal(sign * residuals, weights, coverage, sides=2) for sign in (-1.0, 1.0)], axis=-1)
+
+
+def as_unseen(residuals: Array, unseen: Mask) -> Array:
+    """Residuals at rows that a kernel has seen on the level of those at rows that it has not, where these are larger.
+
+    The rows that nothing has seen, where `unseen` is True, are too few for quantiles of their own. Where chance alone
+    makes such ranks of their absolute values in less than one case of a hundred, residuals at other rows are multiplied
+    by the least of the ratios of three quantiles of both, for every output by itself. Residuals have shape (m,) or
+    (m, n_outputs); rows count alike, whatever their weights.
+    """
+    columns = residuals.reshape(len(residuals), -1)
+    fresh, rest = np.abs(columns[unseen]), np.abs(columns[~unseen])
+    if min(len(fresh), len(rest)) < FEWEST_UNSEEN:
+        return residuals
+    above, below = np.quantile(fresh, LEVELS, axis=0), np.quantile(rest, LEVELS, axis=0)
+    # Of residuals that are 0 no multiple is larger.
+    ratios = np.divide(above, below, out=np.ones_like(above), where=below > np.finfo(np.float64).eps * above)
+    clear = mannwhitneyu(fresh, rest, alternative="greater", axis=0).pvalue < CHANCE
+    factors = np.where(clear & ~unseen[:, None], np.maximum(ratios.min(axis=0), 1.0), 1.0)
+    return np.asarray((factors * columns).reshape(residuals.shape))
 
 
 def between(first: Array, second: Array) -> tuple[Array, Array]:

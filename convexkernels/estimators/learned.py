@@ -30,13 +30,25 @@ RANK_ROWS = 1000
 CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
 
 
-def epsilon_of(estimator: Any) -> float:
-    """The epsilon of the loss that a fitted estimator has, refused where it is another loss."""
-    check_is_fitted(estimator)
-    loss = estimator.solution_.problem.loss
-    if not isinstance(loss, EpsilonInsensitive):
-        raise MissingAttributeError(f"{type(estimator).__name__} has no epsilon_: its loss is {loss!r}.")
-    return loss.epsilon
+class Tube:
+    """The deviation that the epsilon-insensitive loss of a fitted estimator leaves alone."""
+
+    solution_: Any
+    targets_: Any
+
+    @property
+    def epsilon_(self) -> float | Array:
+        """Deviation that cost nothing, in units of y, of several outputs for each; refused for other losses."""
+        check_is_fitted(self)
+        found: float | Array = self._tube() * self.targets_.spread
+        return found
+
+    def _tube(self) -> float:
+        """The same in units of the encoded targets."""
+        loss = self.solution_.problem.loss
+        if not isinstance(loss, EpsilonInsensitive):
+            raise MissingAttributeError(f"{type(self).__name__} has no epsilon_: its loss is {loss!r}.")
+        return loss.epsilon
 
 
 class Learned:
@@ -193,7 +205,9 @@ class Learned:
             "certificate": str(self.solution_.certificate),
             "status": self.solution_.status.value,
             "chosen": ", ".join(
-                f"{name}={value:.3g}" for name, value in chosen.items() if isinstance(value, float | int)
+                f"{name}=" + ", ".join(f"{one:.3g}" for one in np.ravel(value))
+                for name, value in chosen.items()
+                if isinstance(value, float | int | np.ndarray)
             ),
             "kernels": ", ".join(f"{name} {100.0 * weight:.0f} %" for name, weight in weights),
         }

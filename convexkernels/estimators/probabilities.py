@@ -63,14 +63,14 @@ def _pieces(F: Array, knots: Array) -> list[Array]:
 def likeliest(parts: Sequence[Array], codes: Index, weights: Array, least: float = 0.0, *, alike: float = 0.0) -> Array:
     """Coefficients c of the scores ``sum_k c_k parts[k]`` that make classes likeliest by a softmax.
 
-    For Platt's targets: n of a class count as ``n + 1`` of ``n + 2``, so that none is certain. Parts have shape (m, 1)
-    for two classes, else (m, n_classes). Coefficients are not below `least`; `alike` is half the weight of their
-    squared deviations from their mean, times their number: a normal prior.
+    None is certain: of two classes n rows of one count as ``n + 1`` of ``n + 2`` (Platt), one error of each. Of more
+    classes these are two errors in all, too, because few rows of many classes would otherwise be mostly errors. Parts
+    have shape (m, 1) for two classes, else (m, n_classes). Coefficients are not below `least`; `alike` is half the
+    weight of their squared deviations from their mean, times their number: a normal prior.
     """
     sides = [_of_classes(part) for part in parts]
     n_classes, total = sides[0].shape[1], float(weights.sum())
-    counts = np.bincount(codes, weights, n_classes)
-    known = (counts + 1.0) / (counts + 2.0)
+    known = 1.0 - 2.0 / n_classes / (np.bincount(codes, weights, n_classes) + 2.0)
     T = np.repeat(((1.0 - known) / (n_classes - 1))[codes][:, None], n_classes, axis=1)
     T[np.arange(len(T)), codes] = known[codes]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.intervals import check_coverage, margins
 from convexkernels.estimators.probabilities import Sigmoid, link_of
@@ -139,4 +139,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         left, targets = self._left_out(), self.targets_
         seen = np.isfinite(left.F).all(axis=0)
         F, Y = (np.ascontiguousarray(part[:, seen].T) for part in (left.F, left.Y))
-        return targets.decoded(Y) - targets.decoded(F), left.weights[seen]
+        return self._levelled(targets.decoded(Y) - targets.decoded(F), left.get("rows")[seen]), left.weights[seen]
+
+    def _levelled(self, residuals: Array, rows: Index) -> Array:
+        """Residuals at rows of the problem on the level of rows that the kernel has not seen, where that is known."""
+        return residuals

@@ -24,7 +24,7 @@ from convexkernels.estimators.concatenated.settings import (
     with_weights,
 )
 from convexkernels.estimators.documentation import documented
-from convexkernels.estimators.learned import epsilon_of
+from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -234,7 +234,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, _Regularized):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
+class ConcatenatedKernelRegressor(Tube, KernelRegressor, _Regularized):
     """Regression by a concatenation h: least ``sum_i loss(y_i, h(x_i)) + lam |f_1|^2 + mu sum_l |f_l|^2``.
 
     Problem [BGR19 (Reg)], for any number of layers ``h = f_1 o ... o f_L``.
@@ -244,11 +244,12 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
     loss : {"squared", "epsilon_insensitive"} or Loss
         With "epsilon_insensitive" deviations cost nothing up to a quarter of the root mean squared error of least
         squares with the plainest inner map at rows left out (`epsilon_`). Of a loss object, as
-        ``EpsilonInsensitive(epsilon=0.05)``, everything but its regularization counts.
+        ``EpsilonInsensitive(epsilon=0.05)``, in units of the targets that are learned, everything but its
+        regularization counts.
     {weights_of_norms}
     {parameters}
 
-    {Attributes: concatenated_chosen, concatenated_tube, concatenated_fitted}
+    {Attributes: concatenated_chosen, tube, concatenated_fitted}
 
     Notes
     -----
@@ -279,11 +280,6 @@ class ConcatenatedKernelRegressor(KernelRegressor, _Regularized):
             return problem.loss
         found = clock.once(lambda: {"epsilon": suited_epsilon(problem)}, "epsilon", *stated(problem))
         return EpsilonInsensitive(epsilon=float(found["epsilon"]))
-
-    @property
-    def epsilon_(self) -> float:
-        """Deviation that cost nothing, in units of the (normalized) targets; refused for other losses."""
-        return epsilon_of(self)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.standard(table.y, table.weights) if self.normalize_y else NumberTargets.as_given(table.y)

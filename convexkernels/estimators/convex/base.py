@@ -11,6 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, follow_path, spreads
+from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
@@ -203,7 +204,7 @@ class HingeEstimator(ConvexEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EpsilonEstimator(ConvexEstimator):
+class EpsilonEstimator(Tube, ConvexEstimator):
     """With the epsilon-insensitive loss."""
 
     C: float | None = field(default=None, kw_only=False)
@@ -219,10 +220,6 @@ class EpsilonEstimator(ConvexEstimator):
     @property
     def _has_choice(self) -> bool:
         return self.C is None or self.epsilon is None
-
-    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        super()._finish(rows, table)
-        self.epsilon_ = float(self.solution_.problem.loss.epsilon)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -7,8 +7,9 @@ C_ : float
 {selection}
 """,
     "chosen_tube": """
-C_, epsilon_ : float
-    The values that were given or chosen.
+C_ : float
+    The value that was given or chosen.
+{tube}
 {selection}
 """,
     "chosen_lam": """

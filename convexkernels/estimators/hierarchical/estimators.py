@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.learner import is_constant
 from convexkernels.cells.metric import learned_widths
@@ -14,7 +13,7 @@ from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
 from convexkernels.estimators.hierarchical.functions import PairwiseFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
-from convexkernels.estimators.learned import epsilon_of
+from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
@@ -100,7 +99,7 @@ class HierarchicalGaussianClassifier(HierarchicalEstimator, KernelClassifier):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class HierarchicalGaussianRegressor(HierarchicalEstimator, KernelRegressor):
+class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor):
     """Kernel ridge, support vector or quantile regression with a deep kernel whose weights are learned.
 
     Features and targets are scaled to [-1, 1]; the weights and lam minimize the risk of functions on rows they have not
@@ -117,7 +116,7 @@ class HierarchicalGaussianRegressor(HierarchicalEstimator, KernelRegressor):
         Folds of the choice between architectures, and how their functions are combined.
     {parameters}
 
-    {Attributes: tree_tube, tree_learned}
+    {Attributes: tube, tree_learned}
     {Notes: tree_cost}
 
     Examples
@@ -143,13 +142,6 @@ class HierarchicalGaussianRegressor(HierarchicalEstimator, KernelRegressor):
         bounds = (-1.0, 1.0) if len(Y) == 1 else None
         found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
         return EpsilonInsensitive(epsilon=epsilon_for(found.risk), intercept=False).at(task.loss.lam)
-
-    @property
-    def epsilon_(self) -> float | Array:
-        """Deviation that cost nothing, in units of y, of several outputs for each; refused for other losses."""
-        targets: Any = self.targets_
-        found: float | Array = epsilon_of(self) * targets.spread
-        return found
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped

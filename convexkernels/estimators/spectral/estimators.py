@@ -6,8 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from convexkernels.arrays import Array, Index
 from convexkernels.backend import is_tensor, to_numpy
 from convexkernels.estimators.documentation import documented
+from convexkernels.estimators.intervals import as_unseen
 from convexkernels.estimators.spectral.base import SpectralEstimator
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
@@ -135,7 +137,8 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
 
     Notes
     -----
-    Targets are learned as ``(y - center) / spread``, with mean 0 and variance 1. {spectral_notes}
+    Targets are learned as ``(y - center) / spread``, with mean 0 and variance 1. Intervals are longer where rows that
+    validated the training, on which no frequency was trained, have clearly larger residuals. {spectral_notes}
 
     Examples
     --------
@@ -165,6 +168,13 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
                 f"y has shape {table.y.shape}, but the first call had rows of shape {targets.center.shape}."
             )
         return table
+
+    def _levelled(self, residuals: Array, rows: Index) -> Array:
+        unseen = np.isin(rows, self._held_rows)
+        # After `partial_fit` the problem has other rows, and those that were held out are not places among them.
+        if self._merged_rows is None or unseen.all() or not unseen.any() or not self.solution_.problem.learned:
+            return residuals
+        return as_unseen(residuals, unseen)
 
     def predict(self, X: Any) -> Any:
         """Predicted numbers, shape (n_samples,) or (n_samples, n_outputs); tensors where tensors come in."""

@@ -13,16 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.function import FunctionsOfCells
-from convexkernels.cells.learner import CellRows
-from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.intervals import check_coverage, margin_around, widened
+from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import check_here, left_out_of_cells
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.estimators.voronoi.base import VoronoiEstimator
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for
 from convexkernels.losses.hinge import Hinge
@@ -80,11 +79,14 @@ class VoronoiSVC(VoronoiEstimator, KernelClassifier):
 class _VoronoiRegressor(VoronoiEstimator, KernelRegressor):
     """Numbers as targets, one column or several."""
 
+    def _of_range(self, y: Array) -> NumberTargets:
+        return NumberTargets.by_range(y)
+
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return NumberTargets.by_range(table.y)
+        return self._of_range(table.y)
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
-        return NumberTargets.by_range(summary.targets)
+        return self._of_range(summary.targets)
 
 
 @documented
@@ -113,19 +115,19 @@ class VoronoiRidge(_VoronoiRegressor):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class VoronoiSVR(_VoronoiRegressor):
+class VoronoiSVR(Tube, _VoronoiRegressor):
     """Support vector regression in the cells of a partition, each with its own regularization and width.
 
     Parameters
     ----------
     epsilon : float, >= 0, or None
-        Deviation that costs nothing, in units of half the range of the targets. None: a quarter of the root mean
-        squared error of least squares at rows left out, 0.001 at least, where the widths of features are learned first;
-        else 0.05.
+        Deviation that costs nothing, in units of y, or of several outputs in units of half the range of each. None: a
+        quarter of the root mean squared error of least squares at rows left out, where the widths of features are
+        learned first, but not less than 0.001 of half the range of the targets; else 0.05 of half the range.
     {cell_tol}
     {parameters}
 
-    {Attributes: insensitivity, cell_fitted}
+    {Attributes: tube, cell_fitted}
     {Notes: cell_notes}
 
     Examples
@@ -142,17 +144,34 @@ class VoronoiSVR(_VoronoiRegressor):
 
     epsilon: float | None = None
 
-    def _loss(self) -> EpsilonInsensitive:
-        chosen = getattr(self, "epsilon_", EPSILON) if self.epsilon is None else self.epsilon
-        return EpsilonInsensitive(epsilon=chosen, intercept=False)
+    # In units of the encoded targets: of what is being learned, and of the functions that are here.
+    _epsilon = _fitted_epsilon = EPSILON
 
-    def _factors(self, problem: CellRows, clock: Clock, seed: int) -> Array | None:
-        self.epsilon_ = EPSILON if self.epsilon is None else float(self.epsilon)
-        return super()._factors(problem, clock, seed)
+    def _check_parameters(self) -> None:
+        self._epsilon = EPSILON if self.epsilon is None else self.epsilon  # as it is given, until there are targets
+        super()._check_parameters()
+
+    def _loss(self) -> EpsilonInsensitive:
+        return EpsilonInsensitive(epsilon=self._epsilon, intercept=False)
+
+    def _of_range(self, y: Array) -> NumberTargets:
+        targets = super()._of_range(y)
+        if self.epsilon is not None and targets.spread.size == 1:
+            self._epsilon = self.epsilon / targets.spread.item()
+        return targets
 
     def _expect(self, risk: float) -> None:
         if self.epsilon is None:
-            self.epsilon_ = epsilon_for(risk)
+            self._epsilon = epsilon_for(risk)
+
+    def _finish_cells(self) -> None:
+        super()._finish_cells()
+        self._fitted_epsilon = self._epsilon
+
+    def _tube(self) -> float:
+        if self.estimator is not None:
+            raise MissingAttributeError(f"VoronoiSVR has no epsilon_: its functions are those of {self.estimator!r}.")
+        return self._fitted_epsilon
 
 
 @documented

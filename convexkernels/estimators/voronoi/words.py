@@ -6,10 +6,6 @@ CELL_WORDS = {
 tol : float, > 0
     Relative duality gap of the function of every cell, at the lam and the width that were selected.
 """,
-    "insensitivity": """
-epsilon_ : float
-    The deviation that cost nothing.
-""",
     "cell_fitted": """
 cover_ : Cover
 n_cells_ : int
