@@ -136,8 +136,8 @@ def test_far_rows_and_clusters_keep_their_digits(name, rng):
 
 def test_lam_is_the_best_of_functions_that_have_not_seen_the_rows(rng):
     X, Y, weights = table(rng)
-    kernel = Gaussian(12.0)  # of wider ones rounding decides whether one more lam promises anything
-    problem = FixedKernel(kernel, LeastSquares(4.0), X, Y, sample_weight=weights)
+    kernel = Gaussian(6.0)
+    problem = FixedKernel(kernel, LeastSquares(1.0), X, Y, sample_weight=weights)
     solution = problem.solve(random_state=3)
     lams, risks = solution.trace["lams"], solution.trace["risks"]
     assert solution.problem.loss.lam == lams[risks.argmin()] < 1.0

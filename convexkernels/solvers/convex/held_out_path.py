@@ -20,8 +20,9 @@ from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 SHARE, MOST = 0.1, 4000
 # Candidates are so many times each other, and there are no more than so many.
 RATIO, MOST_LAMS = 4.0, 9
-# What one more candidate has to promise: a fraction of the risk, by the parabola through the last three.
-WORTHWHILE = 0.02
+# What one more candidate has to promise: a fraction of the risk, by the parabola through the last three, or by the ratio
+# of the last two steps.
+WORTHWHILE, STEEP = 0.02, 0.1
 # Relative duality gap of candidates.
 PATH_TOL = 1e-2
 # Keeps logarithms of zeros finite.
@@ -74,8 +75,10 @@ class HeldOutPath(ABC):
         risks = np.log(self.risks()[order] + TINY)
         if risks.argmin() == len(risks) - 1:
             risks = risks[::-1]
-        slopes = np.diff(risks[:3])
-        return bool(risks.argmin() == 0 and 2.0 * slopes[0] - slopes[1] > WORTHWHILE)
+        near, before = np.diff(risks[:3])
+        parabola, geometric = 2.0 * near - before, near * min(1.0, near / max(before, TINY))
+        # Of steep slopes a parabola sees the end where a sixth of the risk is left.
+        return bool(risks.argmin() == 0 and (parabola > WORTHWHILE or geometric > STEEP))
 
     @abstractmethod
     def add(self, lams: list[float], near: int | None, deadline: float | None, stage: Stage) -> None:
