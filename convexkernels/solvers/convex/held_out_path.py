@@ -20,8 +20,8 @@ from convexkernels.solvers.convex.shifted_systems import ShiftedSystems
 SHARE, MOST = 0.1, 4000
 # Candidates are so many times each other, and there are no more than so many.
 RATIO, MOST_LAMS = 4.0, 9
-# What one more candidate has to promise: a fraction of the risk, by the parabola through the last three, or by the ratio
-# of the last two steps.
+# What one more candidate has to promise: a fraction of the risk, by the parabola through the last three, or by the
+# ratio of the last two steps.
 WORTHWHILE, STEEP = 0.02, 0.1
 # Relative duality gap of candidates.
 PATH_TOL = 1e-2
