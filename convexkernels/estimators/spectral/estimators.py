@@ -170,11 +170,10 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
         return table
 
     def _levelled(self, residuals: Array, rows: Index) -> Array:
-        unseen = np.isin(rows, self._held_rows)
         # After `partial_fit` the problem has other rows, and those that were held out are not places among them.
-        if self._merged_rows is None or unseen.all() or not unseen.any() or not self.solution_.problem.learned:
+        if self._merged_rows is None or not self.solution_.problem.learned:
             return residuals
-        return as_unseen(residuals, unseen)
+        return as_unseen(residuals, np.isin(rows, self._held_rows))
 
     def predict(self, X: Any) -> Any:
         """Predicted numbers, shape (n_samples,) or (n_samples, n_outputs); tensors where tensors come in."""
