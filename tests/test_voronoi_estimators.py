@@ -5,9 +5,6 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
@@ -45,7 +42,6 @@ from convexkernels.cells import kernel_learner, training
 from convexkernels.cells.learner import CellRows
 from convexkernels.clock import Clock
 from convexkernels.estimators.left_out import left_out_of_cells
-from convexkernels.estimators.table import sorted_rows
 from convexkernels.progress import Silent
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
 
@@ -289,12 +285,6 @@ def test_a_tessellated_kernel_per_cell():
     assert model.score(X, y) > 0.9
     learned = [cell.model for cell in model.function_.functions if hasattr(cell, "model")]
     assert all(isinstance(m, TessellatedSVC) and m.solution_.certificate.relative_gap <= 1e-2 for m in learned)
-
-
-@settings(max_examples=50, deadline=None)
-@given(arrays(np.float64, st.tuples(st.integers(1, 30), st.integers(1, 3)), elements=st.integers(-2, 2).map(float)))
-def test_rows_are_sorted_by_all_columns(X):
-    assert np.array_equal(sorted_rows(X), np.lexsort(X.T[::-1]))
 
 
 @pytest.mark.parametrize(

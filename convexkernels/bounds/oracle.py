@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, distinct_rows
 from convexkernels.bounds.statement import Bound, check_open_constant
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
@@ -68,7 +68,7 @@ def approximation_error(
 
 def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:
     """R*: in every point the least expected loss of a constant, summed over outputs."""
-    risk, groups = 0.0, np.unique(points, axis=0, return_inverse=True)[1].ravel()
+    risk, groups = 0.0, distinct_rows(points)[2]
     for group in range(groups.max() + 1):
         rows = np.flatnonzero(groups == group)
         best = loss.constant(Y[:, rows], shares[rows])[:, None]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_whole_number
 
@@ -23,8 +23,8 @@ def split_rows(Y: Array, folds: int, rng: np.random.Generator) -> list[tuple[Row
     labels = np.empty(m, dtype=np.intp)
     count = folds if folds > 1 else 3
     # Dealt out within each label where there are few, so that no part lacks one.
-    keys, codes = np.unique(Y.T, axis=0, return_inverse=True)
-    codes = codes.ravel() if len(keys) <= m // count else np.zeros(m, dtype=np.intp)
+    keys, _, codes = distinct_rows(Y.T)
+    codes = codes if len(keys) <= m // count else np.zeros(m, dtype=np.intp)
     position = 0
     for code in range(int(codes.max()) + 1):
         members = rng.permutation(np.flatnonzero(codes == code))

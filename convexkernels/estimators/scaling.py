@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import Rescaled, rescale
@@ -49,7 +49,7 @@ class Scaling:
 
         Rows count once, so that repeating one and giving it weight are the same.
         """
-        distinct = np.unique(X, axis=0)
+        distinct = distinct_rows(X)[0]
         spread = distinct.std(axis=0)
         return cls._of_varying(distinct.mean(axis=0), np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 0.0))
 

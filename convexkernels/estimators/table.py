@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_X_y, validate_data
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.cells.sampling import Keys
 from convexkernels.estimators.columns import Columns, is_missing
 from convexkernels.estimators.scaling import Scaling
@@ -46,15 +46,8 @@ class TrainingTable:
         neither on the order of a table nor on whether it repeats rows or gives them weights.
         """
         y = self.y.reshape(len(self.y), -1).astype(np.float64)
-        keys = np.hstack([self.X, y])
-        order = sorted_rows(keys)
-        keys = keys[order]
-        is_new = np.ones(len(keys), dtype=bool)
-        is_new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-        places = np.empty(len(order), dtype=np.intp)
-        places[order] = np.cumsum(is_new) - 1
-        weights = np.bincount(places[order], weights=self.weights[order]).astype(np.float64)
-        first = order[is_new]
+        _, first, places = distinct_rows(np.hstack([self.X, y]))
+        weights = np.bincount(places, self.weights).astype(np.float64)
         drawn_by = None if self.keys is None else self.keys[first]
         return TrainingTable(self.X[first], self.y[first], weights, self.rows[first], drawn_by), places
 
@@ -175,14 +168,3 @@ def _first_text_column(X: Any) -> str:
         except (TypeError, ValueError):
             return f"column {X.columns[column]!r}" if hasattr(X, "columns") else f"column {column}"
     return "it"
-
-
-def sorted_rows(table: Array) -> Index:
-    """The rows in lexicographic order: by the first column, and by the others only where it does not decide."""
-    order = np.argsort(table[:, 0], kind="stable")
-    first = table[order, 0]
-    equal = first[1:] == first[:-1]
-    tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-    rows = np.sort(order[tied])
-    order[tied] = rows[np.lexsort(table[rows].T[::-1])]
-    return order

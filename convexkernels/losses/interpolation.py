@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import LossStatement
 from convexkernels.losses.factorized import FactorizedLoss
@@ -40,8 +40,8 @@ class Interpolation(FactorizedLoss):
 
     def distinct_rows(self, X: Array, Y: Array) -> Index:
         """One row per distinct point; repeated points with different values are refused by name."""
-        _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-        representative = first[group.ravel()]
+        _, first, group = distinct_rows(X)
+        representative = first[group]
         conflict = np.flatnonzero((Y[:, representative] != Y).any(axis=0))
         if conflict.size:
             j = int(conflict[0])

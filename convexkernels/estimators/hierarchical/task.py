@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.cells.sampling import Keys, least
 from convexkernels.criteria.base import Criterion
 from convexkernels.estimators.hierarchical.settings import as_trees
@@ -49,7 +49,7 @@ class TreeTask:
         Least squares stay what they are but for a constant, and leaving a point out leaves out all that is known about
         it. Of rows by themselves, those of the other targets at the point would speak against the one left out.
         """
-        X, first, points = np.unique(self.X, axis=0, return_index=True, return_inverse=True)
+        X, first, points = distinct_rows(self.X)
         weights = np.bincount(points, self.weights).astype(np.float64)
         columns = (self.y.reshape(len(points), -1) * self.weights[:, None]).T
         means = np.column_stack([np.bincount(points, column) / weights for column in columns])

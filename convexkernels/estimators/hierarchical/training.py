@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.cells.cover import Assignment
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.distributed.cluster import threads_and_memory
@@ -216,7 +216,7 @@ def train_on_landmarks(
     """
     problem, said = solution.problem, solution.problem.stated_at(solution.theta)
     rows = np.random.default_rng(seed).permutation(problem.m)[: plan.n_landmarks]
-    family = Candidates([solution.kernel], "none", landmarks=np.unique(problem.X[rows], axis=0))
+    family = Candidates([solution.kernel], "none", landmarks=distinct_rows(problem.X[rows])[0])
     options: dict[str, Any] = {"sample_weight": problem.weights, "memory_limit": settings.memory_limit}
     seen = KernelLearning(family, said["loss"], problem.X, problem.Y.T, **options)
     known: dict[str, Any] = {}

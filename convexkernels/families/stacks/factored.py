@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.factored import FactoredGram
 from convexkernels.families.stacks.base import GramStack
 from convexkernels.kernels.base import Kernel, as_kernel
@@ -173,7 +173,7 @@ def landmark_rows(X: Array, landmarks: int | Array) -> Array:
     """Landmarks; a number of them is drawn among the rows, always the same."""
     if isinstance(landmarks, int):
         order = np.random.default_rng(0).permutation(len(X))
-        return np.unique(X[order[:landmarks]], axis=0)
+        return distinct_rows(X[order[:landmarks]])[0]
     return check_points(landmarks, name="landmarks", n_features=X.shape[1])
 
 
