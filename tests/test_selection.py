@@ -207,19 +207,21 @@ def test_the_clock_begins_before_the_table_is_read(model, monkeypatch):
     assert began[1] <= began[0]
 
 
-def test_the_first_family_has_most_of_the_time_of_the_choice(monkeypatch):
-    limits = []
+def test_families_share_the_time_of_the_choice_and_the_largest_is_the_last(monkeypatch):
+    limits, sizes = [], []
 
     def watched(problem, family, name, loss_at, values, clock, rival=None):
         limits.append(clock.max_time)
+        sizes.append(len(getattr(family, "candidates", [])))
         return follow_path(problem, family, name, loss_at, values, clock, rival)
 
     monkeypatch.setattr(base, "follow_path", watched)
     X, y = noisy(ck.MultipleKernelSVR, 40)
     ck.MultipleKernelSVR(tol=1e-2, max_time=600.0).fit(X, y)
     assert len(limits) > 1
-    assert limits[0] >= 0.75 * 300.0  # half of the limit is for choosing
-    assert min(limits[1:]) >= 10.0
+    assert limits[0] == pytest.approx(0.5 * 300.0, rel=0.1)  # half of the limit is for choosing
+    assert limits[-1] >= 0.5 * 300.0  # what the others have left
+    assert max(sizes[:-1]) < sizes[-1]
     limits.clear()
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
     assert limits == [pytest.approx(300.0, rel=0.1)] * 2  # its own path, and one value for the reference
@@ -398,6 +400,27 @@ def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
     path.follow()
     assert list(path.errors)[: len(visited)] == pytest.approx(visited)
     assert not set(path.errors) & set(values[len(visited) :])
+
+
+@pytest.mark.parametrize(
+    ("errors", "near", "visited"),
+    [
+        ([9, 8, 7, 6, 5, 4], 1.0, [0.1, 1, 10]),  # it helps, but not enough
+        ([9, 8, 8, 1, 1, 1], 1.0, [0.1, 1]),
+        ([9, 8, 7, 2.9, 2, 4], 1.0, [0.1, 1, 10, 100, 1000]),
+        ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1]),
+        ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),
+    ],
+)
+def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(errors, near, visited):
+    values = 10.0 ** np.arange(-2, 4)
+    table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False)
+    fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
+    fold.error = lambda loss, clock: table.get(loss.value, 10.0)
+    rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
+    path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=False), Clock(), values, 1.0, rival)
+    path.follow()
+    assert [value for value in path.errors if value in table] == pytest.approx(visited)
 
 
 def test_a_grid_search_over_given_values_chooses_nothing_itself():

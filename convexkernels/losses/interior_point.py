@@ -19,8 +19,9 @@ from convexkernels.losses.sequential import box_dual_gap
 
 # Above this many points the factorizations cost more than coordinate steps gain.
 LARGEST_INTERIOR = 4000
-# The second run is worth its cost (a larger, indefinite matrix) where the first one leaves more than this.
-GOOD_ENOUGH = 1e-7
+# The second run is worth its cost (a larger, indefinite matrix) where the first one leaves more than the tolerance, and
+# more than this. Both aim at a part of the tolerance: moving coefficients onto bounds costs something.
+GOOD_ENOUGH, AIM = 1e-7, 0.1
 # Most iterations, with a matrix and with its factor.
 ITERATIONS, ITERATIONS_ON_FACTOR = 80, 200
 # Iterations without a smaller error after which rounding has won.
@@ -43,7 +44,7 @@ class _State:
 
 
 def interior_point(
-    K: Array, dual: BoxDual, intercept: bool, *, tol: float = 1e-9, deadline: float | None = None
+    K: Array, dual: BoxDual, intercept: bool, *, tol: float = 1e-8, deadline: float | None = None
 ) -> Array:
     """Maximize ``lin'w - sum eps_i |w_i| - 1/2 w'Kw`` over ``lo <= w <= hi`` (and ``sum w = 0``).
 
@@ -59,7 +60,7 @@ def interior_point(
     unit = size / gain
     if not np.isfinite(unit * float(np.abs(K).max())):
         return w
-    problem, K = (*scaled, intercept, tol, ITERATIONS, deadline), K * unit
+    problem, K = (*scaled, intercept, AIM * tol, ITERATIONS, deadline), K * unit
     found, error = _run(DenseTerm(K), float(np.diagonal(K).mean()), *problem)
     if error > max(tol, GOOD_ENOUGH):
         again, other = _run(FactoredTerm(pivoted_factor(K)), float(np.diagonal(K).mean()), *problem)

@@ -135,7 +135,7 @@ def _from_inside(
     limit = min(full, 1e3 * max(float(np.abs(dual.lin).max()), 1e-300) / max(float(np.diagonal(K).mean()), 1e-300))
     while True:
         lower = replace(dual, lo=np.maximum(dual.lo, -limit), hi=np.minimum(dual.hi, limit))
-        found = interior_point(K64, lower, intercept, tol=0.1 * tol, deadline=deadline)
+        found = interior_point(K64, lower, intercept, tol=tol, deadline=deadline)
         if limit >= full or np.abs(found).max() < 0.9 * limit:
             break
         limit = min(full, 1e3 * limit)

@@ -179,19 +179,22 @@ class _Path:
 
         Then visit those between the best one and its neighbors.
 
-        Beside a rival, begin a step before what it chose, and go on only when ahead.
+        Beside a rival, begin a step before what it chose; go on while that helps, and past the step after it only when
+        ahead.
         """
         constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
         at = 0 if self.rival is None else int(np.abs(np.log(self.values / self.rival.value)).argmin())
+        first = max(at - 1, 0)
         differences = self.folds[0].whole.loss.is_of_differences
         patience = PATIENCE if differences else PATIENCE_OF_LABELS
         most = RISEN if differences else math.inf  # of few wrong labels one is a tenth
-        for k, value in enumerate(self.values[max(at - 1, 0) :].tolist()):
+        for k, value in enumerate(self.values[first:].tolist(), first):
             if waited == patience or not self.visit(value):
                 break
-            if k == 1 and self.rival is not None and self.score(self.best) < self.rival.score:
-                return
             error = self.errors[value]
+            is_behind = self.rival is not None and self.score(self.best) < self.rival.score
+            if is_behind and (k > at or error >= least):
+                return
             waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
             waited = patience if error > most * least else waited  # also where constants are best: rows are noise
             least = min(least, error)
