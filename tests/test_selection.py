@@ -405,11 +405,17 @@ def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
 @pytest.mark.parametrize(
     ("errors", "near", "visited"),
     [
-        ([9, 8, 7, 6, 5, 4], 1.0, [0.1, 1, 10]),  # it helps, but not enough
+        ([9, 8, 7, 6, 5, 4], 1.0, [0.1, 1]),  # it helps, but not enough
+        ([9, 8, 5, 3.5, 2.9, 1], 1.0, [0.1, 1, 10, 100, 1000]),
+        ([9, 8, 5, 3.5, 3.5, 1], 1.0, [0.1, 1, 10, 100]),
         ([9, 8, 8, 1, 1, 1], 1.0, [0.1, 1]),
-        ([9, 8, 7, 2.9, 2, 4], 1.0, [0.1, 1, 10, 100, 1000]),
+        ([9, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),  # the other way
+        ([2, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),
+        ([2, 4, 7, 5, 5, 4], 10.0, [1, 10, 100]),
+        ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1, 0.01]),
         ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1]),
         ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),
+        ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000]),
     ],
 )
 def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(errors, near, visited):
@@ -421,6 +427,9 @@ def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(error
     path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=False), Clock(), values, 1.0, rival)
     path.follow()
     assert [value for value in path.errors if value in table] == pytest.approx(visited)
+    between = [value for value in path.errors if value not in table]
+    if 1.0 in visited and table[1.0] < 3.0:
+        assert between == pytest.approx([10.0**-0.5, 10.0**0.5])
 
 
 def test_a_grid_search_over_given_values_chooses_nothing_itself():

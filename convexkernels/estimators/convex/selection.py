@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -170,37 +170,54 @@ class _Path:
             self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
         return True
 
+    @cached_property
+    def total(self) -> float:
+        """The error that scores compare with."""
+        return sum(_total(fold) for fold in self.folds)
+
     def score(self, value: float) -> float:
         """Accuracy or R^2 at a value that was visited."""
-        return 1.0 - self.errors[value] / sum(_total(fold) for fold in self.folds)
+        return 1.0 - self.errors[value] / self.total
+
+    def _in_order(self) -> Iterator[float]:
+        """All values; beside a rival the one it chose and the one before, then those beyond the better of the two."""
+        values = self.values.tolist()
+        if self.rival is None or len(values) < 2:
+            yield from values
+            return
+        at = max(1, int(np.abs(np.log(self.values / self.rival.value)).argmin()))
+        yield from values[at - 1 : at + 1]
+        turns = self.errors[values[at - 1]] < self.errors[values[at]]
+        yield from values[: at - 1][::-1] if turns else values[at + 1 :]
 
     def follow(self) -> None:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
 
         Then visit those between the best one and its neighbors.
 
-        Beside a rival, begin a step before what it chose; go on while that helps, and past the step after it only when
-        ahead.
+        Beside a rival, begin near what it chose; where behind, go on only while a step as good as the last one would
+        come level.
         """
         constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
-        at = 0 if self.rival is None else int(np.abs(np.log(self.values / self.rival.value)).argmin())
-        first = max(at - 1, 0)
         differences = self.folds[0].whole.loss.is_of_differences
         patience = PATIENCE if differences else PATIENCE_OF_LABELS
         most = RISEN if differences else math.inf  # of few wrong labels one is a tenth
-        for k, value in enumerate(self.values[first:].tolist(), first):
+        for k, value in enumerate(self._in_order()):
             if waited == patience or not self.visit(value):
                 break
             error = self.errors[value]
-            is_behind = self.rival is not None and self.score(self.best) < self.rival.score
-            if is_behind and (k > at or error >= least):
-                return
             waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
             waited = patience if error > most * least else waited  # also where constants are best: rows are noise
+            if k > 0 and self.rival is not None:
+                behind = (self.rival.score - self.score(self.best)) * self.total
+                gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
+                if behind > 0.0 and gained < behind:
+                    return
+                waited = 0 if k == 1 else waited
             least = min(least, error)
         if len(self.errors) < 2:
             return
-        visited = list(self.errors)
+        visited = [value for value in self.values.tolist() if value in self.errors]
         at = visited.index(self.best)
         for other in visited[max(at - 1, 0) : at + 2]:
             if other != visited[at] and not self.visit(float(np.sqrt(other * visited[at]))):
