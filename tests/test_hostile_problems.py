@@ -10,7 +10,7 @@ import convexkernels as ck
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.kernels.hierarchical.tree import KernelTree
 from convexkernels.linalg import project_simplex
-from convexkernels.losses import interior_point
+from convexkernels.losses import interior_point, support_vector
 from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.plotting import ParameterMatrixDisplay
 from convexkernels.solvers.convex.spectral_gradient import minimize_model
@@ -568,6 +568,21 @@ def test_bounds_far_above_the_coefficients_cost_the_interior_method_no_second_ru
     primal, value = box_dual_gap(y, dual.eps, dual.lo, dual.hi, w, y - K @ w, 0.0)
     assert 0.0 <= primal - value <= 1e-6 * value
     assert np.abs(w).max() < 100.0
+
+
+@pytest.mark.parametrize(("left", "runs"), [(0.05, 1), (0.9, 1), (1.1, 2)])
+def test_a_second_run_is_for_what_the_tolerance_leaves(left, runs, rng, monkeypatch):
+    X = rng.uniform(-1, 1, (30, 2))
+    dual = ck.EpsilonInsensitive(C=10.0, epsilon=0.05, intercept=True).box_dual(X[:, 0] ** 2, np.ones(30))
+    aims = []
+
+    def run(term, diagonal, *problem):
+        aims.append(problem[5])
+        return np.zeros(30), left * 1e-3
+
+    monkeypatch.setattr(interior_point, "_run", run)
+    support_vector._from_inside(ck.Gaussian(0.5)(X), dual, np.zeros(30), True, 1e-3, None)
+    assert aims == [pytest.approx(1e-4)] * runs
 
 
 def test_a_model_whose_steps_overflow_stays_where_it_is():

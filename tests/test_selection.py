@@ -259,6 +259,29 @@ def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with
     assert again.lam_ == plain.lam_
 
 
+def test_an_interrupt_before_anything_was_tried_leaves_the_family_as_it_is(monkeypatch):
+    X, y = noisy(ck.MultipleKernelRidge, 60)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(selection._Fold, "error", interrupted)
+    with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
+        model = ck.MultipleKernelRidge().fit(X, y)
+    assert len(model.weights_) == len(model._family(X, Clock()).candidates)
+
+
+def test_a_value_between_two_others_is_as_near_to_both_in_any_unit():
+    near = []
+    for unit in (1.0, 0.44, 3.7, 10.0, 1.0 / 3.0):
+        values = unit * 10.0 ** np.arange(-2, 4)
+        rival = SimpleNamespace(value=float(np.sqrt(values[2] * values[3])), score=0.7)
+        path = _Path([], lambda C, _: C, Clock(), values, 1.0, rival)
+        order = path._in_order()
+        near.append([round(next(order) / unit, 6) for _ in range(2)])
+    assert near == [[0.1, 1.0]] * 5
+
+
 def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
     X, y = noisy(ck.TessellatedSVC)
     visits = []
@@ -411,7 +434,7 @@ def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
         ([9, 8, 8, 1, 1, 1], 1.0, [0.1, 1]),
         ([9, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),  # the other way
         ([2, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),
-        ([2, 4, 7, 5, 5, 4], 10.0, [1, 10, 100]),
+        ([2, 4, 7, 4.5, 5, 4], 10.0, [1, 10, 100]),
         ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1, 0.01]),
         ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1]),
         ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),

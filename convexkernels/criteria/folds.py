@@ -109,7 +109,7 @@ def spread_sample(Y: Array, size: int, rng: np.random.Generator) -> Rows:
     """About `size` rows, spread evenly over the targets and with every class among them."""
     order = np.lexsort((rng.random(Y.shape[1]), *Y))
     chosen = order[np.linspace(0, order.size - 1, size).round().astype(np.intp)]
-    _, representatives = np.unique(Y, axis=1, return_index=True)
+    _, representatives, _ = distinct_rows(Y.T)
     if representatives.size <= size // 4:
         chosen = np.concatenate([chosen, representatives])
     return np.unique(chosen)

@@ -105,14 +105,15 @@ class ConvexEstimator(KernelEstimator):
             # The largest family last: on the whole path, with regularization that suits none, it takes longest.
             families = [*self._other_families(problem.X), problem.family]
             for k, other in enumerate(families):
-                if k > 0 and clock.is_over:  # not even a fold of it would be in time
+                # Not even a fold of it would be in time, or nothing can be better.
+                if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
                     break
                 left = len(families) - k
                 part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
                 path = follow_path(problem, other, name, self._loss, values, part, found)
                 interrupted = path is not None and path.interrupted
                 if path is not None and (found is None or path.score > found.score):
-                    family, found = other, path
+                    family, found = other if path.values.size else family, path
                 if interrupted:
                     break
             if found is not None and not interrupted:

@@ -182,10 +182,11 @@ class _Path:
     def _in_order(self) -> Iterator[float]:
         """All values; beside a rival the one it chose and the one before, then those beyond the better of the two."""
         values = self.values.tolist()
-        if self.rival is None or len(values) < 2:
+        if self.rival is None:
             yield from values
             return
-        at = max(1, int(np.abs(np.log(self.values / self.rival.value)).argmin()))
+        # Values between two others are as far from both: the more regular one is near, whatever rounding says.
+        at = max(1, int(np.abs(np.log(self.values / self.rival.value)).round(6).argmin()))
         yield from values[at - 1 : at + 1]
         turns = self.errors[values[at - 1]] < self.errors[values[at]]
         yield from values[: at - 1][::-1] if turns else values[at + 1 :]
@@ -244,6 +245,8 @@ def follow_path(
     there, and farther only where it is better. None where the rows are too few to hold any out, or no value was tried
     in time.
     """
+    # Of a rival that is best with the most regular value nothing is learned about where to begin.
+    rival = None if rival is None or rival.value == values[0] else rival
     nearby = None if rival is None else (rival.value, rival.score)
     asked = problem.X, problem.Y, problem.weights, family, name, loss_at(values[0], 1.0), values, nearby
     piece, interrupted = clock.piece("path", *asked), False
