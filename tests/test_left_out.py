@@ -528,7 +528,8 @@ def test_margins_around_quantiles_are_conformal(rng):
     for row in y:
         margin = margin_around(np.full(19, 0.5), np.full(19, -0.5), row[:19], np.ones(19), 0.9)
         scores = np.sort(np.abs(row[:19]) - 0.5)
-        assert margin == scores[17]  # of 20 with the new one, 2 are above the 18th
+        # Of 20 with the new one, 2 are above the 18th; what functions are learned to comes on top.
+        assert margin == pytest.approx(scores[17] + 1e-4 * np.ptp(row[:19]), rel=1e-12)
         low, high = widened(np.array(0.5), np.array(-0.5), margin)
         inside += low <= row[19] <= high
     assert binom.cdf(inside, 2000, 0.9) > 1e-4
