@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib as mpl
@@ -272,14 +273,50 @@ def test_an_interrupt_before_anything_was_tried_leaves_the_family_as_it_is(monke
 
 
 def test_a_value_between_two_others_is_as_near_to_both_in_any_unit():
-    near = []
     for unit in (1.0, 0.44, 3.7, 10.0, 1.0 / 3.0):
         values = unit * 10.0 ** np.arange(-2, 4)
-        rival = SimpleNamespace(value=float(np.sqrt(values[2] * values[3])), score=0.7)
-        path = _Path([], lambda C, _: C, Clock(), values, 1.0, rival)
-        order = path._in_order()
-        near.append([round(next(order) / unit, 6) for _ in range(2)])
-    assert near == [[0.1, 1.0]] * 5
+        for k in range(1, 5):
+            rival = SimpleNamespace(value=float(np.sqrt(values[k] * values[k + 1])), score=0.7)
+            order = _Path([], lambda C, _: C, Clock(), values, 1.0, rival)._in_order()
+            assert [next(order), next(order)] == [values[k - 1], values[k]]
+
+
+def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin():
+    X, y = noisy(ck.TessellatedSVC, 60)
+    family, values = ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)], "mean"), 10.0 ** np.arange(-2, 2)
+    problem = ck.KernelLearning(family, ck.Hinge(), X, 2.0 * y - 1.0)
+    path = [problem, family, "C", lambda C, _: ck.Hinge(C), values, Clock()]
+    alone = follow_path(*path)
+    beside = follow_path(*path, replace(alone, value=0.01, scores=np.ones(1)))
+    np.testing.assert_array_equal(beside.scores, alone.scores)
+    near = follow_path(*path, replace(alone, value=1.0, scores=np.ones(1)))
+    assert len(near.values) < len(alone.values)
+
+
+def test_nothing_is_compared_with_a_family_that_makes_no_error(monkeypatch):
+    followed = []
+    monkeypatch.setattr(base, "follow_path", lambda *arguments: followed.append(1) or follow_path(*arguments))
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 10.0 * np.repeat([0.0, 1.0], 30)[:, None]
+    model = ck.MultipleKernelSVC().fit(X, np.repeat([0, 1], 30))
+    assert model.selection_.score == 1.0
+    assert len(followed) == 1
+
+
+def test_an_interrupt_of_a_later_family_is_kept_with_what_was_chosen(monkeypatch):
+    X, y = noisy(ck.MultipleKernelRidge, 60)
+    followed = []
+
+    def follow(*arguments):
+        followed.append(follow_path(*arguments))
+        is_second = len(followed) == 2
+        return replace(followed[-1], interrupted=is_second, scores=followed[-1].scores - is_second)
+
+    monkeypatch.setattr(base, "follow_path", follow)
+    with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
+        model = ck.MultipleKernelRidge().fit(X, y)
+    assert len(followed) == 2
+    assert model.selection_.interrupted
+    assert model.selection_.value == followed[0].value
 
 
 def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
@@ -436,7 +473,7 @@ def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
         ([2, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),
         ([2, 4, 7, 4.5, 5, 4], 10.0, [1, 10, 100]),
         ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1, 0.01]),
-        ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1]),
+        ([9, 8, 7, 6, 5, 4], 10.0**-1.5, [0.01, 0.1]),
         ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),
         ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000]),
     ],

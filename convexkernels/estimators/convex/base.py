@@ -31,7 +31,7 @@ from convexkernels.validation import check_number, check_whole_number
 COSTS = np.geomspace(0.01, 1e6, 9)
 # The part of the time limit that choosing may take.
 SHARE = 0.5
-# The part of that for the path of the first of several families, which the others follow near what it has chosen.
+# The part of that for the path of the first of several families; the others mostly keep near what it has chosen.
 FIRST_PATH = 0.5
 # By how much another family has to be better on rows held out to be mentioned: accuracy, and R^2.
 NOTABLE = (0.02, 0.03)
@@ -114,6 +114,8 @@ class ConvexEstimator(KernelEstimator):
                 interrupted = path is not None and path.interrupted
                 if path is not None and (found is None or path.score > found.score):
                     family, found = other if path.values.size else family, path
+                if interrupted and found is not None:
+                    found = replace(found, interrupted=True)
                 if interrupted:
                     break
             if found is not None and not interrupted:

@@ -180,7 +180,7 @@ class _Path:
         return 1.0 - self.errors[value] / self.total
 
     def _in_order(self) -> Iterator[float]:
-        """All values; beside a rival the one it chose and the one before, then those beyond the better of the two."""
+        """All values; beside a rival the one nearest to its own, the one before, and on from the better of the two."""
         values = self.values.tolist()
         if self.rival is None:
             yield from values
@@ -245,7 +245,7 @@ def follow_path(
     there, and farther only where it is better. None where the rows are too few to hold any out, or no value was tried
     in time.
     """
-    # Of a rival that is best with the most regular value nothing is learned about where to begin.
+    # A rival that is best with the most regular value does not say where to begin.
     rival = None if rival is None or rival.value == values[0] else rival
     nearby = None if rival is None else (rival.value, rival.score)
     asked = problem.X, problem.Y, problem.weights, family, name, loss_at(values[0], 1.0), values, nearby
