@@ -882,14 +882,14 @@ def test_intervals_between_quantiles_cover_new_rows_and_follow_the_noise(rng):
     assert levels == pytest.approx([0.05, 0.95])
 
 
-@pytest.mark.parametrize("seed", [0, 1, 20240607])
-def test_intervals_of_a_quantile_that_is_clipped_to_the_least_target_hold_it(seed):
+@pytest.mark.parametrize(("seed", "exact"), [(20240607, 0.9), (0, 0.7), (1, 0.7)])
+def test_intervals_of_a_quantile_that_is_clipped_to_the_least_target_hold_it(seed, exact):
     """Most targets are the least one, which neither rounding in its encoding nor what training leaves must move."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.0, 1.0, (200, 2))
     y = (np.maximum(rng.standard_normal(200) - 1.0, 0.0) - 0.123456789) / 3.3
     model = VoronoiQuantile(quantile=0.05, selection=choice(3), random_state=0).fit(X, y)
-    assert (model.predict(X) == y.min()).mean() > 0.7
+    assert (model.predict(X) == y.min()).mean() > exact
     low, high = model.predict_interval(X, coverage=0.9).T
     assert np.mean((low <= y) & (y <= high)) >= 0.9
 

@@ -111,12 +111,12 @@ class ConvexEstimator(KernelEstimator):
                 left = len(families) - k
                 part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
                 path = follow_path(problem, other, name, self._loss, values, part, found)
-                interrupted = path is not None and path.interrupted
-                if path is not None and (found is None or path.score > found.score):
-                    family, found = other if path.values.size else family, path
-                if interrupted and found is not None:
-                    found = replace(found, interrupted=True)
-                if interrupted:
+                if path is None:
+                    continue
+                if found is None or path.score > found.score:
+                    family, found = (other if path.values.size else family), path
+                if path.interrupted:
+                    found, interrupted = replace(found, interrupted=True), True
                     break
             if found is not None and not interrupted:
                 found = self._beside_reference(problem, found, clock)

@@ -241,9 +241,9 @@ def follow_path(
     between the best one and its neighbors.
 
     The `family` is that of the problem, or another one for the same rows; ``loss_at(value, deviation)`` takes the root
-    mean squared error expected. Beside a `rival`, found by another family, the path is followed near what was chosen
-    there, and farther only where it is better. None where the rows are too few to hold any out, or no value was tried
-    in time.
+    mean squared error expected. Beside a `rival`, found by another family, the path begins near what was chosen there,
+    unless that is the most regular value, and goes on only where it is better or may come to be. None where the rows
+    are too few to hold any out, or no value was tried in time.
     """
     # A rival that is best with the most regular value does not say where to begin.
     rival = None if rival is None or rival.value == values[0] else rival
