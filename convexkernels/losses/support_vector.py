@@ -18,6 +18,9 @@ LARGEST_NEWTON = 3000
 # Coordinate steps over m^2 that take a good part of the time of an interior-point method: its dozen factorizations
 # take that of some m^2. On cells of covtype, where it took over after 12 m steps, it had most of the time.
 PATIENT = 0.25
+# How far above the size of a coefficient, `lin` over the diagonal, bounds may be inside the interior-point method. Of
+# 300 random duals with C up to 1e14 73 ended above their tolerance with 1e8, 83 with 1e5 and 77 with none.
+HIGHEST_BOUND = 1e8
 
 
 def best_intercept(residual: Array, dual: BoxDual) -> float:
@@ -131,8 +134,9 @@ def _from_inside(
     """The best of `w` and the answer of the interior-point method, moved onto the bounds it is close to or not."""
     K64 = K.astype(np.float64, copy=False)
     full = max(float(dual.hi.max()), -float(dual.lo.min()))
-    # Bounds far above every coefficient spoil the scaling: solve with lower ones unless they turn out active.
-    limit = min(full, 1e3 * max(float(np.abs(dual.lin).max()), 1e-300) / max(float(np.diagonal(K).mean()), 1e-300))
+    # Bounds very far above every coefficient spoil the scaling: solve with lower ones unless they turn out active.
+    unit = max(float(np.abs(dual.lin).max()), 1e-300) / max(float(np.diagonal(K).mean()), 1e-300)
+    limit = min(full, HIGHEST_BOUND * unit)
     while True:
         lower = replace(dual, lo=np.maximum(dual.lo, -limit), hi=np.minimum(dual.hi, limit))
         found = interior_point(K64, lower, intercept, tol=tol, deadline=deadline)
