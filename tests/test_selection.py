@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from dataclasses import replace
 from types import SimpleNamespace
 
 import matplotlib as mpl
@@ -15,8 +14,9 @@ from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
 from convexkernels.clock import Clock
-from convexkernels.estimators.convex import base, selection, tessellated
-from convexkernels.estimators.convex.selection import _Path, follow_path
+from convexkernels.estimators.convex import selection, tessellated
+from convexkernels.estimators.convex.base import NOTABLE
+from convexkernels.estimators.convex.selection import _Path, choose
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families import candidates
 from convexkernels.plotting import SelectionDisplay
@@ -111,7 +111,7 @@ def test_held_out_rows_are_seen_by_neither_kernel_nor_functions():
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), rng.permutation(np.repeat([-1.0, 1.0], 100))
     problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(), X, y)
-    found = follow_path(problem, problem.family, "C", lambda C, _: ck.Hinge(C), np.array([0.1, 1.0, 10.0]), Clock())
+    _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), np.array([0.1, 1.0, 10.0]), Clock())
     assert found.scores.max() < 0.6
 
 
@@ -169,9 +169,10 @@ def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
     on_rows = ck.KernelLearning.on_rows
     monkeypatch.setattr(ck.KernelLearning, "on_rows", lambda *a: formed.append(a) or on_rows(*a))
     values = np.array([10.0, 1.0])
-    assert follow_path(problem, problem.family, "lam", lambda lam, _: ck.LeastSquares(lam), values, over()) is None
+    request = problem, [problem.family], "lam", lambda lam, _: ck.LeastSquares(lam), values
+    assert choose(*request, over()) == (problem.family, None)
     assert len(formed) == 1
-    follow_path(problem, problem.family, "lam", lambda lam, _: ck.LeastSquares(lam), values, Clock())
+    choose(*request, Clock())
     assert len(formed) == 1 + 5
 
 
@@ -208,24 +209,73 @@ def test_the_clock_begins_before_the_table_is_read(model, monkeypatch):
     assert began[1] <= began[0]
 
 
+def followed(monkeypatch, then=None):
+    """The paths that are followed from now on, with the limits of their clocks."""
+    paths, follow = [], _Path.follow
+
+    def watched(path, clock):
+        paths.append((path, clock.max_time))
+        follow(path, clock)
+        if then is not None:
+            then(paths)
+
+    monkeypatch.setattr(_Path, "follow", watched)
+    return paths
+
+
 def test_families_share_the_time_of_the_choice_and_the_largest_is_the_last(monkeypatch):
-    limits, sizes = [], []
-
-    def watched(problem, family, name, loss_at, values, clock, rival=None):
-        limits.append(clock.max_time)
-        sizes.append(len(getattr(family, "candidates", [])))
-        return follow_path(problem, family, name, loss_at, values, clock, rival)
-
-    monkeypatch.setattr(base, "follow_path", watched)
+    paths = followed(monkeypatch)
     X, y = noisy(ck.MultipleKernelSVR, 40)
     ck.MultipleKernelSVR(tol=1e-2, max_time=600.0).fit(X, y)
+    limits, sizes = [limit for _, limit in paths], [len(path.family.candidates) for path, _ in paths]
     assert len(limits) > 1
     assert limits[0] == pytest.approx(0.5 * 300.0, rel=0.1)  # half of the limit is for choosing
     assert limits[-1] >= 0.5 * 300.0  # what the others have left
     assert max(sizes[:-1]) < sizes[-1]
-    limits.clear()
+    paths.clear()
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
-    assert limits == [pytest.approx(300.0, rel=0.1)] * 2  # its own path, and one value for the reference
+    # Its own path, and one value for the reference.
+    assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
+
+
+def test_matrices_of_all_rows_are_those_of_the_smallest_family_and_of_the_best_one(monkeypatch):
+    X, y = noisy(ck.MultipleKernelRidge, 60)
+    formed, make_stack = [], candidates.make_stack
+
+    def watched(kernels, points, **options):
+        formed.append(len(kernels)) if len(points) == 60 else None
+        return make_stack(kernels, points, **options)
+
+    monkeypatch.setattr(candidates, "make_stack", watched)
+    paths = followed(monkeypatch)
+    model = ck.MultipleKernelRidge().fit(X, y)
+    sizes = [len(path.family.candidates) for path, _ in paths]
+    assert len(model.weights_) != sizes[0]
+    assert formed == [sizes[0], len(model.weights_)]
+
+
+def test_only_the_best_family_is_tried_between_its_values(monkeypatch):
+    paths = followed(monkeypatch)
+    X, y = noisy(ck.MultipleKernelSVR, 60)
+    model = ck.MultipleKernelSVR().fit(X, y)
+    between = [len(set(path.errors) - set(path.values.tolist())) for path, _ in paths]
+    assert sorted(between)[:-1] == [0] * (len(paths) - 1)
+    assert max(between) in (1, 2)
+    (best,) = [path for path, _ in paths if set(path.errors) == set(model.selection_.values.tolist())]
+    assert best.family.candidates is model.solution_.problem.family.candidates
+
+
+def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
+    begun, make = [], selection.make_solver
+    monkeypatch.setattr(selection, "make_solver", lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
+    X, y = noisy(ck.TessellatedRidge, 60)
+    problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y)
+    (fold, *_) = selection._folds(problem, problem.family)
+    for value in (100.0, 1.0, 0.01, 2.0, 50.0):
+        fold.error(value, ck.LeastSquares(value), Clock())
+    assert begun[0] is None
+    for start, value in zip(begun[1:], (100.0, 1.0, 1.0, 100.0), strict=True):
+        assert start is fold.points[value]
 
 
 def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with(monkeypatch, tmp_path):
@@ -239,11 +289,11 @@ def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with
 
     with monkeypatch.context() as patched:
 
-        def third(self, loss, clock):
+        def third(self, value, loss, clock):
             begun.append(loss)
             if len(begun) == 3:  # where the loop of steps hears of it
                 patched.setattr(SpectralGradient, "step", interrupted)
-            return whole(self, loss, clock)
+            return whole(self, value, loss, clock)
 
         patched.setattr(selection._Fold, "error", third)
         with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
@@ -277,53 +327,58 @@ def test_a_value_between_two_others_is_as_near_to_both_in_any_unit():
         values = unit * 10.0 ** np.arange(-2, 4)
         for k in range(1, 5):
             rival = SimpleNamespace(value=float(np.sqrt(values[k] * values[k + 1])), score=0.7)
-            order = _Path([], lambda C, _: C, Clock(), values, 1.0, rival)._in_order()
+            order = _Path(None, [], lambda C, _: C, values, 1.0, rival)._in_order()
             assert [next(order), next(order)] == [values[k - 1], values[k]]
 
 
-def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin():
+@pytest.mark.parametrize(("chosen", "shorter"), [(0.01, False), (1.0, True)])
+def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, shorter, monkeypatch):
     X, y = noisy(ck.TessellatedSVC, 60)
     family, values = ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)], "mean"), 10.0 ** np.arange(-2, 2)
     problem = ck.KernelLearning(family, ck.Hinge(), X, 2.0 * y - 1.0)
-    path = [problem, family, "C", lambda C, _: ck.Hinge(C), values, Clock()]
-    alone = follow_path(*path)
-    beside = follow_path(*path, replace(alone, value=0.01, scores=np.ones(1)))
-    np.testing.assert_array_equal(beside.scores, alone.scores)
-    near = follow_path(*path, replace(alone, value=1.0, scores=np.ones(1)))
-    assert len(near.values) < len(alone.values)
+
+    def then(paths):  # the first family has nearly no errors, at one value
+        if len(paths) == 1:
+            path = paths[0][0]
+            path.errors = {value: 0.1 if value == chosen else 1.0 for value in path.errors}
+
+    paths = followed(monkeypatch, then)
+    choose(problem, [family, family], "C", lambda C, _: ck.Hinge(C), values, Clock())
+    (_, _), (other, _) = paths
+    assert (len(other.errors) < len(values)) == shorter
 
 
 def test_nothing_is_compared_with_a_family_that_makes_no_error(monkeypatch):
-    followed = []
-    monkeypatch.setattr(base, "follow_path", lambda *arguments: followed.append(1) or follow_path(*arguments))
+    paths = followed(monkeypatch)
     X = np.random.default_rng(0).normal(size=(60, 3)) + 10.0 * np.repeat([0.0, 1.0], 30)[:, None]
     model = ck.MultipleKernelSVC().fit(X, np.repeat([0, 1], 30))
     assert model.selection_.score == 1.0
-    assert len(followed) == 1
+    assert len(paths) == 1
 
 
 def test_an_interrupt_of_a_later_family_is_kept_with_what_was_chosen(monkeypatch):
     X, y = noisy(ck.MultipleKernelRidge, 60)
-    followed = []
 
-    def follow(*arguments):
-        followed.append(follow_path(*arguments))
-        is_second = len(followed) == 2
-        return replace(followed[-1], interrupted=is_second, scores=followed[-1].scores - is_second)
+    def then(paths):
+        if len(paths) == 2:
+            path = paths[1][0]
+            path.errors = dict.fromkeys(path.errors, 10.0 * path.total)
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(base, "follow_path", follow)
+    paths = followed(monkeypatch, then)
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.MultipleKernelRidge().fit(X, y)
-    assert len(followed) == 2
+    assert len(paths) == 2
     assert model.selection_.interrupted
-    assert model.selection_.value == followed[0].value
+    assert model.selection_.value == paths[0][0].best
+    assert len(model.weights_) == len(paths[0][0].family.candidates)
 
 
 def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
     X, y = noisy(ck.TessellatedSVC)
     visits = []
 
-    def interrupted(self, loss, clock):
+    def interrupted(self, value, loss, clock):
         visits.append(loss)
         if len(visits) == 8:
             raise KeyboardInterrupt
@@ -455,11 +510,10 @@ def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
-    fold.spreads, fold.error = np.ones(1), lambda loss, clock: table.get(loss.value, 8.0)
-    path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=of_numbers), Clock(), values, 1.0)
-    path.follow()
-    assert list(path.errors)[: len(visited)] == pytest.approx(visited)
-    assert not set(path.errors) & set(values[len(visited) :])
+    fold.spreads, fold.error = np.ones(1), lambda value, loss, clock: table[value]
+    path = _Path(None, [fold], lambda C, _: loss, values, 1.0)
+    path.follow(Clock())
+    assert list(path.errors) == pytest.approx(visited)
 
 
 @pytest.mark.parametrize(
@@ -482,14 +536,14 @@ def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(error
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
-    fold.error = lambda loss, clock: table.get(loss.value, 10.0)
+    fold.error = lambda value, loss, clock: table.get(value, 10.0)
     rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
-    path = _Path([fold], lambda C, _: SimpleNamespace(value=C, is_of_differences=False), Clock(), values, 1.0, rival)
-    path.follow()
-    assert [value for value in path.errors if value in table] == pytest.approx(visited)
-    between = [value for value in path.errors if value not in table]
+    path = _Path(None, [fold], lambda C, _: loss, values, 1.0, rival)
+    path.follow(Clock())
+    assert list(path.errors) == pytest.approx(visited)
+    path.refine(Clock())
     if 1.0 in visited and table[1.0] < 3.0:
-        assert between == pytest.approx([10.0**-0.5, 10.0**0.5])
+        assert list(path.errors)[len(visited) :] == pytest.approx([10.0**-0.5, 10.0**0.5])
 
 
 def test_a_grid_search_over_given_values_chooses_nothing_itself():
@@ -516,10 +570,10 @@ def test_a_family_that_does_not_suit_a_table_is_noticed():
     with pytest.warns(ConvexKernelsWarning, match="Gaussian kernels predict rows that were held out better"):
         model = ck.TessellatedRidge().fit(X, y)
     chosen = model.selection_
-    assert chosen.reference > chosen.score + base.NOTABLE[True]
+    assert chosen.reference > chosen.score + NOTABLE[True]
     T = np.random.default_rng(1).uniform(size=(300, 3))
     t = np.prod(np.cos(4.0 * T), axis=1)
-    assert ck.MultipleKernelRidge().fit(X, y).score(T, t) > model.score(T, t) + base.NOTABLE[True]
+    assert ck.MultipleKernelRidge().fit(X, y).score(T, t) > model.score(T, t) + NOTABLE[True]
     # A value that is given is not questioned, and nothing is said where the family is as good.
     assert ck.TessellatedRidge(lam=chosen.value).fit(X, y).selection_ is None
     chosen = ck.TessellatedSVC().fit(*noisy(ck.TessellatedSVC)).selection_

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, follow_path, spreads
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, choose, spreads
 from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
@@ -31,8 +31,6 @@ from convexkernels.validation import check_number, check_whole_number
 COSTS = np.geomspace(0.01, 1e6, 9)
 # The part of the time limit that choosing may take.
 SHARE = 0.5
-# The part of that for the path of the first of several families; the others mostly keep near what it has chosen.
-FIRST_PATH = 0.5
 # By how much another family has to be better on rows held out to be mentioned: accuracy, and R^2.
 NOTABLE = (0.02, 0.03)
 # Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
@@ -76,7 +74,11 @@ class ConvexEstimator(KernelEstimator):
         weights = None if (table.weights == 1.0).all() else table.weights
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
-        return KernelLearning(self._family(table.X, clock), loss, table.X, y, **options)
+        family = self._family(table.X, clock)
+        # The largest family last: on the whole path, with regularization that suits none, it takes longest. Its
+        # matrices on all rows are formed where it is chosen.
+        self._compared = [*(self._other_families(table.X) if self._has_choice else []), family]
+        return KernelLearning(self._compared[0], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self.tol}
@@ -99,37 +101,21 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([given], dtype=np.float64)
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
-        found: PathSelection | None = None
-        family, interrupted = problem.family, False
+        family, found = self._compared[-1], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            # The largest family last: on the whole path, with regularization that suits none, it takes longest.
-            families = [*self._other_families(problem.X), problem.family]
-            for k, other in enumerate(families):
-                # Not even a fold of it would be in time, or nothing can be better.
-                if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
-                    break
-                left = len(families) - k
-                part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
-                path = follow_path(problem, other, name, self._loss, values, part, found)
-                if path is None:
-                    continue
-                if found is None or path.score > found.score:
-                    family, found = (other if path.values.size else family), path
-                if path.interrupted:
-                    found, interrupted = replace(found, interrupted=True), True
-                    break
-            if found is not None and not interrupted:
+            family, found = choose(problem, self._compared, name, self._loss, values, clock)
+            if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, found, clock)
-                interrupted = found.interrupted
         value = float(values[2 % len(values)]) if found is None else found.value
         self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
         if family is not problem.family:
             problem = problem.on_rows(np.arange(problem.m), family)
+        interrupted = found is not None and found.interrupted
         return problem.with_loss(self._loss(value, spread.min() if found is None else found.deviation)), interrupted
 
     def _other_families(self, X: Array) -> list[Family]:
-        """Families to compare with that of the problem, by the same scores."""
+        """Smaller families to compare with that of the estimator, by the same scores."""
         return []
 
     def _reference(self, X: Array) -> Family | None:
@@ -142,7 +128,7 @@ class ConvexEstimator(KernelEstimator):
         if reference is None or clock.is_over:
             return found
         values = np.array([found.value])
-        path = follow_path(problem, reference, found.name, lambda C, _: self._loss(C, deviation), values, clock)
+        _, path = choose(problem, [reference], found.name, lambda C, _: self._loss(C, deviation), values, clock)
         if path is None or path.interrupted:
             return found if path is None else replace(found, interrupted=True)
         of_numbers = problem.loss.is_of_differences

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,6 +34,8 @@ PATIENCE, PATIENCE_OF_LABELS, WORTHWHILE = 2, 3, 0.99
 RISEN = 1.1
 # Errors within this factor of the least one are as good.
 ALL_BUT = 1.002
+# The part of the time for the path of the first of several families; the others mostly keep near what it has chosen.
+FIRST_PATH = 0.5
 # How exactly kernels are learned that are only compared.
 PATH_TOL, PATH_STEPS = 1e-2, 10
 
@@ -85,13 +87,13 @@ class PathSelection(Selection):
 
 @dataclass(eq=False)
 class _Fold:
-    """Training rows of a problem, for another family of it, what is held out, and where the path stands."""
+    """Training rows of a problem, for a family, what is held out, and where values of the path have led to."""
 
     whole: KernelLearning
     family: Family
     train: Index
     held: Index
-    initial: tuple[Array, Array] | None = None
+    points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = self.whole
@@ -104,20 +106,21 @@ class _Fold:
         """What is learned from; its matrices are formed when a value is tried, not all at the start."""
         return self.whole.on_rows(self.train, self.family)
 
-    def error(self, loss: Loss, clock: Clock) -> float:
+    def error(self, value: float, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
         problem = self.problem.with_loss(loss)
         piece = clock.piece("held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X)
         if known := piece.found:
-            self.initial = known["theta"], known["alpha"]
+            self.points[value] = known["theta"], known["alpha"]
             return float(known["error"])
-        solver = make_solver("spectral-gradient", initial=self.initial)
+        nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
+        solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
             found = problem.solve(solver, tol=PATH_TOL, max_iter=PATH_STEPS, max_time=clock.left)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        self.initial = (found.theta, found.alpha)
+        self.points[value] = found.theta, found.alpha
         error = self.error_of(np.atleast_2d(found.decision_function(self.X).T))
         if not clock.is_over:
             piece.keep(error=error, theta=found.theta, alpha=found.alpha)
@@ -140,11 +143,11 @@ class _Fold:
 
 @dataclass(eq=False)
 class _Path:
-    """Errors of the values visited so far; `deviation` is that of the best of them."""
+    """Errors of the values visited so far for a family; `deviation` is that of the best of them."""
 
+    family: Family
     folds: list[_Fold]
     loss_at: LossAt
-    clock: Clock
     values: Array
     deviation: float
     rival: PathSelection | None = None
@@ -157,12 +160,12 @@ class _Path:
         first = min if self.values[0] <= self.values[-1] else max
         return first(value for value, error in self.errors.items() if error <= good)
 
-    def visit(self, value: float) -> bool:
+    def visit(self, value: float, clock: Clock) -> bool:
         """Try a value, if there is time."""
         total, loss = 0.0, self.loss_at(value, self.deviation)
         for fold in self.folds:
-            total += fold.error(loss, self.clock)
-            if self.clock.is_over:  # the next fold would form matrices first
+            total += fold.error(value, loss, clock)
+            if clock.is_over:  # the next fold would form matrices first
                 return False
         self.errors[value] = total
         if value == self.best and loss.is_of_differences:
@@ -175,9 +178,12 @@ class _Path:
         """The error that scores compare with."""
         return sum(_total(fold) for fold in self.folds)
 
-    def score(self, value: float) -> float:
-        """Accuracy or R^2 at a value that was visited."""
-        return 1.0 - self.errors[value] / self.total
+    def selection(self, name: str, interrupted: bool = False) -> PathSelection:
+        """What is chosen by the values visited so far, the most regular one where there are none."""
+        tried = np.sort(np.array(list(self.errors)))
+        scores = np.array([1.0 - self.errors[value] / self.total for value in tried.tolist()])
+        value = self.best if self.errors else float(self.values[0])
+        return PathSelection(name, tried, scores, value, self.deviation, interrupted)
 
     def _in_order(self) -> Iterator[float]:
         """All values; beside a rival the one nearest to its own, the one before, and on from the better of the two."""
@@ -191,82 +197,94 @@ class _Path:
         turns = self.errors[values[at - 1]] < self.errors[values[at]]
         yield from values[: at - 1][::-1] if turns else values[at + 1 :]
 
-    def follow(self) -> None:
+    def follow(self, clock: Clock) -> None:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
-
-        Then visit those between the best one and its neighbors.
 
         Beside a rival, begin near what it chose; where behind, go on only while a step as good as the last one would
         come level.
         """
+        if not self.folds:
+            return
         constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
         differences = self.folds[0].whole.loss.is_of_differences
         patience = PATIENCE if differences else PATIENCE_OF_LABELS
         most = RISEN if differences else math.inf  # of few wrong labels one is a tenth
         for k, value in enumerate(self._in_order()):
-            if waited == patience or not self.visit(value):
-                break
+            if waited == patience or not self.visit(value, clock):
+                return
             error = self.errors[value]
             waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
             waited = patience if error > most * least else waited  # also where constants are best: rows are noise
             if k > 0 and self.rival is not None:
-                behind = (self.rival.score - self.score(self.best)) * self.total
+                behind = self.errors[self.best] - (1.0 - self.rival.score) * self.total
                 gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
                 if behind > 0.0 and gained < behind:
                     return
                 waited = 0 if k == 1 else waited
             least = min(least, error)
-        if len(self.errors) < 2:
-            return
+
+    def refine(self, clock: Clock) -> None:
+        """Visit the values between the best one and its neighbors."""
         visited = [value for value in self.values.tolist() if value in self.errors]
         at = visited.index(self.best)
         for other in visited[max(at - 1, 0) : at + 2]:
-            if other != visited[at] and not self.visit(float(np.sqrt(other * visited[at]))):
+            if other != visited[at] and (clock.is_over or not self.visit(float(np.sqrt(other * visited[at])), clock)):
                 return
 
 
-def follow_path(
-    problem: KernelLearning,
-    family: Family,
-    name: str,
-    loss_at: LossAt,
-    values: Array,
-    clock: Clock,
-    rival: PathSelection | None = None,
-) -> PathSelection | None:
-    """Choose among values, given from the most regular one on, by learning and scoring on folds of the rows.
+def choose(
+    problem: KernelLearning, families: Sequence[Family], name: str, loss_at: LossAt, values: Array, clock: Clock
+) -> tuple[Family, PathSelection | None]:
+    """Choose among families and values, given from the most regular one on, by learning and scoring on folds.
 
-    Every value starts from the kernel and the functions of the last one, and the path ends where errors rise: values
-    for which learning takes long are never met, unless they are the ones that are needed. A third of the values lies
-    between the best one and its neighbors.
+    Every value starts from the kernel and the functions of the nearest one, and the path of a family ends where errors
+    rise: values for which learning takes long are never met, unless they are the ones that are needed. Beside the best
+    family so far, the path of another one begins near what was chosen there, unless that is the most regular value,
+    and goes on only where it is better or may come to be. For the family that is best, the values between the best one
+    and its neighbors are tried, too.
 
-    The `family` is that of the problem, or another one for the same rows; ``loss_at(value, deviation)`` takes the root
-    mean squared error expected. Beside a `rival`, found by another family, the path begins near what was chosen there,
-    unless that is the most regular value, and goes on only where it is better or may come to be. None where the rows
-    are too few to hold any out, or no value was tried in time.
+    Families are those of the problem, or other ones for the same rows; ``loss_at(value, deviation)`` takes the root
+    mean squared error expected. With the family comes None where the rows are too few to hold any out, or no value was
+    tried in time; then, as where the user interrupts before anything was tried, the family is the last one.
     """
-    # A rival that is best with the most regular value does not say where to begin.
-    rival = None if rival is None or rival.value == values[0] else rival
-    nearby = None if rival is None else (rival.value, rival.score)
-    asked = problem.X, problem.Y, problem.weights, family, name, loss_at(values[0], 1.0), values, nearby
-    piece, interrupted = clock.piece("path", *asked), False
+    asked = problem.X, problem.Y, problem.weights, list(families), name, loss_at(values[0], 1.0), values
+    piece = clock.piece("path", *asked)
     if known := piece.found:
-        value, deviation = float(known["value"]), float(known["deviation"])
-        return PathSelection(name, known["values"], known["scores"], value, deviation, False)
-    path = _Path(_folds(problem, family), loss_at, clock, values, float(spreads(problem).min()), rival)
+        family, value, deviation = families[int(known["family"])], float(known["value"]), float(known["deviation"])
+        return family, PathSelection(name, known["values"], known["scores"], value, deviation, False)
+    deviation, cut, interrupted = float(spreads(problem).min()), False, False
+    best: _Path | None = None
+    found: PathSelection | None = None
     try:
-        if path.folds:
-            path.follow()
+        for k, family in enumerate(families):
+            # Not even a fold of it would be in time, or nothing can be better.
+            if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
+                break
+            left = len(families) - k
+            part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
+            # A rival that is best with the most regular value does not say where to begin.
+            rival = None if found is None or found.value == values[0] else found
+            path = _Path(family, _folds(problem, family), loss_at, values, deviation, rival)
+            try:
+                path.follow(part)
+            finally:
+                if path.errors and (found is None or path.selection(name).score > found.score):
+                    best, found = path, path.selection(name)
+            cut = cut or part.is_over
+        if best is not None:
+            best.refine(clock)
     except KeyboardInterrupt:
         interrupted = True
-    if not (path.errors or interrupted):
-        return None
-    tried = np.sort(np.array(list(path.errors)))
-    scores = np.array([path.score(value) for value in tried.tolist()])
-    value = path.best if path.errors else float(values[0])
-    if not (interrupted or clock.is_over):
-        piece.keep(values=tried, scores=scores, value=value, deviation=path.deviation)
-    return PathSelection(name, tried, scores, value, path.deviation, interrupted)
+    if best is None:
+        none = np.zeros(0)
+        return families[-1], PathSelection(name, none, none, float(values[0]), deviation, True) if interrupted else None
+    found = best.selection(name, interrupted)
+    if not (interrupted or cut or clock.is_over):
+        number = [family is best.family for family in families].index(True)
+        piece.keep(
+            values=found.values, scores=found.scores, value=found.value, deviation=found.deviation, family=number
+        )
+    return best.family, found
 
 
 def _folds(problem: KernelLearning, family: Family) -> list[_Fold]:
