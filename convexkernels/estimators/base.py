@@ -23,8 +23,9 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.notebook import page_about
 from convexkernels.validation import check_number
 
-# Seconds of a fit when none are given, and the rows beyond which there are more of them, in proportion.
-SECONDS, QUICK_ROWS = 60.0, 2000
+# Seconds of a search when none are given, so that what comes after it ends within a minute, and the rows beyond which
+# there are more of them, in proportion.
+SECONDS, QUICK_ROWS = 55.0, 2000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

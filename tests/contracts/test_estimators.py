@@ -334,7 +334,7 @@ def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
         with pytest.raises(ck.InvalidInputError, match="max_time must be a finite number > 0"):
             clone(estimator).set_params(max_time=wrong).fit(X, y)
     limits = [clone(estimator).set_params(max_time=given)._clock(rows).max_time for given, rows in LIMITS]
-    assert limits == [60.0, 60.0, 300.0, np.inf, 7.0]
+    assert limits == [55.0, 55.0, 275.0, np.inf, 7.0]
 
 
 def it_says_how_far_it_is(estimator, kind, monkeypatch):
