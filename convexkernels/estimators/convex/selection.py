@@ -178,10 +178,14 @@ class _Path:
         """The error that scores compare with."""
         return sum(_total(fold) for fold in self.folds)
 
+    def score(self, value: float) -> float:
+        """Accuracy or R^2 at a value that was visited."""
+        return 1.0 - self.errors[value] / self.total
+
     def selection(self, name: str, interrupted: bool = False) -> PathSelection:
         """What is chosen by the values visited so far, the most regular one where there are none."""
         tried = np.sort(np.array(list(self.errors)))
-        scores = np.array([1.0 - self.errors[value] / self.total for value in tried.tolist()])
+        scores = np.array([self.score(value) for value in tried.tolist()])
         value = self.best if self.errors else float(self.values[0])
         return PathSelection(name, tried, scores, value, self.deviation, interrupted)
 
@@ -200,7 +204,7 @@ class _Path:
     def follow(self, clock: Clock) -> None:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
 
-        Beside a rival, begin near what it chose; where behind, go on only while a step as good as the last one would
+        Beside a rival, begin near what it chose; where not ahead, go on only while a step as good as the last one would
         come level.
         """
         if not self.folds:
@@ -216,9 +220,9 @@ class _Path:
             waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
             waited = patience if error > most * least else waited  # also where constants are best: rows are noise
             if k > 0 and self.rival is not None:
-                behind = self.errors[self.best] - (1.0 - self.rival.score) * self.total
+                behind = (self.rival.score - self.score(self.best)) * self.total
                 gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
-                if behind > 0.0 and gained < behind:
+                if behind >= 0.0 and gained < behind:
                     return
                 waited = 0 if k == 1 else waited
             least = min(least, error)
