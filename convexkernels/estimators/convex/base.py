@@ -101,9 +101,10 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([given], dtype=np.float64)
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
-        family, found = self._compared[-1], None
+        compared, self._compared = self._compared, []
+        family, found = compared[-1], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            family, found = choose(problem, self._compared, name, self._loss, values, clock)
+            family, found = choose(problem, compared, name, self._loss, values, clock)
             if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, found, clock)
         value = float(values[2 % len(values)]) if found is None else found.value
