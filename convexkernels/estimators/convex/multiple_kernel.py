@@ -105,7 +105,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
         # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
         smooth = [entry for entry in data_library(X, single=False) if isinstance(entry[1], Gaussian | Polynomial)]
-        return [self._candidates(smooth[k:], X, allow_duplicates=True) for k in (1, 2, 3)]
+        return [self._candidates(smooth[k:], X, allow_duplicates=True).of_part() for k in (1, 2, 3)]
 
     def _listed(self) -> list[Any]:
         """The candidates that were passed."""
