@@ -7,7 +7,7 @@ import convexkernels as ck
 from tests.campaign.__main__ import main
 from tests.campaign.cases import make_case
 from tests.campaign.exact import exact_set, lower_bound
-from tests.campaign.judge import judge, value_of_nothing
+from tests.campaign.judge import is_interrupt, judge, value_of_nothing
 
 CHUNKS, CHUNK = 20, 15
 SEED = 100
@@ -84,3 +84,12 @@ def test_a_lie_is_seen_and_written_as_a_script(tmp_path, capsys, monkeypatch):
     script = next(tmp_path.glob("case_*.py")).read_text()
     compile(script, "case", "exec")
     assert "the returned function costs" in script
+
+
+def test_an_interrupt_is_known_by_any_name():
+    named = SystemError("returned a result with an exception set")
+    named.__cause__ = SystemError("the same again")
+    named.__cause__.__context__ = KeyboardInterrupt()
+    assert is_interrupt(named)
+    named.__cause__.__context__ = ValueError()
+    assert not is_interrupt(named)

@@ -56,6 +56,13 @@ def alarm(seconds, error):
         signal.signal(signal.SIGALRM, before)
 
 
+def is_interrupt(error):
+    """Whether an interrupt is behind an error: numpy and compiled loops give it other names, perhaps several."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 @contextmanager
 def watched(verdict, what, limit):
     """Record warnings, errors and the time of a call."""
@@ -73,7 +80,7 @@ def watched(verdict, what, limit):
         except KeyboardInterrupt:
             verdict.open.append("interrupt raised")
         except Exception as error:
-            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):  # numpy gives it another name
+            if is_interrupt(error):
                 verdict.open.append("interrupt raised")
                 return
             place = traceback.extract_tb(error.__traceback__)[-1]
