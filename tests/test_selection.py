@@ -331,8 +331,8 @@ def test_a_value_between_two_others_is_as_near_to_both_in_any_unit():
             assert [next(order), next(order)] == [values[k - 1], values[k]]
 
 
-@pytest.mark.parametrize(("chosen", "shorter"), [(0.01, False), (1.0, True)])
-def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, shorter, monkeypatch):
+@pytest.mark.parametrize(("chosen", "first"), [(0.01, [0.1, 1.0]), (10.0, [1.0, 10.0])])
+def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, first, monkeypatch):
     X, y = noisy(ck.TessellatedSVC, 60)
     family, values = ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)], "mean"), 10.0 ** np.arange(-2, 2)
     problem = ck.KernelLearning(family, ck.Hinge(), X, 2.0 * y - 1.0)
@@ -340,12 +340,12 @@ def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, s
     def then(paths):  # the first family has nearly no errors, at one value
         if len(paths) == 1:
             path = paths[0][0]
-            path.errors = {value: 0.1 if value == chosen else 1.0 for value in path.errors}
+            path.errors = dict.fromkeys(path.errors, 1.0) | {chosen: 0.1}
 
     paths = followed(monkeypatch, then)
     choose(problem, [family, family], "C", lambda C, _: ck.Hinge(C), values, Clock())
     (_, _), (other, _) = paths
-    assert (len(other.errors) < len(values)) == shorter
+    assert list(other.errors)[:2] == first
 
 
 def test_nothing_is_compared_with_a_family_that_makes_no_error(monkeypatch):
@@ -385,6 +385,7 @@ def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
         return 1.0
 
     monkeypatch.setattr(selection._Fold, "error", interrupted)
+    monkeypatch.setattr(selection._Fold, "is_unbounded", lambda *_: False)
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.TessellatedSVC().fit(X, y)
     assert model.solution_.status is ck.Status.INTERRUPTED
@@ -496,24 +497,44 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("errors", "of_numbers", "visited"),
+    ("errors", "of_numbers", "end", "visited"),
     [
-        ([9, 5, 3, 3.2, 3.1, 1], True, [0.01, 0.1, 1, 10, 100]),  # a tenth more is not much: two values are waited for
-        ([9, 5, 3, 3.4, 3.1, 1], True, [0.01, 0.1, 1, 10]),
-        ([9, 5, 3, 3.4, 3.1, 1], False, [0.01, 0.1, 1, 10, 100, 1000]),  # few wrong labels: three are waited for
-        ([9, 3, 3.4, 3.1, 3, 1], False, [0.01, 0.1, 1, 10, 100]),
-        ([9, 9.5, 9.8, 3, 2.9, 1], True, [0.01, 0.1, 1, 10, 100, 1000]),  # nothing yet that beats constants
-        ([9, 9.5, 10, 3, 2.9, 1], True, [0.01, 0.1, 1]),  # nor will it come
+        ([9, 5, 3, 3.2, 3.1, 1], True, np.inf, [0.1, 1, 10, 100]),  # a tenth more is not much: two are waited for
+        ([9, 5, 3, 3.4, 3.1, 1], True, np.inf, [0.1, 1, 10]),
+        ([9, 5, 3, 3.4, 3.1, 1], False, np.inf, [0.1, 1, 10, 100, 1000]),  # few wrong labels: three are waited for
+        ([9, 8, 3, 6, 3.1, 1], False, np.inf, [0.1, 1, 10, 100, 1000]),  # chance may do that
+        ([9, 8, 3, 7.2, 3.1, 1], False, np.inf, [0.1, 1, 10]),  # more than 1.5 deviations
+        ([9, 3, 3.4, 3.1, 3, 1], False, np.inf, [0.1, 1, 0.01]),  # the other way
+        ([9, 9.5, 9.8, 3, 2.9, 1], True, np.inf, [0.1, 1, 0.01, 10, 100, 1000]),  # nothing yet that beats constants
+        ([9, 9.5, 10, 3, 2.9, 1], True, np.inf, [0.1, 1, 0.01]),  # nor will it come
+        ([9, 5, 3, 3, 3, 3], True, 1.0, [0.1, 1]),  # others are the same
+        ([9, 5, 5, 5, 5, 5], True, 0.1, [0.1, 0.01]),
     ],
 )
-def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
+def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numbers, end, visited):
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
     fold.spreads, fold.error = np.ones(1), lambda value, loss, clock: table[value]
+    fold.is_unbounded = lambda value, loss: value >= end
     path = _Path(None, [fold], lambda C, _: loss, values, 1.0)
     path.follow(Clock())
     assert list(path.errors) == pytest.approx(visited)
+
+
+@pytest.mark.parametrize(
+    "loss_at", [ck.Hinge, lambda C: ck.EpsilonInsensitive(C, 0.1), lambda C: ck.LeastSquares(0.5 / C)]
+)
+def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_at):
+    X, y = make_moons(60, noise=0.1, random_state=0)
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)]), loss_at(1.0), X, 2.0 * y - 1.0)
+    (fold, *_) = selection._folds(problem, problem.family)
+    losses = {C: loss_at(C) for C in (1e-3, 1e5, 1e6)}
+    errors = {C: fold.error(C, loss, Clock()) for C, loss in losses.items()}
+    is_box = losses[1e5].box_dual(np.ones(1), np.ones(1)).diagonal is None
+    assert [fold.is_unbounded(C, loss) for C, loss in losses.items()] == [False, is_box, is_box]
+    if is_box:
+        assert errors[1e5] == pytest.approx(errors[1e6], rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -523,12 +544,13 @@ def test_a_path_ends_where_errors_have_risen(errors, of_numbers, visited):
         ([9, 8, 5, 3.5, 2.9, 1], 1.0, [0.1, 1, 10, 100, 1000]),
         ([9, 8, 5, 3.5, 3.5, 1], 1.0, [0.1, 1, 10, 100]),
         ([9, 8, 3, 4, 3.5, 1], 1.0, [0.1, 1, 10]),  # level, and getting worse
-        ([9, 8, 2, 4, 3.5, 2.5], 1.0, [0.1, 1, 10, 100, 1000]),  # ahead
+        ([9, 8, 2, 4, 3.5, 2.5], 1.0, [0.1, 1, 10]),  # ahead, and the rival has seen what comes
+        ([9, 8, 2, 1.5, 1.2, 2.5], 1.0, [0.1, 1, 10, 100, 1000]),
         ([9, 8, 8, 1, 1, 1], 1.0, [0.1, 1]),
         ([9, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),  # the other way
         ([2, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),
         ([2, 4, 7, 4.5, 5, 4], 10.0, [1, 10, 100]),
-        ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1, 0.01]),
+        ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1]),
         ([9, 8, 7, 6, 5, 4], 10.0**-1.5, [0.01, 0.1]),
         ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),
         ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000]),
@@ -538,13 +560,13 @@ def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(error
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
-    fold.error = lambda value, loss, clock: table.get(value, 10.0)
+    fold.error, fold.is_unbounded = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: False
     rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
     path = _Path(None, [fold], lambda C, _: loss, values, 1.0, rival)
     path.follow(Clock())
     assert list(path.errors) == pytest.approx(visited)
     path.refine(Clock())
-    if 1.0 in visited and table[1.0] < 3.0:
+    if path.best == 1.0 and table[1.0] < 3.0:
         assert list(path.errors)[len(visited) :] == pytest.approx([10.0**-0.5, 10.0**0.5])
 
 

@@ -28,14 +28,19 @@ LARGEST_SAMPLE = 1000
 # Rows up to which there are five folds instead of three.
 FEW_ROWS = 200
 # Values after which a path ends that lower the least error by no more than to this part of it. Wrong labels are counted
-# in whole rows: they stay as many over a wider range.
-PATIENCE, PATIENCE_OF_LABELS, WORTHWHILE = 2, 3, 0.99
-# A path ends at once where squared errors have risen by this factor: values of less regularization take longest.
-RISEN = 1.1
+# in whole rows: they stay as many over a wider range. What lies beyond, a rival has seen.
+PATIENCE, PATIENCE_OF_LABELS, PATIENCE_BESIDE_RIVAL, WORTHWHILE = 2, 3, 1, 0.99
+# A path ends at once where squared errors have risen by this factor, or wrong labels by so many standard deviations of
+# their number: values of less regularization take longest.
+RISEN, RISEN_DEVIATIONS = 1.1, 1.5
+# The place among the values of the second one that is tried: the most regular ones take long, and are seldom the best.
+SECOND = 2
 # Errors within this factor of the least one are as good.
 ALL_BUT = 1.002
 # The part of the time for the path of the first of several families; the others mostly keep near what it has chosen.
 FIRST_PATH = 0.5
+# The part of a bound up to which a coefficient is inside.
+INSIDE = 1.0 - 1e-6
 # How exactly kernels are learned that are only compared.
 PATH_TOL, PATH_STEPS = 1e-2, 10
 
@@ -106,6 +111,17 @@ class _Fold:
         """What is learned from; its matrices are formed when a value is tried, not all at the start."""
         return self.whole.on_rows(self.train, self.family)
 
+    def is_unbounded(self, value: float, loss: Loss) -> bool:
+        """Whether no coefficient is at the bound that C sets: less regularization finds the same functions."""
+        problem, (_, alpha) = self.problem, self.points[value]
+        for y, a in zip(problem.Y, np.atleast_2d(alpha), strict=True):
+            dual = loss.box_dual(y, problem.weights)
+            if dual is None or dual.diagonal is not None:  # regularization is not, or not only, a bound
+                return False
+            if (np.abs(loss.coefficients(a, y)) >= INSIDE * np.maximum(-dual.lo, dual.hi)).any():
+                return False
+        return True
+
     def error(self, value: float, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
         problem = self.problem.with_loss(loss)
@@ -143,7 +159,10 @@ class _Fold:
 
 @dataclass(eq=False)
 class _Path:
-    """Errors of the values visited so far for a family; `deviation` is that of the best of them."""
+    """Errors of the values visited so far for a family; `deviation` is that of the best of them.
+
+    `is_at_end` says that values of less regularization than one that was visited find the same functions.
+    """
 
     family: Family
     folds: list[_Fold]
@@ -152,6 +171,7 @@ class _Path:
     deviation: float
     rival: PathSelection | None = None
     errors: dict[float, float] = field(default_factory=dict)
+    is_at_end: bool = False
 
     @property
     def best(self) -> float:
@@ -168,6 +188,7 @@ class _Path:
             if clock.is_over:  # the next fold would form matrices first
                 return False
         self.errors[value] = total
+        self.is_at_end |= all(fold.is_unbounded(value, loss) for fold in self.folds)
         if value == self.best and loss.is_of_differences:
             relative = total / sum(fold.weights.sum() for fold in self.folds)
             self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
@@ -189,17 +210,43 @@ class _Path:
         value = self.best if self.errors else float(self.values[0])
         return PathSelection(name, tried, scores, value, self.deviation, interrupted)
 
+    @cached_property
+    def constant(self) -> float:
+        """The error of the best constants."""
+        return sum(fold.constant_error() for fold in self.folds)
+
     def _in_order(self) -> Iterator[float]:
-        """All values; beside a rival the one nearest to its own, the one before, and on from the better of the two."""
+        """Two values, that nearest to the rival's own and the one before, and on from the better of the two.
+
+        Where more regularization was better but nothing beats constants, with less of it, too.
+        """
         values = self.values.tolist()
-        if self.rival is None:
-            yield from values
-            return
-        # Values between two others are as far from both: the more regular one is near, whatever rounding says.
-        at = max(1, int(np.abs(np.log(self.values / self.rival.value)).round(6).argmin()))
-        yield from values[at - 1 : at + 1]
-        turns = self.errors[values[at - 1]] < self.errors[values[at]]
-        yield from values[: at - 1][::-1] if turns else values[at + 1 :]
+        at = min(SECOND, len(values) - 1)
+        if self.rival is not None:
+            # Values between two others are as far from both: the more regular one is near, whatever rounding says.
+            at = max(1, int(np.abs(np.log(self.values / self.rival.value)).round(6).argmin()))
+        regular, less = values[:at][::-1], values[at:]
+        yield from regular[:1]
+        turns = self.is_at_end
+        if not turns:
+            yield less[0]
+            turns = bool(regular) and self.errors[regular[0]] < self.errors[less[0]]
+        if turns:
+            yield from regular[1:]
+            least = min(self.errors.values())
+            if self.is_at_end or least < self.constant or self._has_risen(self.errors[less[0]], least):
+                return
+        for value in less[1:]:
+            if self.is_at_end:
+                return
+            yield value
+
+    def _has_risen(self, error: float, least: float) -> bool:
+        """Whether an error is so much larger than the least one that no other value needs to be tried."""
+        if self.folds[0].whole.loss.is_of_differences:
+            return error > RISEN * least
+        of_a_row = float(np.mean(np.concatenate([fold.weights for fold in self.folds])))
+        return error - least > RISEN_DEVIATIONS * math.sqrt(of_a_row * error)
 
     def follow(self, clock: Clock) -> None:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
@@ -209,22 +256,21 @@ class _Path:
         """
         if not self.folds:
             return
-        constant, least, waited = sum(fold.constant_error() for fold in self.folds), math.inf, 0
-        differences = self.folds[0].whole.loss.is_of_differences
-        patience = PATIENCE if differences else PATIENCE_OF_LABELS
-        most = RISEN if differences else math.inf  # of few wrong labels one is a tenth
+        least, waited = math.inf, 0
+        patience = PATIENCE if self.folds[0].whole.loss.is_of_differences else PATIENCE_OF_LABELS
+        patience = patience if self.rival is None else PATIENCE_BESIDE_RIVAL
         for k, value in enumerate(self._in_order()):
             if waited == patience or not self.visit(value, clock):
                 return
             error = self.errors[value]
-            waited = 0 if error < WORTHWHILE * least or least >= constant else waited + 1
-            waited = patience if error > most * least else waited  # also where constants are best: rows are noise
+            waited = 0 if error < WORTHWHILE * least or least >= self.constant else waited + 1
+            waited = patience if self._has_risen(error, least) else waited  # also where constants are best: it is noise
             if k > 0 and self.rival is not None:
                 behind = (self.rival.score - self.score(self.best)) * self.total
                 gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
                 if behind >= 0.0 and gained < behind:
                     return
-                waited = 0 if k == 1 else waited
+            waited = 0 if k == 1 else waited
             least = min(least, error)
 
     def refine(self, clock: Clock) -> None:
@@ -241,8 +287,9 @@ def choose(
 ) -> tuple[Family, PathSelection | None]:
     """Choose among families and values, given from the most regular one on, by learning and scoring on folds.
 
-    Every value starts from the kernel and the functions of the nearest one, and the path of a family ends where errors
-    rise: values for which learning takes long are never met, unless they are the ones that are needed. Beside the best
+    Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
+    and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
+    takes long are never met, unless they are the ones that are needed. Beside the best
     family so far, the path of another one begins near what was chosen there, unless that is the most regular value,
     and goes on only where it is better or may come to be. For the family that is best, the values between the best one
     and its neighbors are tried, too.
