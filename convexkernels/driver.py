@@ -158,9 +158,10 @@ def run(
                 break
             iterate = solver.step(problem, iterate, tol, deadline)
             iteration += 1
+        solution = _concluded(problem, solver, first, solver.findings(iterate), best, status, tol, history, clock)
     except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    solution = _concluded(problem, solver, first, solver.findings(iterate), best, status, tol, history, clock)
+        status, found = Status.INTERRUPTED, solver.findings(iterate)
+        solution = _concluded(problem, solver, first, found, best, status, tol, history, clock)
     earlier.conclude(solution, iteration)
     clock.show.finish(
         f"{solution.status.name.lower()}: {solution.certificate} after {solution.n_iter} iterations, "

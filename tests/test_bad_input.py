@@ -458,6 +458,23 @@ def test_interruption_returns_the_best_certified_kernel():
     assert model.score(X, Y) > 0.8
 
 
+def test_an_interrupt_of_the_last_certificate_keeps_the_kernel(monkeypatch):
+    certificate, calls = ck.KernelLearning.certificate, []
+
+    def interrupted(self, *point):
+        calls.append(point)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return certificate(self, *point)
+
+    monkeypatch.setattr(ck.KernelLearning, "certificate", interrupted)
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.1), ck.Gaussian(1.0)]), ck.Hinge(1.0), X, 2.0 * Y - 1.0)
+    with pytest.warns(ck.ConvexKernelsWarning, match="INTERRUPTED"):
+        solution = problem.solve()
+    assert solution.status is ck.Status.INTERRUPTED
+    assert solution.certificate.relative_gap <= 1e-4
+
+
 def test_inputs_are_not_modified():
     table, labels, weights = X.copy(), Y.copy(), np.ones(60)
     for array in (table, labels, weights):

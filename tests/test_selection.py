@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
+from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
@@ -238,7 +239,7 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_last(monke
     assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
 
 
-def test_matrices_of_all_rows_are_those_of_the_smallest_family_and_of_the_best_one(monkeypatch):
+def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(monkeypatch):
     X, y = noisy(ck.MultipleKernelRidge, 60)
     formed, make_stack = [], candidates.make_stack
 
@@ -252,6 +253,86 @@ def test_matrices_of_all_rows_are_those_of_the_smallest_family_and_of_the_best_o
     sizes = [len(path.family.candidates) for path, _ in paths]
     assert len(model.weights_) != sizes[0]
     assert formed == [sizes[0], len(model.weights_)]
+
+
+def moons(m=60):
+    """A problem of learning, a family as large as its own, and values of C."""
+    X, y = make_moons(m, noise=0.3, random_state=0)
+    family, other = (ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)], "mean") for _ in range(2))
+    return ck.KernelLearning(family, ck.Hinge(), X, 2.0 * y - 1.0), other, np.array([0.1, 1.0, 10.0])
+
+
+def test_of_equal_families_the_first_one_is_chosen():
+    problem, other, values = moons()
+    family, _ = choose(problem, [problem.family, other], "C", lambda C, _: ck.Hinge(C), values, Clock())
+    assert family is problem.family
+
+
+def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, monkeypatch):
+    problem, other, values = moons()
+    request = problem, [problem.family, other], "C", lambda C, _: ck.Hinge(C), values
+    visit, visited = _Path.visit, []
+
+    def cut(path, value, clock):
+        clock.interrupt() if visited else None
+        visited.append(value)
+        return visit(path, value, clock)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_Path, "visit", cut)
+        _, short = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
+    _, found = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
+    _, whole = choose(*request, Clock())
+    assert len(short.values) < len(whole.values)
+    np.testing.assert_array_equal(found.values, whole.values)
+    np.testing.assert_array_equal(found.scores, whole.scores)
+
+
+def test_between_values_nothing_is_tried_when_the_time_is_up():
+    problem, _, values = moons()
+    path = _Path(problem.family, selection._folds(problem, problem.family), lambda C, _: ck.Hinge(C), values, 1.0)
+    path.follow(Clock())
+    visited = list(path.errors)
+    path.refine(over())
+    assert list(path.errors) == visited
+
+
+def test_the_tube_follows_the_best_error_so_far(monkeypatch):
+    X, y = noisy(ck.MultipleKernelSVR, 60)
+    problem, seen = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.05)], "mean"), ck.EpsilonInsensitive(), X, y), []
+
+    def loss_at(C, deviation):
+        seen.append(deviation)
+        return ck.EpsilonInsensitive(C, 0.25 * deviation)
+
+    _, found = choose(problem, [problem.family], "C", loss_at, np.array([0.1, 1.0, 10.0, 100.0]), Clock())
+    assert seen[-1] < seen[1] == pytest.approx(np.std(y))
+    assert found.deviation == pytest.approx(np.std(y) * np.sqrt(1.0 - found.scores.max()), rel=0.1)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatch):
+    """They are formed after the choice, which takes no part of what they may need."""
+    X, y = noisy(ck.MultipleKernelRidge, 60)
+    limits = []
+
+    def chosen(problem, families, name, loss_at, values, clock):
+        limits.append(clock.max_time)
+        return families[-1], None
+
+    make_stack = candidates.make_stack
+
+    def slow(kernels, points, **options):
+        time.sleep(0.02 * len(kernels) if len(points) == 60 else 0.0)
+        return make_stack(kernels, points, **options)
+
+    monkeypatch.setattr("convexkernels.estimators.convex.base.choose", chosen)
+    monkeypatch.setattr(candidates, "make_stack", slow)
+    kernels = None if largest else [ck.Gaussian(0.1), ck.Gaussian(1.0)]
+    model = ck.MultipleKernelRidge(kernels, max_time=10.0).fit(X, y)
+    count = len(model.weights_)
+    expected = 0.5 * (10.0 - 0.02 * (8 + count) if largest else 10.0 - 0.02 * count)
+    assert limits == [pytest.approx(expected, abs=0.2)]
 
 
 def test_only_the_best_family_is_tried_between_its_values(monkeypatch):
@@ -322,15 +403,6 @@ def test_an_interrupt_before_anything_was_tried_leaves_the_family_as_it_is(monke
     assert len(model.weights_) == len(model._family(X, Clock()).candidates)
 
 
-def test_a_value_between_two_others_is_as_near_to_both_in_any_unit():
-    for unit in (1.0, 0.44, 3.7, 10.0, 1.0 / 3.0):
-        values = unit * 10.0 ** np.arange(-2, 4)
-        for k in range(1, 5):
-            rival = SimpleNamespace(value=float(np.sqrt(values[k] * values[k + 1])), score=0.7)
-            order = _Path(None, [], lambda C, _: C, values, 1.0, rival)._in_order()
-            assert [next(order), next(order)] == [values[k - 1], values[k]]
-
-
 @pytest.mark.parametrize(("chosen", "first"), [(0.01, [0.1, 1.0]), (10.0, [1.0, 10.0])])
 def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, first, monkeypatch):
     X, y = noisy(ck.TessellatedSVC, 60)
@@ -390,6 +462,7 @@ def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
         model = ck.TessellatedSVC().fit(X, y)
     assert model.solution_.status is ck.Status.INTERRUPTED
     assert model.selection_.interrupted
+    assert len(model.selection_.values) == 1  # five folds, and the interrupt at the eighth
     assert model.predict(X).shape == y.shape
 
 
@@ -551,7 +624,9 @@ def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_a
         ([2, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01]),
         ([2, 4, 7, 4.5, 5, 4], 10.0, [1, 10, 100]),
         ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1]),
-        ([9, 8, 7, 6, 5, 4], 10.0**-1.5, [0.01, 0.1]),
+        ([9, 8, 7, 6, 5, 4], 0.1, [0.01, 0.1]),
+        ([9, 3.002, 2.998, 2.9985, 1, 1], 1.0, [0.1, 1, 10]),  # ahead by less than counts for the best one
+        ([9, 3.006, 2.999, 2.9, 2.8, 1], 1.0, [0.1, 1, 10, 100, 1000]),
         ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),
         ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000]),
     ],

@@ -18,6 +18,7 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, UnsuitedFamilyWarning, tell
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
+from convexkernels.families.candidates import Candidates
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
@@ -76,15 +77,20 @@ class ConvexEstimator(KernelEstimator):
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
         family = self._family(table.X, clock)
         # The largest family last: on the whole path, with regularization that suits none, it takes longest. Its
-        # matrices on all rows are formed where it is chosen.
+        # matrices on all rows are formed where it is chosen, or nothing is; what they may take is left for them.
         self._compared = [*(self._other_families(table.X) if self._has_choice else []), family]
-        return KernelLearning(self._compared[0], loss, table.X, y, **options)
+        first, began = self._compared[0], clock.seconds
+        problem = KernelLearning(first, loss, table.X, y, **options)
+        self._reserved = 0.0
+        if isinstance(first, Candidates) and isinstance(family, Candidates) and family is not first:
+            self._reserved = (clock.seconds - began) * len(family.candidates) / len(first.candidates)
+        return problem
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self.tol}
 
     def _solve(self, problem: KernelLearning, clock: Clock) -> Solution:
-        problem, interrupted = self._chosen(problem, clock.part(SHARE))
+        problem, interrupted = self._chosen(problem, clock.sparing(self._reserved).part(SHARE))
         if not interrupted:
             return problem.solve(
                 max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint, **self._search()
@@ -111,6 +117,7 @@ class ConvexEstimator(KernelEstimator):
         self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
         if family is not problem.family:
+            problem.gram_set.release()  # both would be in memory
             problem = problem.on_rows(np.arange(problem.m), family)
         interrupted = found is not None and found.interrupted
         return problem.with_loss(self._loss(value, spread.min() if found is None else found.deviation)), interrupted

@@ -37,7 +37,7 @@ RISEN, RISEN_DEVIATIONS = 1.1, 1.5
 SECOND = 2
 # Errors within this factor of the least one are as good.
 ALL_BUT = 1.002
-# The part of the time for the path of the first of several families; the others mostly keep near what it has chosen.
+# The part of the time for the path of the first of several families; the others mostly begin with what it has chosen.
 FIRST_PATH = 0.5
 # The part of a bound up to which a coefficient is inside.
 INSIDE = 1.0 - 1e-6
@@ -216,15 +216,12 @@ class _Path:
         return sum(fold.constant_error() for fold in self.folds)
 
     def _in_order(self) -> Iterator[float]:
-        """Two values, that nearest to the rival's own and the one before, and on from the better of the two.
+        """Two values, the rival's own and the one before, and on from the better of the two.
 
         Where more regularization was better but nothing beats constants, with less of it, too.
         """
         values = self.values.tolist()
-        at = min(SECOND, len(values) - 1)
-        if self.rival is not None:
-            # Values between two others are as far from both: the more regular one is near, whatever rounding says.
-            at = max(1, int(np.abs(np.log(self.values / self.rival.value)).round(6).argmin()))
+        at = min(SECOND, len(values) - 1) if self.rival is None else values.index(self.rival.value)
         regular, less = values[:at][::-1], values[at:]
         yield from regular[:1]
         turns = self.is_at_end
@@ -251,7 +248,7 @@ class _Path:
     def follow(self, clock: Clock) -> None:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
 
-        Beside a rival, begin near what it chose; where not ahead, go on only while a step as good as the last one would
+        Beside a rival, begin with what it chose; where not ahead, go on only while a step as good as the last one would
         come level.
         """
         if not self.folds:
@@ -266,7 +263,7 @@ class _Path:
             waited = 0 if error < WORTHWHILE * least or least >= self.constant else waited + 1
             waited = patience if self._has_risen(error, least) else waited  # also where constants are best: it is noise
             if k > 0 and self.rival is not None:
-                behind = (self.rival.score - self.score(self.best)) * self.total
+                behind = (self.rival.score - max(map(self.score, self.errors))) * self.total
                 gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
                 if behind >= 0.0 and gained < behind:
                     return
@@ -290,7 +287,7 @@ def choose(
     Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
     takes long are never met, unless they are the ones that are needed. Beside the best
-    family so far, the path of another one begins near what was chosen there, unless that is the most regular value,
+    family so far, the path of another one begins with what was chosen there, unless that is the most regular value,
     and goes on only where it is better or may come to be. For the family that is best, the values between the best one
     and its neighbors are tried, too.
 
