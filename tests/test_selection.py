@@ -310,6 +310,15 @@ def test_the_tube_follows_the_best_error_so_far(monkeypatch):
     assert found.deviation == pytest.approx(np.std(y) * np.sqrt(1.0 - found.scores.max()), rel=0.1)
 
 
+def test_the_tube_of_a_later_family_begins_with_the_error_of_the_best_one(monkeypatch):
+    paths, follow = [], _Path.follow
+    monkeypatch.setattr(_Path, "follow", lambda path, clock: (paths.append(path.deviation), follow(path, clock)))
+    X, y = noisy(ck.MultipleKernelSVR, 60)
+    ck.MultipleKernelSVR().fit(X, y)
+    assert paths[0] == pytest.approx(np.std(y))
+    assert max(paths[1:]) < 0.9 * paths[0]
+
+
 @pytest.mark.parametrize("largest", [True, False])
 def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatch):
     """They are formed after the choice, which takes no part of what they may need."""

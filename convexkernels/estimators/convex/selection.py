@@ -312,7 +312,9 @@ def choose(
             part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
             # A rival that is best with the most regular value does not say where to begin.
             rival = None if found is None or found.value == values[0] else found
-            path = _Path(family, _folds(problem, family), loss_at, values, deviation, rival)
+            path = _Path(
+                family, _folds(problem, family), loss_at, values, deviation if found is None else found.deviation, rival
+            )
             try:
                 path.follow(part)
             finally:
