@@ -312,14 +312,12 @@ def choose(
             part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
             # A rival that is best with the most regular value does not say where to begin.
             rival = None if found is None or found.value == values[0] else found
-            path = _Path(
-                family, _folds(problem, family), loss_at, values, deviation if found is None else found.deviation, rival
-            )
+            path = _Path(family, _folds(problem, family), loss_at, values, deviation, rival)
             try:
                 path.follow(part)
             finally:
                 if path.errors and (found is None or path.selection(name).score > found.score):
-                    best, found = path, path.selection(name)
+                    best, found, deviation = path, path.selection(name), path.deviation
             cut = cut or part.is_over
         if best is not None:
             best.refine(clock)
