@@ -77,7 +77,7 @@ class ConvexEstimator(KernelEstimator):
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
         family = self._family(table.X, clock)
         # The largest family last: on the whole path, with regularization that suits none, it takes longest. Its
-        # matrices on all rows are formed where it is chosen, or nothing is; what they may take is left for them.
+        # matrices on all rows are formed after the choice, for which time is left.
         self._compared = [*(self._other_families(table.X) if self._has_choice else []), family]
         first, began = self._compared[0], clock.seconds
         problem = KernelLearning(first, loss, table.X, y, **options)

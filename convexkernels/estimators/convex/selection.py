@@ -41,6 +41,8 @@ ALL_BUT = 1.002
 FIRST_PATH = 0.5
 # The part of a bound up to which a coefficient is inside.
 INSIDE = 1.0 - 1e-6
+# The part of the deviation before to which it has to fall for values to be tried that only a narrower tube sets apart.
+SETTLED = 0.9
 # How exactly kernels are learned that are only compared.
 PATH_TOL, PATH_STEPS = 1e-2, 10
 
@@ -111,14 +113,14 @@ class _Fold:
         """What is learned from; its matrices are formed when a value is tried, not all at the start."""
         return self.whole.on_rows(self.train, self.family)
 
-    def is_unbounded(self, value: float, loss: Loss) -> bool:
-        """Whether no coefficient is at the bound that C sets: less regularization finds the same functions."""
+    def is_inside(self, value: float, loss: Loss) -> bool:
+        """Whether no coefficient is at the bound that C sets: a larger one finds the same functions."""
         problem, (_, alpha) = self.problem, self.points[value]
         for y, a in zip(problem.Y, np.atleast_2d(alpha), strict=True):
             dual = loss.box_dual(y, problem.weights)
             if dual is None or dual.diagonal is not None:  # regularization is not, or not only, a bound
                 return False
-            if (np.abs(loss.coefficients(a, y)) >= INSIDE * np.maximum(-dual.lo, dual.hi)).any():
+            if (np.abs(loss.coefficients(a, y)) > INSIDE * np.maximum(-dual.lo, dual.hi)).any():
                 return False
         return True
 
@@ -161,7 +163,7 @@ class _Fold:
 class _Path:
     """Errors of the values visited so far for a family; `deviation` is that of the best of them.
 
-    `is_at_end` says that values of less regularization than one that was visited find the same functions.
+    `is_at_end` says that values of less regularization than one that was visited find the same functions, or nearly.
     """
 
     family: Family
@@ -187,11 +189,13 @@ class _Path:
             total += fold.error(value, loss, clock)
             if clock.is_over:  # the next fold would form matrices first
                 return False
-        self.errors[value] = total
-        self.is_at_end |= all(fold.is_unbounded(value, loss) for fold in self.folds)
+        self.errors[value], before = total, self.deviation
         if value == self.best and loss.is_of_differences:
             relative = total / sum(fold.weights.sum() for fold in self.folds)
             self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
+        # In a narrower tube functions are other ones, and coefficients larger.
+        is_settled = self.deviation > SETTLED * before
+        self.is_at_end |= is_settled and all(fold.is_inside(value, loss) for fold in self.folds)
         return True
 
     @cached_property
@@ -263,7 +267,7 @@ class _Path:
             waited = 0 if error < WORTHWHILE * least or least >= self.constant else waited + 1
             waited = patience if self._has_risen(error, least) else waited  # also where constants are best: it is noise
             if k > 0 and self.rival is not None:
-                behind = (self.rival.score - max(map(self.score, self.errors))) * self.total
+                behind = (self.rival.score - self.score(self.best)) * self.total
                 gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
                 if behind >= 0.0 and gained < behind:
                     return
@@ -286,10 +290,10 @@ def choose(
 
     Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
-    takes long are never met, unless they are the ones that are needed. Beside the best
-    family so far, the path of another one begins with what was chosen there, unless that is the most regular value,
-    and goes on only where it is better or may come to be. For the family that is best, the values between the best one
-    and its neighbors are tried, too.
+    takes long are never met, unless they are the ones that are needed. Beside the best family so far, the path of
+    another one begins with what was chosen there, unless that is the most regular value, and goes on only where it is
+    better or may come to be. For the family that is best, the values between the best one and its neighbors are tried,
+    too.
 
     Families are those of the problem, or other ones for the same rows; ``loss_at(value, deviation)`` takes the root
     mean squared error expected. With the family comes None where the rows are too few to hold any out, or no value was
