@@ -53,8 +53,8 @@ RBF = ["rbf svm", "rbf ridge"]
 RIVALS = [*RBF, "random forest", "histogram boosting"]
 # Tables whose test rows were seen while defaults were made.
 SEEN = {"heart", "ionosphere", "autompg", "servo", "concreteslump", "machine", "housing", "usps", "mnist"}
-# Seconds of a fit from which on somebody notices what choosing costs.
-NOTICED = 0.2
+# Seconds of a fit from which on somebody notices what choosing costs, and what it may cost, in fits.
+NOTICED, BAR = 0.2, 5.0
 # What a method may lose to the best RBF method: two points of accuracy, or 0.03 of R^2.
 ALLOWED = {"classification": 0.02, "regression": 0.03}
 
@@ -184,13 +184,16 @@ def report(path):
         print("| table | " + " | ".join(methods) + " |\n|" + "---|" * (len(methods) + 1))
         for name in names:
             print(f"| {name} | " + " | ".join(_cell(cells.get((name, method))) for method in methods) + " |")
-        print(f"\nTables seen while defaults were made: {', '.join(sorted(SEEN & set(names))) or 'none'}.")
-        for which, some in (("all", names), ("unseen", [name for name in names if name not in SEEN])):
-            _print_ranks(which, some, methods, means)
-        for method in methods:
-            _print_losses(method, names, means, allowed)
-            _print_cost(method, task, rows)
-            _print_ends(method, task, rows)
+        unseen = [name for name in names if name not in SEEN]
+        ranks = [_ranks(some, methods, means) for some in (names, unseen)]
+        print(f"\nTables seen while defaults were made: {', '.join(sorted(SEEN & set(names))) or 'none'}.\n")
+        print(f"| {task} | mean rank, {len(names)} tables | {len(unseen)} unseen | behind the best RBF method ", end="")
+        print("| longest fit, s | cost of choosing: median, largest, above 5 | ends |\n|" + "---|" * 7)
+        for k, method in enumerate(methods):
+            some = [row for row in rows if row["method"] == method and row["task"] == task]
+            parts_of_row = [f"{found[k]:.2f}" for found in ranks]
+            parts_of_row += [_losses(method, names, means, allowed), _longest(some), _cost(some), _ends(some)]
+            print(f"| {method} | " + " | ".join(parts_of_row) + " |")
 
 
 def _cell(cell):
@@ -198,47 +201,19 @@ def _cell(cell):
     return "" if not cell else f"{np.mean([c[0] for c in cell]):.3f} ({np.mean([c[1] for c in cell]):.1f})"
 
 
-def _print_ranks(which, names, methods, means):
+def _ranks(names, methods, means):
     """Mean ranks on the tables that all methods have."""
     whole = [name for name in names if all((name, method) in means for method in methods)]
     scores = np.array([[means[name, method] for method in methods] for name in whole]).reshape(-1, len(methods))
     order = -np.where(np.isfinite(scores), scores, -math.inf)
     ranks = [(order < order[:, [k]]).sum(1) + 0.5 * ((order == order[:, [k]]).sum(1) + 1) for k in range(len(methods))]
-    print(
-        f"\nmean rank on {len(whole)} {which} tables:",
-        {m: round(float(r.mean()), 2) for m, r in zip(methods, ranks, strict=True) if len(r)},
-    )
+    return [float(r.mean()) if len(r) else math.nan for r in ranks]
 
 
-def _print_cost(method, task, rows):
-    """What choosing costs, beside the fit at the chosen values."""
-    pairs = [
-        (float(r["seconds"]), float(r["chosen"]))
-        for r in rows
-        if r["method"] == method and r["task"] == task and r["chosen"]
-    ]
-    if pairs:
-        whole, at_chosen = np.array(pairs).T
-        slow, ratios = at_chosen >= NOTICED, whole / np.maximum(at_chosen, 1e-3)
-        worst = ratios[slow].max(initial=0.0)
-        print(
-            f"{method}: a fit that chooses costs {np.median(ratios):.1f} times one at the chosen values (median of "
-            f"{len(pairs)}); at most {worst:.1f} where that takes {NOTICED} s or more"
-        )
-
-
-def _print_ends(method, task, rows):
-    """How long fits take, and how they end."""
-    some = [row for row in rows if row["method"] == method and row["task"] == task]
-    ends = Counter(row["status"] or "ended" for row in some)
-    longest = max(some, key=lambda row: float(row["seconds"]))
-    print(f"{method}: longest fit {longest['seconds']} s of processor ({longest['table']}); ends: {dict(ends)}")
-
-
-def _print_losses(method, names, means, allowed):
+def _losses(method, names, means, allowed):
     """The tables where a method is clearly behind the best RBF method."""
     if method in RIVALS:
-        return
+        return "-"
     compared, lost = 0, []
     for name in names:
         best = max((means[name, rival] for rival in RBF if (name, rival) in means), default=math.nan)
@@ -247,7 +222,28 @@ def _print_losses(method, names, means, allowed):
         compared += 1
         if not means[name, method] >= best - allowed:
             lost.append(f"{name}{' [seen]' * (name in SEEN)} ({means[name, method] - best:+.3f})")
-    print(f"{method}: behind the best RBF method on {len(lost)} of {compared} tables: {', '.join(lost) or 'none'}")
+    return f"{len(lost)} of {compared}: {', '.join(lost) or 'none'}"
+
+
+def _longest(rows):
+    longest = max(rows, key=lambda row: float(row["seconds"]))
+    return f"{longest['seconds']} ({longest['table']})"
+
+
+def _cost(rows):
+    """What choosing costs, beside the fit at the chosen values: the median, and the rest where anybody notices."""
+    pairs = [(float(row["seconds"]), float(row["chosen"])) for row in rows if row["chosen"]]
+    if not pairs:
+        return "-"
+    whole, at_chosen = np.array(pairs).T
+    ratios = whole / np.maximum(at_chosen, 1e-3)
+    noticed = ratios[at_chosen >= NOTICED]
+    return f"{np.median(ratios):.1f}, {noticed.max(initial=0.0):.1f}, {(noticed > BAR).sum()} of {len(noticed)}"
+
+
+def _ends(rows):
+    ends = Counter(row["status"] or "ended" for row in rows)
+    return ", ".join(f"{number} {end}" for end, number in ends.most_common())
 
 
 def main(argv=None):
