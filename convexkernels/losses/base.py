@@ -138,7 +138,7 @@ class Loss(ABC):
         """What functions without an intercept learn deviations from, shape (n_outputs,), where the loss has a level."""
         return self.constant(Y, weights) if self.has_level and not self.intercept else None
 
-    def distinct_rows(self, X: Array, Y: Array) -> Index:
+    def rows_to_learn(self, X: Array, Y: Array) -> Index:
         """Rows of the points `X` to learn from: all, unless the loss cannot bear repetitions."""
         return np.arange(len(X))
 

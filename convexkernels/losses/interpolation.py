@@ -38,7 +38,7 @@ class Interpolation(FactorizedLoss):
     def at(self, lam: float) -> Self:
         return self  # whatever |f|^2 weighs, the function is the same
 
-    def distinct_rows(self, X: Array, Y: Array) -> Index:
+    def rows_to_learn(self, X: Array, Y: Array) -> Index:
         """One row per distinct point; repeated points with different values are refused by name."""
         _, first, group = distinct_rows(X)
         representative = first[group]

@@ -83,7 +83,7 @@ class OuterLearning:
         self.family, self.loss, self.criterion = family, loss, criterion
         points = check_points(X)
         Y = loss.targets(y, len(points))
-        rows = loss.distinct_rows(points, Y)
+        rows = loss.rows_to_learn(points, Y)
         self.single = np.ndim(y) == 1
         self.X, weights = points[rows], check_weights(sample_weight, len(points), open_low=True)[rows]
         self.offset = np.zeros(len(Y)) if offset is None else np.asarray(offset, dtype=np.float64)

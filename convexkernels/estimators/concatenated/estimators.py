@@ -333,5 +333,5 @@ class ConcatenatedKernelInterpolator(KernelRegressor, _Concatenated):
         return Interpolation(self.nugget)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        Interpolation().distinct_rows(table.X, np.atleast_2d(table.y.T))  # refuses contradictions by their rows
+        Interpolation().rows_to_learn(table.X, np.atleast_2d(table.y.T))  # refuses contradictions by their rows
         return NumberTargets.standard(table.y, table.weights) if self.normalize_y else NumberTargets.as_given(table.y)
