@@ -220,12 +220,12 @@ class _Path:
         return sum(fold.constant_error() for fold in self.folds)
 
     def _in_order(self) -> Iterator[float]:
-        """Two values, the rival's own and the one before, and on from the better of the two.
+        """Two values, the rival's own and the one after it, and on from the better of the two.
 
         Where more regularization was better but nothing beats constants, with less of it, too.
         """
         values = self.values.tolist()
-        at = min(SECOND, len(values) - 1) if self.rival is None else values.index(self.rival.value)
+        at = min(SECOND if self.rival is None else values.index(self.rival.value) + 1, len(values) - 1)
         regular, less = values[:at][::-1], values[at:]
         yield from regular[:1]
         turns = self.is_at_end
