@@ -18,7 +18,6 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, UnsuitedFamilyWarning, tell
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
-from convexkernels.families.candidates import Candidates
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
@@ -49,6 +48,8 @@ class ConvexEstimator(KernelEstimator):
 
     # The name of the regularization parameter.
     _regularization: ClassVar[str] = "C"
+    # Seconds that matrices may take after the choice.
+    _reserved = 0.0
 
     @abstractmethod
     def _family(self, X: Array, clock: Clock) -> Family:
@@ -79,12 +80,7 @@ class ConvexEstimator(KernelEstimator):
         # The largest family last: on the whole path, with regularization that suits none, it takes longest. Its
         # matrices on all rows are formed after the choice, for which time is left.
         self._compared = [*(self._other_families(table.X) if self._has_choice else []), family]
-        first, began = self._compared[0], clock.seconds
-        problem = KernelLearning(first, loss, table.X, y, **options)
-        self._reserved = 0.0
-        if isinstance(first, Candidates) and isinstance(family, Candidates) and family is not first:
-            self._reserved = (clock.seconds - began) * len(family.candidates) / len(first.candidates)
-        return problem
+        return KernelLearning(self._compared[0], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self.tol}

@@ -21,6 +21,7 @@ from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.targets import Targets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, MissingAttributeError, tell
 from convexkernels.families.base import Family
@@ -78,6 +79,14 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         self._n_left_out = len(library) - len(family.candidates)
         # Of rows that are all alike no kernel says anything, which only kernels that were passed are refused for.
         return family if np.ptp(X, axis=0).any() else family.of_part()
+
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
+        began = clock.seconds
+        problem = super()._problem(table, targets, clock)
+        compared: list[Any] = self._compared
+        times = len(compared[-1].candidates) / len(compared[0].candidates)
+        self._reserved = times * (clock.seconds - began) if len(compared) > 1 else 0.0
+        return problem
 
     def _solve(self, problem: KernelLearning, clock: Clock) -> Solution:
         if not self._n_left_out:

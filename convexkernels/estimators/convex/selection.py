@@ -220,7 +220,7 @@ class _Path:
         return sum(fold.constant_error() for fold in self.folds)
 
     def _in_order(self) -> Iterator[float]:
-        """Two values, the rival's own and the one after it, and on from the better of the two.
+        """Two values, the second and the third or the rival's own and the next one, and on from the better of the two.
 
         Where more regularization was better but nothing beats constants, with less of it, too.
         """
@@ -320,8 +320,9 @@ def choose(
             try:
                 path.follow(part)
             finally:
-                if path.errors and (found is None or path.selection(name).score > found.score):
-                    best, found, deviation = path, path.selection(name), path.deviation
+                one = path.selection(name)
+                if path.errors and (found is None or one.score > found.score):
+                    best, found, deviation = path, one, one.deviation
             cut = cut or part.is_over
         if best is not None:
             best.refine(clock)
