@@ -602,7 +602,9 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
         ([9, 5, 3, 3.4, 3.1, 1], False, np.inf, [0.1, 1, 10, 100, 1000]),  # few wrong labels: three are waited for
         ([9, 8, 3, 6, 3.1, 1], False, np.inf, [0.1, 1, 10, 100, 1000]),  # chance may do that
         ([9, 8, 3, 7.2, 3.1, 1], False, np.inf, [0.1, 1, 10]),  # more than 1.5 deviations
-        ([9, 3, 3.4, 3.1, 3, 1], False, np.inf, [0.1, 1, 0.01]),  # the other way
+        ([9, 3, 3.4, 3.1, 3, 1], True, np.inf, [0.1, 1, 0.01]),  # the other way
+        ([9, 3, 9, 3.1, 3, 1], False, np.inf, [0.1, 1, 0.01]),
+        ([9, 7.5, 7.9, 3, 2, 1], False, np.inf, [0.1, 1, 0.01, 10, 100, 1000]),  # a few labels are right by chance
         ([9, 9.5, 9.8, 3, 2.9, 1], True, np.inf, [0.1, 1, 0.01, 10, 100, 1000]),  # nothing yet that beats constants
         ([9, 9.5, 10, 3, 2.9, 1], True, np.inf, [0.1, 1, 0.01]),  # nor will it come
         ([9, 5, 3, 3, 3, 3], False, 1.0, [0.1, 1]),  # others are the same
@@ -638,29 +640,32 @@ def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_a
 
 
 @pytest.mark.parametrize(
-    ("errors", "near", "visited"),
+    ("errors", "near", "visited", "end"),
     [
-        ([9, 8, 7, 6, 5, 4], 0.1, [0.1, 1]),  # it helps, but not enough
-        ([9, 8, 5, 3.5, 2.9, 1], 0.1, [0.1, 1, 10, 100, 1000]),
-        ([9, 8, 5, 3.5, 3.5, 1], 0.1, [0.1, 1, 10, 100]),
-        ([9, 8, 3, 4, 3.5, 1], 0.1, [0.1, 1, 10]),  # level, and getting worse
-        ([9, 8, 2, 4, 3.5, 2.5], 0.1, [0.1, 1, 10]),  # ahead, and the rival has seen what comes
-        ([9, 8, 2, 1.5, 1.2, 2.5], 0.1, [0.1, 1, 10, 100, 1000]),
-        ([9, 8, 8, 1, 1, 1], 0.1, [0.1, 1]),
-        ([9, 4, 7, 5, 5, 4], 0.1, [0.1, 1, 0.01]),  # the other way
-        ([2, 4, 7, 5, 5, 4], 0.1, [0.1, 1, 0.01]),
-        ([2, 4, 7, 4.5, 5, 4], 1.0, [1, 10, 100]),
-        ([9, 9, 1, 4, 7, 9], 10.0, [10, 100, 1, 0.1]),
-        ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1]),
-        ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000]),
-        ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000]),
+        ([9, 8, 1, 4, 4, 4], 100.0, [100, 10, 1, 0.1], 10.0),  # the same functions say nothing
+        ([9, 8, 2, 4, 4, 4], 10.0, [10, 1, 0.1], 10.0),
+        ([9, 1, 2, 2, 9, 9], 1.0, [1, 10, 0.1, 0.01, 100], np.inf),  # of two as good, either way
+        ([9, 8, 7, 6, 5, 4], 0.1, [0.1, 1], np.inf),  # it helps, but not enough
+        ([9, 8, 5, 3.5, 2.9, 1], 0.1, [0.1, 1, 10, 100, 1000], np.inf),
+        ([9, 8, 5, 3.5, 3.5, 1], 0.1, [0.1, 1, 10, 100], np.inf),
+        ([9, 8, 3, 4, 3.5, 1], 0.1, [0.1, 1, 10], np.inf),  # level, and getting worse
+        ([9, 8, 2, 4, 3.5, 2.5], 0.1, [0.1, 1, 10], np.inf),  # ahead, and the rival has seen what comes
+        ([9, 8, 2, 1.5, 1.2, 2.5], 0.1, [0.1, 1, 10, 100, 1000], np.inf),
+        ([9, 8, 8, 1, 1, 1], 0.1, [0.1, 1], np.inf),
+        ([9, 4, 7, 5, 5, 4], 0.1, [0.1, 1, 0.01], np.inf),  # the other way
+        ([2, 4, 7, 5, 5, 4], 0.1, [0.1, 1, 0.01], np.inf),
+        ([2, 4, 7, 4.5, 5, 4], 1.0, [1, 10, 100], np.inf),
+        ([9, 9, 1, 4, 7, 9], 10.0, [10, 100, 1, 0.1], np.inf),
+        ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1], np.inf),
+        ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000], np.inf),
+        ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000], np.inf),
     ],
 )
-def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(errors, near, visited):
+def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(errors, near, visited, end):
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
-    fold.error, fold.is_inside = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: False
+    fold.error, fold.is_inside = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: value >= end
     rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
     path = _Path(None, [fold], lambda C, _: loss, values, 1.0, rival)
     path.follow(Clock())

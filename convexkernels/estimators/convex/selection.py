@@ -163,7 +163,8 @@ class _Fold:
 class _Path:
     """Errors of the values visited so far for a family; `deviation` is that of the best of them.
 
-    `is_at_end` says that values of less regularization than one that was visited find the same functions, or nearly.
+    `is_inside` says that values of less regularization than the one visited last find the same functions, or nearly,
+    `is_at_end` that those of less than any that was visited do; `waited` counts those in a row that were no better.
     """
 
     family: Family
@@ -173,7 +174,9 @@ class _Path:
     deviation: float
     rival: PathSelection | None = None
     errors: dict[float, float] = field(default_factory=dict)
+    is_inside: bool = False
     is_at_end: bool = False
+    waited: int = 0
 
     @property
     def best(self) -> float:
@@ -195,7 +198,8 @@ class _Path:
             self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
         # In a narrower tube functions are other ones, and coefficients larger.
         is_settled = self.deviation > SETTLED * before
-        self.is_at_end |= is_settled and all(fold.is_inside(value, loss) for fold in self.folds)
+        self.is_inside = is_settled and all(fold.is_inside(value, loss) for fold in self.folds)
+        self.is_at_end |= self.is_inside
         return True
 
     @cached_property
@@ -222,7 +226,8 @@ class _Path:
     def _in_order(self) -> Iterator[float]:
         """Two values, the second and the third or the rival's own and the next one, and on from the better of the two.
 
-        Where more regularization was better but nothing beats constants, with less of it, too.
+        Where more regularization was better but nothing beats constants, with less of it, too; so for labels, of which
+        a few may be right by chance, unless clearly more are wrong there.
         """
         values = self.values.tolist()
         at = min(SECOND if self.rival is None else values.index(self.rival.value) + 1, len(values) - 1)
@@ -231,20 +236,27 @@ class _Path:
         turns = self.is_at_end
         if not turns:
             yield less[0]
-            turns = bool(regular) and self.errors[regular[0]] < self.errors[less[0]]
+            change = self.errors[regular[0]] - self.errors[less[0]] if regular else math.inf
+            turns = change < 0.0 or (change == 0.0 and self.rival is not None)
         if turns:
             yield from regular[1:]
             least = min(self.errors.values())
-            if self.is_at_end or least < self.constant or self._has_risen(self.errors[less[0]], least):
+            beats = least < self.constant and self._is_of_differences
+            if self.is_at_end or beats or self._has_risen(self.errors[less[0]], least):
                 return
+            self.waited = 0  # in the other direction
         for value in less[1:]:
             if self.is_at_end:
                 return
             yield value
 
+    @property
+    def _is_of_differences(self) -> bool:
+        return self.folds[0].whole.loss.is_of_differences
+
     def _has_risen(self, error: float, least: float) -> bool:
         """Whether an error is so much larger than the least one that no other value needs to be tried."""
-        if self.folds[0].whole.loss.is_of_differences:
+        if self._is_of_differences:
             return error > RISEN * least
         of_a_row = float(np.mean(np.concatenate([fold.weights for fold in self.folds])))
         return error - least > RISEN_DEVIATIONS * math.sqrt(of_a_row * error)
@@ -253,25 +265,30 @@ class _Path:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
 
         Beside a rival, begin with what it chose; where not ahead, go on only while a step as good as the last one would
-        come level.
+        come level. Values that find the same functions as the one before say nothing.
         """
         if not self.folds:
             return
-        least, waited = math.inf, 0
-        patience = PATIENCE if self.folds[0].whole.loss.is_of_differences else PATIENCE_OF_LABELS
+        least = math.inf
+        patience = PATIENCE if self._is_of_differences else PATIENCE_OF_LABELS
         patience = patience if self.rival is None else PATIENCE_BESIDE_RIVAL
         for k, value in enumerate(self._in_order()):
-            if waited == patience or not self.visit(value, clock):
+            of_two = k == 1 and not self.is_at_end  # the path may go on from the first one
+            if self.waited == patience or not self.visit(value, clock):
                 return
             error = self.errors[value]
-            waited = 0 if error < WORTHWHILE * least or least >= self.constant else waited + 1
-            waited = patience if self._has_risen(error, least) else waited  # also where constants are best: it is noise
+            if k > 0 and not of_two and self.is_inside:
+                least = min(least, error)
+                continue
+            self.waited = 0 if error < WORTHWHILE * least or least >= self.constant else self.waited + 1
+            if self._has_risen(error, least):  # also where constants are best: it is noise
+                self.waited = patience
             if k > 0 and self.rival is not None:
                 behind = (self.rival.score - self.score(self.best)) * self.total
-                gained = abs(least - error) if k == 1 else least - error  # the path may go on from the first of two
+                gained = abs(least - error) if of_two else least - error
                 if behind >= 0.0 and gained < behind:
                     return
-            waited = 0 if k == 1 else waited
+            self.waited = 0 if of_two else self.waited
             least = min(least, error)
 
     def refine(self, clock: Clock) -> None:
