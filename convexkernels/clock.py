@@ -41,6 +41,8 @@ class Clock:
             self.max_time = check_number("max_time", max_time, low=0.0, open_low=True, remedy="Pass None for no limit.")
         self.checkpoint = checkpoint
         self.interrupted = False
+        # What the limit has ended before its own end; the same for all clocks of a piece of work.
+        self.cuts: set[str] = set() if since is None else since.cuts
         self._spoke = self.began
 
     def interrupt(self) -> None:
@@ -70,12 +72,21 @@ class Clock:
     def part(self, share: float) -> Clock:
         """A clock of its own for a part of the work, which may take this share of the time that is left."""
         left = self.left
-        return Clock(None if left is None else share * left, self.show, self.checkpoint)
+        return self._until(None if left is None else share * left)
 
     def sparing(self, seconds: float) -> Clock:
         """A clock that ends so many seconds earlier, when something else has to be done; half of the time at most."""
         left = self.left
-        return Clock(None if left is None else max(left - seconds, 0.5 * left), self.show, self.checkpoint)
+        return self._until(None if left is None else max(left - seconds, 0.5 * left))
+
+    def _until(self, seconds: float | None) -> Clock:
+        part = Clock(seconds, self.show, self.checkpoint)
+        part.cuts = self.cuts
+        return part
+
+    def cut(self, what: str) -> None:
+        """Keep in mind that the limit has ended something early, to be told once when all is done."""
+        self.cuts.add(what)
 
     def done(self, share: float) -> float:
         """How much of the work is over, by its own count (`share`) or by time, whichever is more."""

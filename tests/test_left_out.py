@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom
 from sklearn.isotonic import IsotonicRegression
@@ -444,16 +445,44 @@ def test_rows_twice_are_rows_of_twice_the_weight_for_a_link(rng):
     np.testing.assert_allclose(weighed.slopes, repeated.slopes, rtol=1e-3)
 
 
+def moves(values, X, categories=()):
+    return relevance(partial(differences, values), values, X, categories)
+
+
 def test_relevance_of_known_functions(rng):
     X = rng.standard_normal((300, 3)) * [1.0, 5.0, 1.0]
     spread = X.std(axis=0)
     np.testing.assert_allclose(
-        relevance(partial(differences, lambda Z: 3.0 * Z[:, 0] - 0.2 * Z[:, 1]), X),
+        moves(lambda Z: 3.0 * Z[:, 0] - 0.2 * Z[:, 1], X),
         np.array([3.0, 0.2, 0.0]) * spread / (3 * spread[0] + 0.2 * spread[1]),
     )
-    both = relevance(partial(differences, lambda Z: np.column_stack([1e6 * Z[:, 0], Z[:, 2]])), X)
+    both = moves(lambda Z: np.column_stack([1e6 * Z[:, 0], Z[:, 2]]), X)
     np.testing.assert_allclose(both, [0.5, 0.0, 0.5])
-    np.testing.assert_allclose(relevance(partial(differences, lambda Z: np.ones(len(Z))), X), 1.0 / 3.0)
+    np.testing.assert_allclose(moves(lambda Z: np.ones(len(Z)), X), 1.0 / 3.0)
+
+
+def test_relevance_of_what_has_few_values_is_that_of_other_values(rng):
+    """A column of two values, and a category in three columns, whose steps between them say nothing."""
+    kind = np.repeat([0, 1, 2], [60, 30, 30])
+    X = np.column_stack([rng.standard_normal(120), rng.permutation(kind) == 0, np.eye(3)[kind]])
+
+    def values(Z):
+        return 2.0 * Z[:, 0] + 8.0 * (Z[:, 1] > 0.5) + np.where(Z[:, 2:].argmax(axis=1) == 1, 6.0, 0.0)
+
+    slope, half = 2.0 * 0.5 * X[:, 0].std(), 0.5 * 8.0 * 0.5
+    # Rows of the second category change where another one comes, and others where it comes.
+    came = 0.5 * 6.0 * 0.25 * np.array([0.5, 0.75, 0.25])
+    expected = np.array([slope, half, *came])
+    np.testing.assert_allclose(moves(values, X, [np.array([2, 3, 4])]), expected / expected.sum())
+
+
+def test_a_category_that_decides_is_relevant_in_narrow_kernels(rng):
+    town = rng.choice(["a", "b", "c"], 80)
+    X = pd.DataFrame({"width": rng.uniform(size=80), "town": pd.Categorical(town), "height": rng.uniform(size=80)})
+    y = X["width"].to_numpy() + 2.0 * (town == "b") + 0.05 * rng.standard_normal(80)
+    for kind in (ck.VoronoiRidge, ck.VoronoiSVR, ck.HierarchicalGaussianRegressor, ck.TessellatedRidge):
+        relevance_of = kind(**({} if "Tess" in kind.__name__ else {"random_state": 0})).fit(X, y).feature_relevance_
+        assert relevance_of[1:4].sum() > 0.4
 
 
 def test_relevance_by_derivatives_is_that_by_differences_and_asks_for_no_values(rng, monkeypatch):
@@ -461,13 +490,13 @@ def test_relevance_by_derivatives_is_that_by_differences_and_asks_for_no_values(
     y = np.where(X[:, 0] + X[:, 1] ** 2 > 0.8, 1, 0)
     model = ck.HierarchicalGaussianClassifier(2, random_state=0).fit(X, y)
     points = model._training_points()
-    expected = relevance(partial(differences, model._evaluate), points)
-    np.testing.assert_allclose(relevance(model._changes, points), expected, atol=0.03)
+    expected = moves(model._evaluate, points)
+    np.testing.assert_allclose(relevance(model._changes, model._evaluate, points), expected, atol=0.03)
     smooth = ck.ConcatenatedKernelRegressor(lam=0.1, mu=0.1, n_restarts=1, random_state=0).fit(X, X[:, 0] * X[:, 1])
     points, function = smooth._training_points(), smooth.solution_.function
-    expected = relevance(partial(differences, smooth._evaluate), points)
+    expected = moves(smooth._evaluate, points)
     monkeypatch.setattr(type(function), "values", None)
-    np.testing.assert_allclose(relevance(smooth._changes, points), expected, atol=0.02)
+    np.testing.assert_allclose(relevance(smooth._changes, smooth._evaluate, points), expected, atol=0.02)
 
 
 def test_effective_rank_counts_equal_eigenvalues():

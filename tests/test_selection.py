@@ -294,6 +294,38 @@ def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, mo
     np.testing.assert_array_equal(found.scores, whole.scores)
 
 
+def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
+    problem, _, values = moons()
+    visit = _Path.visit
+
+    def cut(path, value, clock):
+        clock.max_time = 0.0 if path.errors else clock.max_time
+        return visit(path, value, clock)
+
+    monkeypatch.setattr(_Path, "visit", cut)
+    clock = Clock()
+    _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values, clock)
+    assert (found.values.tolist(), found.value) == ([1.0], 10.0)
+    assert clock.cuts == {"the choice of C"}
+    _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values[:1], clock)
+    assert found.value == values[0]
+
+
+def test_a_limit_that_ends_the_choice_is_told_though_the_problem_is_solved(monkeypatch):
+    visit = _Path.visit
+
+    def cut(path, value, clock):
+        clock.max_time = 0.0 if path.errors else clock.max_time
+        return visit(path, value, clock)
+
+    monkeypatch.setattr(_Path, "visit", cut)
+    X, y = make_moons(60, noise=0.3, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="max_time ended the choice of C early") as caught:
+        model = ck.TessellatedSVC().fit(X, y)
+    assert len(caught) == 1
+    assert model.solution_.status is ck.Status.OPTIMAL
+
+
 def test_between_values_nothing_is_tried_when_the_time_is_up():
     problem, _, values = moons()
     path = _Path(problem.family, selection._folds(problem, problem.family), lambda C, _: ck.Hinge(C), values, 1.0)

@@ -25,11 +25,14 @@ class PairSelection(Selection):
         inf for pairs that the search did not come by.
     for_all : bool
         Whether it is the pair of all cells, and risks are means over some of them.
+    is_cut : bool
+        Whether the time was up, and other pairs might have been tried.
     """
 
     grid: Grid
     risks: Array
     for_all: bool = False
+    is_cut: bool = False
 
     @property
     def place(self) -> tuple[int, int]:

@@ -244,7 +244,8 @@ class KernelLearner:
         choice, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
         if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
             search = GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline)
-            choice = PairSelection(grid, search.risks(self.selection.rank, rng))
+            risks = search.risks(self.selection.rank, rng)
+            choice = PairSelection(grid, risks, is_cut=time.monotonic() > deadline)
             i, k = choice.place
         return float(grid.widths[i]), float(grid.lams[k]), choice
 
@@ -288,7 +289,8 @@ class KernelLearner:
             return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
 
         first = searches[0].risks(self.selection.rank, rng) if self.lam is None else _around(searches[0].grid, self.lam)
-        choice = PairSelection(searches[0].grid, walk(first, exact, deadline) / sum(shares), for_all=True)
+        risks = walk(first, exact, deadline) / sum(shares)
+        choice = PairSelection(searches[0].grid, risks, for_all=True, is_cut=time.monotonic() > deadline)
         return replace(self, pair=(choice.chosen["width"], choice.chosen["lam"]), choice=choice)
 
     def bytes_of(self, m: int) -> float:

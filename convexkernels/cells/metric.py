@@ -123,4 +123,6 @@ def _solved(problem: OuterLearning, search: Stochastic, clock: Clock) -> Solutio
         found = problem.solve(search, max_time=clock.part(SHARE).left)
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
+    if found.status is Status.TIME_LIMIT:
+        clock.cut("the search for widths")
     return found

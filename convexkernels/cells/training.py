@@ -12,7 +12,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.cells.choice import KnownCells, PairSelection
 from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.function import UNKNOWN, LocalizedFunction, of_some_rows, worst
-from convexkernels.cells.kernel_learner import SELECTION_TIME, KernelLearner
+from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellLearner, CellRows
 from convexkernels.cells.sampling import Keys
 from convexkernels.cells.selection import Grid
@@ -39,17 +39,19 @@ class LearnedCell:
     certificate: DualityGap
     lam: float
     width: float
-    # Whether its selection surely had the time that it takes.
-    unhurried: bool
+    # Whether the time was up before lam and the width were selected.
+    is_cut: bool
     # Rows for which there was no time.
     n_spared: int
 
     @classmethod
-    def of(cls, function: Any, size: int, in_time: bool = True, unhurried: bool = False) -> Self:
+    def of(cls, function: Any, size: int, in_time: bool = True) -> Self:
         """Say of a function what it keeps."""
         certificate = getattr(function, "certificate", UNKNOWN)
         lam, width = getattr(function, "lam", np.nan), getattr(function, "width", np.nan)
-        return cls(function, size, in_time, certificate, lam, width, unhurried, getattr(function, "n_spared", 0))
+        choice = getattr(function, "choice", None)
+        is_cut = choice is not None and choice.is_cut and not choice.for_all
+        return cls(function, size, in_time, certificate, lam, width, is_cut, getattr(function, "n_spared", 0))
 
 
 def learn_cell(
@@ -64,8 +66,7 @@ def learn_cell(
         return LearnedCell.of(learner.constant(rows.Y, rows.weights), len(rows.X), in_time=False)
     end = min(deadline, now + allowed)
     with threads_for(len(rows.X)):
-        function = learner.learn(rows, np.random.default_rng(stream), end)
-    return LearnedCell.of(function, len(rows.X), unhurried=time.monotonic() - now < SELECTION_TIME * (end - now))
+        return LearnedCell.of(learner.learn(rows, np.random.default_rng(stream), end), len(rows.X))
 
 
 def learn_cells(
@@ -134,7 +135,7 @@ def learn_cells(
             learned[j] = cell
             shown.learned(j)
             # Constants and models of other libraries are learned again.
-            if clock.checkpoint is not None and cell.unhurried and np.isfinite(cell.width):
+            if clock.checkpoint is not None and not cell.is_cut and np.isfinite(cell.width):
                 known.add(j, cell.function)
             if piece.is_due:
                 piece.keep(**known.numbers)
@@ -225,7 +226,9 @@ def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clo
     deadline = clock.part(SHARED_TIME).deadline
     with threads_for(max((len(rows.X) for rows in cells), default=0)):
         found = learner.for_all(cells, np.random.default_rng(seed), deadline)
-    if found.choice is not None and time.monotonic() < deadline:
+    if found.choice is not None and found.choice.is_cut:
+        clock.cut("the choice of lam and the width")
+    elif found.choice is not None:
         piece.keep(pair=found.pair, risks=found.choice.risks, **vars(found.choice.grid))
     return found
 
@@ -264,6 +267,8 @@ def conclude(
         )
     if said:
         tell(said)
+    if n_cut := sum(cell.is_cut for cell in cells):
+        clock.cut(f"the choice of lam and the width in {n_cut} of {len(cells)} cells")
     done = len(cells) - n_left
     clock.show.finish(f"{status.name.lower()}: {done} cells learned in {clock.seconds:.2f} s")
     theta = np.array([[cell.lam, cell.width] for cell in cells])

@@ -132,6 +132,7 @@ class LearnsInParts(KernelEstimator):
         clock = self._clock(summary.n_rows, begun)
         parts = TableInParts.of_summary(table, self._encoding_of(summary), summary, size)
         solution, scaling = self._learned_in_parts(parts, clock, seed)
+        self._tell_cuts(clock, solution)
         self.solution_, self.targets_, self.scaling_ = solution, parts.encoding.targets, scaling
         # Columns are numbers, and the rows are on the cluster.
         self.columns_, self._merged_rows = None, None

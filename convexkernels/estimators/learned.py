@@ -71,10 +71,26 @@ class Learned:
 
     def _changes(self, points: Array, steps: Array) -> Array:
         """How values change when a feature moves, as `DecisionFunction.changes`."""
-        function: Any = getattr(self, "function_", None) or getattr(self.solution_, "function", None)
-        if hasattr(function, "changes"):
+        if (function := self._with_changes()) is not None:
             return np.asarray(function.changes(points, steps))
         return differences(self._evaluate, points, steps)
+
+    def _outputs(self, points: Array) -> Array:
+        """The values whose changes these are."""
+        function = self._with_changes()
+        return np.asarray(self._evaluate(points) if function is None else function.values(points))
+
+    def _with_changes(self) -> Any:
+        function: Any = getattr(self, "function_", None) or getattr(self.solution_, "function", None)
+        return function if hasattr(function, "changes") else None
+
+    def _categories(self) -> list[Index]:
+        """Columns of the scaled table that each column of categories became."""
+        if self.columns_ is None:
+            return []
+        kinds, used = self.columns_.categories, self.scaling_.columns.tolist()
+        places = [there for there, kind in zip(self.columns_.places.values(), kinds, strict=True) if kind is not None]
+        return [np.array([used.index(j) for j in there if j in used], dtype=np.intp) for there in places]
 
     def _left_out(self, whole: bool = False) -> LeftOut:
         """Values at training rows, or at a sample of many, by functions with the learned kernel without the row."""
@@ -157,7 +173,8 @@ class Learned:
 
         def compute() -> Array:
             found, columns = np.zeros(len(self.scaling_.scale)), self.scaling_.columns
-            found[columns] = relevance(self._changes, self._training_points())
+            points = self._training_points()
+            found[columns] = relevance(self._changes, self._outputs, points, self._categories())
             return found
 
         return np.array(self._derived("relevance", compute))

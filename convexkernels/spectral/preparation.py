@@ -202,7 +202,9 @@ class Preparation:
         choice = choose_candidate(folds, candidates, training, last, rng=self.rng, clock=clock)
         if clock.interrupted:
             self.clock.interrupt()
-        elif not clock.is_over:
+        elif clock.is_over:
+            self.clock.cut("the choice of sigma, lam1 and lam2")
+        else:
             piece.keep(rng=json.dumps(self.rng.bit_generator.state), **choice.numbers())
         return choice
 

@@ -337,6 +337,19 @@ def a_time_limit_ends_soon_with_a_model(estimator, kind, monkeypatch):
     assert limits == [55.0, 55.0, 275.0, np.inf, 7.0]
 
 
+def what_the_limit_has_ended_is_said(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    free = quietly(clone(estimator).set_params(max_time=None), X, y)
+    for limit in (0.03, 0.1, 0.3):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", ck.ConvexKernelsWarning)
+            model = clone(estimator).set_params(max_time=limit).fit(X, y)
+        limited = [one for one in said if "max_time" in str(one.message) or "TIME_LIMIT" in str(one.message)]
+        assert len(limited) <= 1
+        chosen = [getattr(getattr(fitted, "selection_", None), "chosen", None) for fitted in (free, model)]
+        assert limited or repr(chosen[0]) == repr(chosen[1])
+
+
 def it_says_how_far_it_is(estimator, kind, monkeypatch):
     X, y = table(kind)
     written = []
@@ -709,6 +722,7 @@ CONTRACTS = {
     an_interrupt_keeps_the_best_so_far: BOTH,
     a_fit_goes_on_from_its_checkpoint: BOTH,
     a_time_limit_ends_soon_with_a_model: BOTH,
+    what_the_limit_has_ended_is_said: BOTH,
     it_says_how_far_it_is: BOTH,
     a_seed_decides_everything: BOTH,
     stored_models_predict_the_same: BOTH,

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, choose, spreads
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, choose, soft, spreads
 from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
@@ -109,7 +109,7 @@ class ConvexEstimator(KernelEstimator):
             family, found = choose(problem, compared, name, self._loss, values, clock)
             if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, found, clock)
-        value = float(values[2 % len(values)]) if found is None else found.value
+        value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
         if family is not problem.family:
@@ -132,7 +132,8 @@ class ConvexEstimator(KernelEstimator):
         if reference is None or clock.is_over:
             return found
         values = np.array([found.value])
-        _, path = choose(problem, [reference], found.name, lambda C, _: self._loss(C, deviation), values, clock)
+        own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
+        _, path = choose(problem, [reference], found.name, lambda C, _: self._loss(C, deviation), values, own)
         if path is None or path.interrupted:
             return found if path is None else replace(found, interrupted=True)
         of_numbers = problem.loss.is_of_differences

@@ -60,7 +60,8 @@ class PathSelection(Selection):
     scores : ndarray of shape (n_values,)
         Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together.
     value : float
-        The value of the best score; the most regular one of those that are as good.
+        The value of the best score; the most regular one of those that are as good. Where the time was up after one of
+        several, the one of a soft margin.
     deviation : float
         Root of the mean squared held-out error there, for the output where it is least; of classes, 1.
     interrupted : bool
@@ -165,6 +166,7 @@ class _Path:
 
     `is_inside` says that values of less regularization than the one visited last find the same functions, or nearly,
     `is_at_end` that those of less than any that was visited do; `waited` counts those in a row that were no better.
+    `is_cut` says that the time was up.
     """
 
     family: Family
@@ -176,6 +178,7 @@ class _Path:
     errors: dict[float, float] = field(default_factory=dict)
     is_inside: bool = False
     is_at_end: bool = False
+    is_cut: bool = False
     waited: int = 0
 
     @property
@@ -216,6 +219,8 @@ class _Path:
         tried = np.sort(np.array(list(self.errors)))
         scores = np.array([self.score(value) for value in tried.tolist()])
         value = self.best if self.errors else float(self.values[0])
+        if self.is_cut and len(tried) == 1:  # there was nothing to compare it with
+            value = soft(self.values)
         return PathSelection(name, tried, scores, value, self.deviation, interrupted)
 
     @cached_property
@@ -337,19 +342,23 @@ def choose(
             try:
                 path.follow(part)
             finally:
+                path.is_cut = part.is_over
                 one = path.selection(name)
                 if path.errors and (found is None or one.score > found.score):
                     best, found, deviation = path, one, one.deviation
-            cut = cut or part.is_over
+            cut = cut or path.is_cut
         if best is not None:
             best.refine(clock)
     except KeyboardInterrupt:
         interrupted = True
+    cut = cut or clock.is_over
+    if cut and not interrupted:
+        clock.cut(f"the choice of {name}")
     if best is None:
         none = np.zeros(0)
         return families[-1], PathSelection(name, none, none, float(values[0]), deviation, True) if interrupted else None
     found = best.selection(name, interrupted)
-    if not (interrupted or cut or clock.is_over):
+    if not (interrupted or cut):
         number = [family is best.family for family in families].index(True)
         piece.keep(
             values=found.values, scores=found.scores, value=found.value, deviation=found.deviation, family=number
@@ -371,6 +380,11 @@ def _folds(problem: KernelLearning, family: Family) -> list[_Fold]:
         for train, held in folds
         if problem.loss.is_of_differences or _has_both(Y[:, train])
     ]
+
+
+def soft(values: Array) -> float:
+    """The value for kernels of unit scale, where nothing is known of the others."""
+    return float(values[min(SECOND, len(values) - 1)])
 
 
 def spreads(problem: KernelLearning) -> Array:

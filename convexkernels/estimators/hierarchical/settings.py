@@ -1,5 +1,6 @@
 """How the weights of hierarchical kernels are searched for: groups of options, candidates, and the searches."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import AllRows
-from convexkernels.exceptions import InvalidInputError, tell
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, tell
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
@@ -185,7 +186,10 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock, then: str) -> tuple[l
     try:
         for k, job in enumerate(jobs):
             clock.show.note(f"search {k + 1} of {len(jobs)}, then {then}")
-            solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
+            with warnings.catch_warnings():
+                if any(found.status is Status.TIME_LIMIT for found in solutions):  # it is told once
+                    warnings.simplefilter("ignore", ConvexKernelsWarning)
+                solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
             clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
             if solutions[-1].status is Status.INTERRUPTED:
                 return solutions, True

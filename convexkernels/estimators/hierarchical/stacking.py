@@ -75,6 +75,7 @@ def stacked(
     try:
         for name, kernel in simple_kernels(task.X, labels).items():
             if clock.is_over:
+                clock.cut("the combination with other kernels")
                 break
             found = ridge(kernel, seen, task, parts, clock)
             if found is not None:

@@ -140,6 +140,8 @@ def select_weights(
     risks = over_folds(sums, np.array([problem.weights[held_out].sum() for _, held_out in folds[: len(done)]]))
     compared = bool(np.isfinite(risks).any())
     i, j = least(risks) if compared else (lam_grid.size // 2, mu_grid.size // 2)  # nothing is known: no end of the grid
+    if not (interrupted or all(fold.in_time and np.isfinite(fold.risks).all() for fold in done)):
+        clock.cut("the choice of lam and mu")
     theta, lam, mu = None, float(lam_grid[i]), float(mu_grid[j])
     if interrupted:
         if not compared:
