@@ -123,8 +123,8 @@ n_restarts : int, >= 1, or Restarts
     ``convexkernels.Restarts(n_restarts, search_size, max_steps)`` has other numbers.
 max_time : float, > 0, "auto" or None
     Seconds of the whole fit, of which choices may take half; then the best kernel so far is kept, with its certificate
-    and one warning, also where it is a choice that ended early. "auto" is 55 seconds, so that a fit ends within a minute, and beyond 2,000 rows as much more as
-    there are more rows. None for no limit.
+    and one warning, also where it is a choice that ended early. "auto" is 55 seconds, so that a fit ends within a
+    minute, and beyond 2,000 rows as much more as there are more rows. None for no limit.
 checkpoint : path, optional
     A file in which `fit` writes down every few seconds what it has found. Where it is there, the next fit to the same
     rows, targets and weights goes on from it: points are measured again, so that it can cost time and no truth. Any
@@ -156,9 +156,9 @@ targets_ : Targets
 """,
     "names": """
 feature_relevance_ : ndarray of shape (n_features,)
-    Mean change of the learned functions at training rows when a feature moves by half its standard deviation, or half of
-    it when a category, or a feature of two values, becomes that of another row; as shares that sum to 1; computed when
-    it is first asked for.
+    Mean change of the learned functions at training rows when a feature moves by half its standard deviation, or half
+    of it when a category, or a feature of two values, becomes that of another row; as shares that sum to 1; computed
+    when it is first asked for.
 feature_labels_ : list of str
     What these features are called: columns of a data frame by their names, categories as ``column=category``.
 effective_rank_ : float

@@ -37,7 +37,8 @@ def relevance(
     jumps = [group for group in (*categories, *pairs) if len(group)]
     steps[[j for group in jumps for j in group]] = 0.0
     found = np.abs(changes(at, steps)).mean(axis=1)
-    F = values(at).reshape(len(at), -1) if jumps else None
+    if jumps:
+        F = values(at).reshape(len(at), -1)
     for group in jumps:
         levels, _, level_of = distinct_rows(X[:, group])
         shares = np.bincount(level_of) / len(X)
