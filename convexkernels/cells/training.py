@@ -39,19 +39,22 @@ class LearnedCell:
     certificate: DualityGap
     lam: float
     width: float
-    # Whether the time was up before lam and the width were selected.
+    # Whether the time was up before lam and the width were selected, and whether it was not before all was done.
     is_cut: bool
+    is_whole: bool
     # Rows for which there was no time.
     n_spared: int
 
     @classmethod
-    def of(cls, function: Any, size: int, in_time: bool = True) -> Self:
+    def of(cls, function: Any, size: int, in_time: bool = True, is_whole: bool = False) -> Self:
         """Say of a function what it keeps."""
         certificate = getattr(function, "certificate", UNKNOWN)
         lam, width = getattr(function, "lam", np.nan), getattr(function, "width", np.nan)
         choice = getattr(function, "choice", None)
         is_cut = choice is not None and choice.is_cut and not choice.for_all
-        return cls(function, size, in_time, certificate, lam, width, is_cut, getattr(function, "n_spared", 0))
+        n_spared = getattr(function, "n_spared", 0)
+        is_whole = is_whole and not (is_cut or n_spared)
+        return cls(function, size, in_time, certificate, lam, width, is_cut, is_whole, n_spared)
 
 
 def learn_cell(
@@ -66,7 +69,8 @@ def learn_cell(
         return LearnedCell.of(learner.constant(rows.Y, rows.weights), len(rows.X), in_time=False)
     end = min(deadline, now + allowed)
     with threads_for(len(rows.X)):
-        return LearnedCell.of(learner.learn(rows, np.random.default_rng(stream), end), len(rows.X))
+        function = learner.learn(rows, np.random.default_rng(stream), end)
+    return LearnedCell.of(function, len(rows.X), is_whole=time.monotonic() < end)
 
 
 def learn_cells(
@@ -135,7 +139,7 @@ def learn_cells(
             learned[j] = cell
             shown.learned(j)
             # Constants and models of other libraries are learned again.
-            if clock.checkpoint is not None and not cell.is_cut and np.isfinite(cell.width):
+            if clock.checkpoint is not None and cell.is_whole and np.isfinite(cell.width):
                 known.add(j, cell.function)
             if piece.is_due:
                 piece.keep(**known.numbers)
