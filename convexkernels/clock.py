@@ -97,12 +97,13 @@ class Clock:
         return Piece(self.checkpoint, *work)
 
     def once(self, find: Callable[[], dict[str, Any]], *work: Any) -> Numbers:
-        """What an earlier run has found by a piece of work, or what `find` does: kept, unless the time is up."""
+        """What an earlier run has found by a piece of work, or what `find` does: kept, unless time has cut it."""
         piece = self.piece(*work)
         if known := piece.found:
             return known
+        cuts = len(self.cuts)
         found: dict[str, Any] = {name: np.array(value) for name, value in find().items()}
-        if not self.is_over:
+        if not self.is_over and len(self.cuts) == cuts:
             piece.keep(**found)
         return found
 

@@ -244,6 +244,12 @@ def warn_unless_reached(solver: OuterSolver, solution: Solution) -> None:
     tell(f"{solver.name} stopped with status {status.name} ({status.value}); {solution.certificate}.")
 
 
+def tell_cuts(clock: Clock, status: Status) -> None:
+    """One warning of what the limit has ended early, unless the status says that it came first."""
+    if clock.cuts and not clock.interrupted and status not in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        tell(f"max_time ended {' and '.join(sorted(clock.cuts))} early; the best by then is kept. Raise max_time.")
+
+
 def _witness(iterate: Iterate) -> Array | None:
     return iterate.alpha if iterate.witness is None else iterate.witness
 

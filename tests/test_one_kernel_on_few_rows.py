@@ -8,6 +8,7 @@ import pytest
 import convexkernels as ck
 from convexkernels import FixedKernel, Gaussian, Hinge, LeastSquares, Polynomial
 from convexkernels.criteria.folds import held_out_share
+from convexkernels.kernels.operator import OutOfTimeError
 from convexkernels.losses import support_vector
 from convexkernels.losses.fit import fit
 from convexkernels.losses.sequential import box_dual_gap
@@ -111,3 +112,22 @@ def test_an_interrupt_of_the_choice_and_the_end_of_the_time_leave_a_solution(rng
     assert solution.status is Status.INTERRUPTED
     assert len(solution.trace["lams"]) == 2
     assert solution.certificate.holds(1e-6)
+
+
+def test_a_choice_of_lam_that_the_time_has_ended_is_told_and_not_kept(rng, monkeypatch, tmp_path):
+    X, y = table(rng, noise=0.1)
+    problem, add = FixedKernel(Gaussian(6.0), LeastSquares(10.0), X, y), dense.MatrixPath.add
+
+    def short(path, lams, near, deadline, stage):
+        if path.lams:
+            raise OutOfTimeError
+        add(path, lams, near, deadline, stage)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dense.MatrixPath, "add", short)
+        patch.setattr(dense.MatrixPath, "_may_gain", lambda path: True)
+        with pytest.warns(ck.ConvexKernelsWarning, match="max_time ended the choice of lam early") as said:
+            solution = problem.solve(checkpoint=tmp_path / "kept", max_time=60.0, random_state=0)
+    assert (len(said), solution.status, len(solution.trace["lams"])) == (1, Status.OPTIMAL, 3)
+    again = problem.solve(checkpoint=tmp_path / "kept", random_state=0)
+    assert len(again.trace["lams"]) == len(problem.solve(random_state=0).trace["lams"]) > 3

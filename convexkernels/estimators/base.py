@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.checkpoint import Checkpoint, Piece, checked_path
 from convexkernels.clock import Clock
+from convexkernels.driver import tell_cuts
 from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.learned import Learned
@@ -20,9 +21,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import BaseEstimator, CallbackSupportMixin, with_callbacks
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import tell
 from convexkernels.notebook import page_about
-from convexkernels.solution import Status
 from convexkernels.validation import check_number
 
 # Seconds of a search when none are given, so that what comes after it ends within a minute, and the rows beyond which
@@ -138,7 +137,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         finally:
             if self._checkpoint is not None:
                 self._checkpoint.write()
-        self._tell_cuts(clock, solution)
+        tell_cuts(clock, solution.status)
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
         self._merged_rows = places, rows.weights, table.rows
         self.feature_labels_ = labels_of(self)
@@ -148,11 +147,6 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
         return self
-
-    def _tell_cuts(self, clock: Clock, solution: Any) -> None:
-        """Say what the limit has ended early, unless it is said by the status already."""
-        if clock.cuts and not clock.interrupted and solution.status not in (Status.TIME_LIMIT, Status.INTERRUPTED):
-            tell(f"max_time ended {' and '.join(sorted(clock.cuts))} early; the best by then is kept. Raise max_time.")
 
     def _points(self, X: Any) -> Array:
         """New points, validated and scaled."""

@@ -17,6 +17,7 @@ from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.sampling import content_keys, rows_by_share
 from convexkernels.clock import Clock
+from convexkernels.driver import tell_cuts
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.columns import labels_of
@@ -132,7 +133,7 @@ class LearnsInParts(KernelEstimator):
         clock = self._clock(summary.n_rows, begun)
         parts = TableInParts.of_summary(table, self._encoding_of(summary), summary, size)
         solution, scaling = self._learned_in_parts(parts, clock, seed)
-        self._tell_cuts(clock, solution)
+        tell_cuts(clock, solution.status)
         self.solution_, self.targets_, self.scaling_ = solution, parts.encoding.targets, scaling
         # Columns are numbers, and the rows are on the cluster.
         self.columns_, self._merged_rows = None, None

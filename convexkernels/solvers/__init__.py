@@ -18,7 +18,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.driver import because_of_rounding, run, stated, warn_unless_reached
+from convexkernels.driver import because_of_rounding, run, stated, tell_cuts, warn_unless_reached
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import check_regularization
 from convexkernels.losses.factored import dual_of_values
@@ -162,9 +162,11 @@ def solve_on_all_rows(
             solver.trace = known
         else:
             problem = solver.prepare(problem, lams, clock, rng)
-            if getattr(solver, "trace", None) and not clock.is_over:
+            if getattr(solver, "trace", None) and not (clock.is_over or clock.cuts):
                 piece.keep(lam=problem.loss.lam, **solver.trace)
-        return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
+        solution = run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
+    tell_cuts(clock, solution.status)
+    return solution
 
 
 def _start_of_sample(problem: Any, tol: float, clock: Clock) -> tuple[Array, Array | None]:

@@ -50,6 +50,8 @@ class HeldOutPath(ABC):
         deadline = None if part.left is None else part.deadline
         try:
             self._run(lams, deadline, Stage(clock, "choice of lam", 0.0, CHOICE))
+        except OutOfTimeError:
+            clock.cut("the choice of lam")
         except KeyboardInterrupt:
             clock.interrupt()
         return self.lams[self.best()] if self.lams and self.is_begun else float(self.problem.loss.lam)
@@ -57,17 +59,14 @@ class HeldOutPath(ABC):
     def _run(self, lams: Sequence[float] | None, deadline: float | None, stage: Stage) -> None:
         """Solve for the candidates; where none are given, for more and more until the best one is no end."""
         center = self.problem.loss.lam
-        try:
-            # Regular functions cost next to nothing beside the others, and say whether a smaller lam may be worth its
-            # steps, which begin at the best function so far.
-            first = [center, center * RATIO, center * RATIO**2]
-            self.add(first if lams is None else list(lams), None, deadline, stage)
-            while lams is None and len(self.lams) < MOST_LAMS and self._may_gain():
-                at = self.best()
-                end = self.lams[at] * (RATIO if self.lams[at] == max(self.lams) else 1.0 / RATIO)
-                self.add([end], at, deadline, stage)
-        except OutOfTimeError:
-            return
+        # Regular functions cost next to nothing beside the others, and say whether a smaller lam may be worth its
+        # steps, which begin at the best function so far.
+        first = [center, center * RATIO, center * RATIO**2]
+        self.add(first if lams is None else list(lams), None, deadline, stage)
+        while lams is None and len(self.lams) < MOST_LAMS and self._may_gain():
+            at = self.best()
+            end = self.lams[at] * (RATIO if self.lams[at] == max(self.lams) else 1.0 / RATIO)
+            self.add([end], at, deadline, stage)
 
     def _may_gain(self) -> bool:
         """Whether the best candidate is one of the ends, and the next one promises something."""
