@@ -85,8 +85,9 @@ class Clock:
         return part
 
     def cut(self, what: str) -> None:
-        """Keep in mind that the limit has ended something early, to be told once when all is done."""
-        self.cuts.add(what)
+        """Keep in mind that the limit, if there is one, has ended something early, to be told once when all is done."""
+        if np.isfinite(self.max_time):
+            self.cuts.add(what)
 
     def done(self, share: float) -> float:
         """How much of the work is over, by its own count (`share`) or by time, whichever is more."""

@@ -303,12 +303,21 @@ def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
         return visit(path, value, clock)
 
     monkeypatch.setattr(_Path, "visit", cut)
-    clock = Clock()
+    clock = Clock(60.0)
     _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values, clock)
     assert (found.values.tolist(), found.value) == ([1.0], 10.0)
     assert clock.cuts == {"the choice of C"}
     _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values[:1], clock)
     assert found.value == values[0]
+
+
+def test_what_a_better_family_has_chosen_is_not_given_up_for_lack_of_time():
+    values = 10.0 ** np.arange(-2, 5)
+    path = _Path(None, [], None, values, 1.0, SimpleNamespace(value=1000.0, score=0.8), {1000.0: 0.1}, is_cut=True)
+    path.total = 1.0
+    assert path.selection("C").value == 1000.0
+    path.rival = None
+    assert path.selection("C").value == 1.0
 
 
 def test_a_limit_that_ends_the_choice_is_told_though_the_problem_is_solved(monkeypatch):

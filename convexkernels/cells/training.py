@@ -50,8 +50,7 @@ class LearnedCell:
         """Say of a function what it keeps."""
         certificate = getattr(function, "certificate", UNKNOWN)
         lam, width = getattr(function, "lam", np.nan), getattr(function, "width", np.nan)
-        choice = getattr(function, "choice", None)
-        is_cut = choice is not None and choice.is_cut and not choice.for_all
+        is_cut = getattr(getattr(function, "choice", None), "is_cut", False)
         n_spared = getattr(function, "n_spared", 0)
         is_whole = is_whole and not (is_cut or n_spared)
         return cls(function, size, in_time, certificate, lam, width, is_cut, is_whole, n_spared)
@@ -230,9 +229,7 @@ def shared_learner(learner: KernelLearner, cells: Sequence[CellRows], clock: Clo
     deadline = clock.part(SHARED_TIME).deadline
     with threads_for(max((len(rows.X) for rows in cells), default=0)):
         found = learner.for_all(cells, np.random.default_rng(seed), deadline)
-    if found.choice is not None and found.choice.is_cut:
-        clock.cut("the choice of lam and the width")
-    elif found.choice is not None:
+    if found.choice is not None and not found.choice.is_cut:
         piece.keep(pair=found.pair, risks=found.choice.risks, **vars(found.choice.grid))
     return found
 

@@ -123,6 +123,7 @@ def choose_width(
                 paths = [_path_risks(drawn.scaled(sigma)(X).values, Y, shares, ridges) for drawn in draws]
             risks[sigma] = np.mean(paths, axis=0) / variance
             if clock.is_over:
+                clock.cut("the choice of sigma")
                 break
     except KeyboardInterrupt:
         if not risks:

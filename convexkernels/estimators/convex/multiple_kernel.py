@@ -99,6 +99,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             f"and {len(solution.theta)} were weighed ({solution.status.value}); {solution.certificate}. Pass a longer "
             "max_time, or fewer rows."
         )
+        clock.cuts.clear()  # this one warning says that time was short
         return solution
 
     def _candidates(self, kernels: list[Any], X: Array, **options: Any) -> Candidates:

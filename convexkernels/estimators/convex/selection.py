@@ -219,7 +219,7 @@ class _Path:
         tried = np.sort(np.array(list(self.errors)))
         scores = np.array([self.score(value) for value in tried.tolist()])
         value = self.best if self.errors else float(self.values[0])
-        if self.is_cut and len(tried) == 1:  # there was nothing to compare it with
+        if self.is_cut and len(tried) == 1 and self.rival is None:  # there was nothing to compare it with
             value = soft(self.values)
         return PathSelection(name, tried, scores, value, self.deviation, interrupted)
 

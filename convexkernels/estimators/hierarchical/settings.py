@@ -186,10 +186,14 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock, then: str) -> tuple[l
     try:
         for k, job in enumerate(jobs):
             clock.show.note(f"search {k + 1} of {len(jobs)}, then {then}")
-            with warnings.catch_warnings():
-                if any(found.status is Status.TIME_LIMIT for found in solutions):  # it is told once
-                    warnings.simplefilter("ignore", ConvexKernelsWarning)
-                solutions.append(job(clock.part(1.0 / (len(jobs) - k))))
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", ConvexKernelsWarning)
+                found = job(clock.part(1.0 / (len(jobs) - k)))
+            is_told = found.status is Status.TIME_LIMIT and any(one.status is found.status for one in solutions)
+            solutions.append(found)
+            for warning in [] if is_told else said:
+                category: Any = warning.category
+                tell(str(warning.message), category)
             clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
             if solutions[-1].status is Status.INTERRUPTED:
                 return solutions, True

@@ -139,7 +139,9 @@ def _with_gap(plan: Plan, found: Solution) -> Plan:
     certificate: Any = found.certificate
     some: str = getattr(found.problem, "of_some_rows", "")  # of cells, where these are here
     if some:
-        plan = replace(plan, why=f"{plan.why}; {some}", status=plan.status or Status.TIME_LIMIT)
+        plan = replace(plan, why=f"{plan.why}; {some}")
+    if some or (found.solver == "cells" and found.status is Status.TIME_LIMIT):
+        plan = replace(plan, status=plan.status or Status.TIME_LIMIT)
     return replace(plan, certificate=certificate)
 
 
@@ -310,6 +312,8 @@ def _refined(
         found = problem.solve(search, start=theta, max_time=left, random_state=seed)
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
+    if found.status is Status.TIME_LIMIT:
+        clock.cut("the refinement of the kernel")
     return np.asarray(found.theta)
 
 

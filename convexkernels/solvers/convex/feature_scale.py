@@ -42,6 +42,7 @@ def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tu
         at = max(part.loss.lam, found[0][1]) if found else part.loss.lam
         risk, lam = _held_out_risk(part.with_loss(part.loss.at(at)), clock, seed)
         if clock.is_over:
+            clock.cut("the comparison of kernels")
             break
         found.append((risk, lam))
         clock.show.note(f"kernel {i + 1} of {len(parts)}: risk {risk:.4g} on held-out rows")
@@ -51,6 +52,7 @@ def suited_scale(problems: Sequence[FixedKernel], clock: Clock, seed: int) -> tu
         scaled = part.rescaled(RATIO ** len(found))
         risk, lam = _held_out_risk(scaled.with_loss(part.loss.at(found[-1][1])), clock, seed)
         if clock.is_over:
+            clock.cut("the comparison of kernels")
             break
         found.append((risk, lam))
         clock.show.note(f"features times {RATIO ** (len(found) - 1):.3g}: risk {risk:.4g} on held-out rows")
