@@ -6,7 +6,9 @@ Every message says what was wrong, what was found and what would work.
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 # Packages whose lines are not the ones a user wrote.
 _BELOW = frozenset({"convexkernels", "concurrent", "joblib", "multiprocessing", "sklearn", "threading"})
@@ -70,6 +72,13 @@ def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning)
         return
     _SAID.add(place)
     warnings.warn_explicit(text, category, file, line, name)
+
+
+def tell_again(said: Sequence[warnings.WarningMessage]) -> None:
+    """Issue warnings that were kept back."""
+    for warning in said:
+        category: Any = warning.category
+        tell(str(warning.message), category)
 
 
 def _action(text: str, category: type[ConvexKernelsWarning], module: str, line: int) -> str:

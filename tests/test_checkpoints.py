@@ -9,7 +9,7 @@ from sklearn.base import clone
 import convexkernels as ck
 from convexkernels import checkpoint
 from convexkernels.estimators.concatenated import settings as concatenated
-from convexkernels.estimators.convex import selection as paths
+from convexkernels.estimators.convex.path import Fold
 from convexkernels.estimators.hierarchical import stacking, training
 from convexkernels.solvers.convex.held_out_path import HeldOutPath
 from convexkernels.solvers.nonconvex import restarts
@@ -38,7 +38,7 @@ KILLED = {
         [(HeldOutPath, "follow")],
     ),
     "landmarks": (ck.HierarchicalGaussianRegressor(2, search=FEW, selection=LANDMARKS), [(training, "lams_and_risks")]),
-    "C": (ck.TessellatedSVR(tol=1e-2), [(ck.KernelLearning, "on_rows"), (paths._Fold, "error")]),
+    "C": (ck.TessellatedSVR(tol=1e-2), [(ck.KernelLearning, "on_rows"), (Fold, "error")]),
     "sigma": (
         ck.SpectralKernelRegressor(n_components=20, training=ck.Training(max_epochs=2)),
         [(preparation, "choose_width")],

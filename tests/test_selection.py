@@ -18,10 +18,12 @@ from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
-from convexkernels.estimators.convex.selection import _Path, choose
+from convexkernels.estimators.convex.path import Fold, Path
+from convexkernels.estimators.convex.selection import choose
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families import candidates
 from convexkernels.plotting import SelectionDisplay
+from convexkernels.solvers import make_solver
 from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 CLASSIFIERS = [ck.TessellatedSVC, ck.MultipleKernelSVC]
@@ -213,7 +215,7 @@ def test_the_clock_begins_before_the_table_is_read(model, monkeypatch):
 
 def followed(monkeypatch, then=None):
     """The paths that are followed from now on, with the limits of their clocks."""
-    paths, follow = [], _Path.follow
+    paths, follow = [], Path.follow
 
     def watched(path, clock):
         paths.append((path, clock.max_time))
@@ -221,7 +223,7 @@ def followed(monkeypatch, then=None):
         if then is not None:
             then(paths)
 
-    monkeypatch.setattr(_Path, "follow", watched)
+    monkeypatch.setattr(Path, "follow", watched)
     return paths
 
 
@@ -277,7 +279,7 @@ def test_of_equal_families_the_first_one_is_chosen():
 def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, monkeypatch):
     problem, other, values = moons()
     request = problem, [problem.family, other], "C", lambda C, _: ck.Hinge(C), values
-    visit, visited = _Path.visit, []
+    visit, visited = Path.visit, []
 
     def cut(path, value, clock):
         clock.interrupt() if visited else None
@@ -285,7 +287,7 @@ def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, mo
         return visit(path, value, clock)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Path, "visit", cut)
+        patch.setattr(Path, "visit", cut)
         _, short = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
     _, found = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
     _, whole = choose(*request, Clock())
@@ -294,15 +296,19 @@ def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, mo
     np.testing.assert_array_equal(found.scores, whole.scores)
 
 
-def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
-    problem, _, values = moons()
-    visit = _Path.visit
+def limited_to_one_value(monkeypatch):
+    visit = Path.visit
 
     def cut(path, value, clock):
         clock.max_time = 0.0 if path.errors else clock.max_time
         return visit(path, value, clock)
 
-    monkeypatch.setattr(_Path, "visit", cut)
+    monkeypatch.setattr(Path, "visit", cut)
+
+
+def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
+    problem, _, values = moons()
+    limited_to_one_value(monkeypatch)
     clock = Clock(60.0)
     _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values, clock)
     assert (found.values.tolist(), found.value) == ([1.0], 10.0)
@@ -313,7 +319,7 @@ def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
 
 def test_what_a_better_family_has_chosen_is_not_given_up_for_lack_of_time():
     values = 10.0 ** np.arange(-2, 5)
-    path = _Path(None, [], None, values, 1.0, SimpleNamespace(value=1000.0, score=0.8), {1000.0: 0.1}, is_cut=True)
+    path = Path(None, [], None, values, 1.0, SimpleNamespace(value=1000.0, score=0.8), {1000.0: 0.1}, is_cut=True)
     path.total = 1.0
     assert path.selection("C").value == 1000.0
     path.rival = None
@@ -321,13 +327,7 @@ def test_what_a_better_family_has_chosen_is_not_given_up_for_lack_of_time():
 
 
 def test_a_limit_that_ends_the_choice_is_told_though_the_problem_is_solved(monkeypatch):
-    visit = _Path.visit
-
-    def cut(path, value, clock):
-        clock.max_time = 0.0 if path.errors else clock.max_time
-        return visit(path, value, clock)
-
-    monkeypatch.setattr(_Path, "visit", cut)
+    limited_to_one_value(monkeypatch)
     X, y = make_moons(60, noise=0.3, random_state=0)
     with pytest.warns(ConvexKernelsWarning, match="max_time ended the choice of C early") as caught:
         model = ck.TessellatedSVC().fit(X, y)
@@ -337,7 +337,7 @@ def test_a_limit_that_ends_the_choice_is_told_though_the_problem_is_solved(monke
 
 def test_between_values_nothing_is_tried_when_the_time_is_up():
     problem, _, values = moons()
-    path = _Path(problem.family, selection._folds(problem, problem.family), lambda C, _: ck.Hinge(C), values, 1.0)
+    path = Path(problem.family, selection._folds(problem, problem.family), lambda C, _: ck.Hinge(C), values, 1.0)
     path.follow(Clock())
     visited = list(path.errors)
     path.refine(over())
@@ -368,8 +368,8 @@ def test_the_tube_follows_the_best_error_so_far():
 
 
 def test_the_tube_of_a_later_family_begins_with_the_error_of_the_best_one(monkeypatch):
-    paths, follow = [], _Path.follow
-    monkeypatch.setattr(_Path, "follow", lambda path, clock: (paths.append(path.deviation), follow(path, clock)))
+    paths, follow = [], Path.follow
+    monkeypatch.setattr(Path, "follow", lambda path, clock: (paths.append(path.deviation), follow(path, clock)))
     X, y = noisy(ck.MultipleKernelSVR, 60)
     ck.MultipleKernelSVR().fit(X, y)
     assert paths[0] == pytest.approx(np.std(y))
@@ -413,8 +413,9 @@ def test_only_the_best_family_is_tried_between_its_values(monkeypatch):
 
 
 def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
-    begun, make = [], selection.make_solver
-    monkeypatch.setattr(selection, "make_solver", lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
+    begun, make = [], make_solver
+    place = "convexkernels.estimators.convex.path.make_solver"
+    monkeypatch.setattr(place, lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
     X, y = noisy(ck.TessellatedRidge, 60)
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y)
     (fold, *_) = selection._folds(problem, problem.family)
@@ -428,7 +429,7 @@ def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
 def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with(monkeypatch, tmp_path):
     X, y = noisy(ck.TessellatedRidge, 60)
     plain = ck.TessellatedRidge().fit(X, y)
-    whole, begun = selection._Fold.error, []
+    whole, begun = Fold.error, []
     model = ck.TessellatedRidge(checkpoint=tmp_path / "fit.npz")
 
     def interrupted(*arguments):
@@ -442,7 +443,7 @@ def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with
                 patched.setattr(SpectralGradient, "step", interrupted)
             return whole(self, value, loss, clock)
 
-        patched.setattr(selection._Fold, "error", third)
+        patched.setattr(Fold, "error", third)
         with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
             model.fit(X, y)
     assert len(begun) == 3
@@ -463,7 +464,7 @@ def test_an_interrupt_before_anything_was_tried_leaves_the_family_as_it_is(monke
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(selection._Fold, "error", interrupted)
+    monkeypatch.setattr(Fold, "error", interrupted)
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.MultipleKernelRidge().fit(X, y)
     assert len(model.weights_) == len(model._family(X, Clock()).candidates)
@@ -522,8 +523,8 @@ def test_an_interrupt_while_choosing_gives_a_model(monkeypatch):
             raise KeyboardInterrupt
         return 1.0
 
-    monkeypatch.setattr(selection._Fold, "error", interrupted)
-    monkeypatch.setattr(selection._Fold, "is_inside", lambda *_: False)
+    monkeypatch.setattr(Fold, "error", interrupted)
+    monkeypatch.setattr(Fold, "is_inside", lambda *_: False)
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.TessellatedSVC().fit(X, y)
     assert model.solution_.status is ck.Status.INTERRUPTED
@@ -660,7 +661,7 @@ def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numb
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
     fold.spreads, fold.error = np.ones(1), lambda value, loss, clock: table[value]
     fold.is_inside = lambda value, loss: value >= end
-    path = _Path(None, [fold], lambda C, _: loss, values, 1.0)
+    path = Path(None, [fold], lambda C, _: loss, values, 1.0)
     path.follow(Clock())
     assert list(path.errors) == pytest.approx(visited)
 
@@ -708,7 +709,7 @@ def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(error
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
     fold.error, fold.is_inside = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: value >= end
     rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
-    path = _Path(None, [fold], lambda C, _: loss, values, 1.0, rival)
+    path = Path(None, [fold], lambda C, _: loss, values, 1.0, rival)
     path.follow(Clock())
     assert list(path.errors) == pytest.approx(visited)
     path.refine(Clock())

@@ -10,7 +10,8 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, PathSelection, choose, soft, spreads
+from convexkernels.estimators.convex.path import PathSelection, soft, spreads
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
 from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable

@@ -11,7 +11,7 @@ from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import AllRows
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, tell
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, tell, tell_again
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
@@ -191,9 +191,7 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock, then: str) -> tuple[l
                 found = job(clock.part(1.0 / (len(jobs) - k)))
             is_told = found.status is Status.TIME_LIMIT and any(one.status is found.status for one in solutions)
             solutions.append(found)
-            for warning in [] if is_told else said:
-                category: Any = warning.category
-                tell(str(warning.message), category)
+            tell_again([] if is_told else said)
             clock.show.note(f"search {k + 1} of {len(jobs)}: {solutions[-1].certificate}")
             if solutions[-1].status is Status.INTERRUPTED:
                 return solutions, True

@@ -37,7 +37,7 @@ from convexkernels.estimators.hierarchical.all_rows import (
 )
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, OffsetFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
-from convexkernels.exceptions import ConvexKernelsWarning, tell
+from convexkernels.exceptions import ConvexKernelsWarning, tell, tell_again
 from convexkernels.families.candidates import Candidates
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
@@ -203,9 +203,7 @@ def _solved(problem: FixedKernel | KernelLearning, clock: Clock, **options: Any)
     function: DecisionFunction = found.function
     if not function.support.size and not certificate.holds(TOL):
         return None
-    for warning in said:
-        category: Any = warning.category
-        tell(str(warning.message), category)
+    tell_again(said)
     return found
 
 
