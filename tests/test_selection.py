@@ -16,9 +16,9 @@ from sklearn.model_selection import GridSearchCV
 import convexkernels as ck
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.estimators.convex import selection, tessellated
+from convexkernels.estimators.convex import path, selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
-from convexkernels.estimators.convex.path import Fold, Path
+from convexkernels.estimators.convex.path import Fold, Path, spreads
 from convexkernels.estimators.convex.selection import choose
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families import candidates
@@ -169,15 +169,47 @@ def test_the_matrices_of_candidates_are_part_of_the_time_limit(monkeypatch):
 
 def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
     X, y = noisy(ck.MultipleKernelSVR, 60)
-    problem, formed = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y), []
+    problem, formed = ck.KernelLearning(ck.Tessellated(0), ck.EpsilonInsensitive(), X, y), []
     on_rows = ck.KernelLearning.on_rows
     monkeypatch.setattr(ck.KernelLearning, "on_rows", lambda *a: formed.append(a) or on_rows(*a))
-    values = np.array([10.0, 1.0])
-    request = problem, [problem.family], "lam", lambda lam, _: ck.LeastSquares(lam), values
+    values = np.array([0.1, 1.0])
+    request = problem, [problem.family], "C", lambda C, _: ck.EpsilonInsensitive(C), values
     assert choose(*request, over()) == (problem.family, None)
     assert len(formed) == 1
     choose(*request, Clock())
     assert len(formed) == 1 + 5
+
+
+def test_least_squares_leave_out_every_row_for_the_kernel_of_all(monkeypatch):
+    """Against a solution for the others, at the kernel that was learned; without matrices beside those of the problem."""
+    X, y = noisy(ck.MultipleKernelSVR, 40)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, 3.0 + y, sample_weight=weights)
+    monkeypatch.setattr(ck.KernelLearning, "on_rows", None)
+    (fold,) = selection._folds(problem, problem.family)
+    error = fold.error(0.3, ck.LeastSquares(0.3), Clock())
+    K, squares = problem.full_gram_set.gram(fold.points[0.3][0]), []
+    for i in range(len(X)):
+        rest = np.delete(np.arange(len(X)), i)
+        one = np.ones((len(rest), 1))
+        system = np.block([[K[np.ix_(rest, rest)] + np.diag(0.3 / weights[rest]), one], [one.T, 0.0]])
+        w, b = np.split(np.linalg.solve(system, np.append(y[rest], 0.0)), [len(rest)])
+        squares.append((w @ K[rest, i] + b[0] - y[i]) ** 2 / spreads(problem)[0] ** 2)
+    assert error == pytest.approx(weights @ squares, rel=1e-6)
+
+
+def test_a_value_at_which_the_arithmetic_breaks_down_is_not_chosen(monkeypatch):
+    X, y = noisy(ck.TessellatedRidge, 40)
+    usual = path.left_out_values
+
+    def broken(K, loss, Y, weights):
+        F, leverage = usual(K, loss, Y, weights)
+        return (np.full_like(F, np.nan) if loss.lam < 0.1 else F), leverage
+
+    monkeypatch.setattr(path, "left_out_values", broken)
+    model = ck.TessellatedRidge().fit(X, y)
+    assert model.lam_ >= 0.1
+    assert np.isfinite(model.selection_.score)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +275,7 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_last(monke
 
 
 def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(monkeypatch):
-    X, y = noisy(ck.MultipleKernelRidge, 60)
+    X, y = noisy(ck.MultipleKernelSVR, 60)
     formed, alive, stacks, make_stack = [], [], weakref.WeakSet(), candidates.make_stack
 
     def watched(kernels, points, **options):
@@ -256,7 +288,7 @@ def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(
 
     monkeypatch.setattr(candidates, "make_stack", watched)
     paths = followed(monkeypatch)
-    model = ck.MultipleKernelRidge().fit(X, y)
+    model = ck.MultipleKernelSVR().fit(X, y)
     sizes = [len(path.family.candidates) for path, _ in paths]
     assert len(model.weights_) != sizes[0]
     assert formed == [sizes[0], len(model.weights_)]
@@ -452,8 +484,8 @@ def test_an_interrupt_of_a_fold_ends_the_choice_that_its_checkpoint_goes_on_with
     solve = ck.KernelLearning.solve
     monkeypatch.setattr(ck.KernelLearning, "solve", lambda *a, **o: taken.append(a) or solve(*a, **o))
     again = ck.TessellatedRidge(checkpoint=tmp_path / "fit.npz").fit(X, y)
-    # Two folds were known; five are of the reference, and one is the answer.
-    assert len(taken) == len(plain.selection_.values) * 5 - 2 + 5 + 1
+    # Two values were known; one is that of the reference, and one the answer.
+    assert len(taken) == len(plain.selection_.values) - 2 + 1 + 1
     np.testing.assert_array_equal(again.selection_.scores, plain.selection_.scores)
     assert again.lam_ == plain.lam_
 

@@ -1,4 +1,4 @@
-"""A path of regularization parameters, along which the kernel is learned anew wherever rows are held out."""
+"""A path of regularization parameters, along which the kernel is learned and rows are left out."""
 
 import math
 import warnings
@@ -11,12 +11,14 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
+from convexkernels.estimators.left_out import left_out_values
 from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
-from convexkernels.solution import Status
+from convexkernels.solution import Solution, Status
 from convexkernels.solvers import make_solver
 
 # The loss at a value of the regularization parameter and a guess of the root mean squared error.
@@ -51,7 +53,8 @@ class PathSelection(Selection):
     values : ndarray of shape (n_values,)
         The values that were tried, ascending.
     scores : ndarray of shape (n_values,)
-        Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together.
+        Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together. Of least
+        squares, by functions that had not seen the row, for the kernel learned from all rows.
     value : float
         The value of the best score; the most regular one of those that are as good. Where the time was up after one of
         several, the one of a soft margin.
@@ -133,10 +136,15 @@ class Fold:
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha
-        error = self.error_of(np.atleast_2d(found.decision_function(self.X).T))
+        error = self.error_of(self.values_of(found))
+        error = math.inf if math.isnan(error) else error  # the arithmetic of a value broke down
         if not clock.is_over:
             piece.keep(error=error, theta=found.theta, alpha=found.alpha)
         return error
+
+    def values_of(self, found: Solution) -> Array:
+        """Values at the rows held out, shape (n_outputs, n_held)."""
+        return np.atleast_2d(found.decision_function(self.X).T)
 
     def error_of(self, F: Array) -> float:
         """Weight of the rows with a wrong label, or sum of squared errors in units of spread, the mean over outputs."""
@@ -151,6 +159,23 @@ class Fold:
         center = free_centers(loss, Y, weights)
         b = center + loss.constant(Y - center[:, None], weights)
         return self.error_of(np.broadcast_to(b[:, None], self.Y.shape))
+
+
+class EachRow(Fold):
+    """Rows of which each is left out by itself, in closed form: the function has not seen it, but the kernel has."""
+
+    @cached_property
+    def problem(self) -> KernelLearning:
+        whole = self.whole
+        return whole if self.family is whole.family and len(self.train) == whole.m else super().problem
+
+    def values_of(self, found: Solution) -> Array:
+        problem = found.problem
+        K = problem.gram_set.matrix(found.theta)
+        if not isinstance(K, FactoredGram):
+            K = np.array(K, dtype=np.float64)  # a copy, which is overwritten
+        F, _ = left_out_values(K, problem.loss, problem.Y, problem.weights)
+        return F + problem.center[:, None]
 
 
 @dataclass(eq=False)

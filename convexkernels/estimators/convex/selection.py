@@ -1,4 +1,4 @@
-"""Regularization parameters and families by held-out scores, the kernel being learned anew on every fold."""
+"""Regularization parameters and families by scores on rows that are left out of a table."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,10 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
-from convexkernels.estimators.convex.path import Fold, LossAt, Path, PathSelection, spreads
+from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection, spreads
 from convexkernels.families.base import Family
 from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.losses.least_squares import LeastSquares
 
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
 LARGEST_SAMPLE = 1000
@@ -22,7 +23,9 @@ FIRST_PATH = 0.5
 def choose(
     problem: KernelLearning, families: Sequence[Family], name: str, loss_at: LossAt, values: Array, clock: Clock
 ) -> tuple[Family, PathSelection | None]:
-    """Choose among families and values, given from the most regular one on, by learning and scoring on folds.
+    """Choose among families and values, given from the most regular one on, by learning and scoring.
+
+    Least squares leave out row by row, in closed form, what other losses leave out by learning the kernel anew on folds.
 
     Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
@@ -81,13 +84,15 @@ def choose(
 
 
 def _folds(problem: KernelLearning, family: Family) -> list[Fold]:
-    """Folds of the rows, or of a sample of them; none where there are too few rows."""
+    """Rows to learn from and to score on, of all rows or of a sample of them; none where there are too few rows."""
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
     rows = np.arange(m) if m <= LARGEST_SAMPLE else spread_sample(Y, LARGEST_SAMPLE, rng)
     count = 5 if m <= FEW_ROWS else 3
     if m < 2 * count:
         return []
+    if isinstance(problem.loss, LeastSquares):
+        return [EachRow(problem, family, rows, rows)]
     folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
     return [
         Fold(problem, family, train, held)
