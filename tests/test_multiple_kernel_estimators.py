@@ -118,7 +118,7 @@ def test_regression_with_several_outputs_and_one_set_of_weights(estimator):
     X, y = make_friedman1(200, noise=0.5, random_state=0)
     Y = np.column_stack([y, 2.0 * y + 1.0, X[:, 0]])
     model = estimator.fit(X, Y)
-    assert model.weights_.shape == (11 + 2 * 10,)
+    assert model.weights_.shape == (9 + 2 * 10,)
     assert model.predict(X).shape == (200, 3)
     assert model.score(X, Y) > 0.9
     named = model.weights_by_name()

@@ -63,7 +63,7 @@ class PathSelection(Selection):
     interrupted : bool
         Whether the user ended the choice.
     reference : float or None
-        The score of Gaussian kernels of several widths on the same folds at that value, where it was asked whether the
+        The score of Gaussian kernels of several widths on the same rows at that value, where it was asked whether the
         family suits the table.
     """
 
