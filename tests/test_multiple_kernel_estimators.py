@@ -118,7 +118,7 @@ def test_regression_with_several_outputs_and_one_set_of_weights(estimator):
     X, y = make_friedman1(200, noise=0.5, random_state=0)
     Y = np.column_stack([y, 2.0 * y + 1.0, X[:, 0]])
     model = estimator.fit(X, Y)
-    assert model.weights_.shape == (9 + 2 * 10,)
+    assert model.weights_.shape == (11 + 2 * 10,)
     assert model.predict(X).shape == (200, 3)
     assert model.score(X, Y) > 0.9
     named = model.weights_by_name()
@@ -171,6 +171,21 @@ def test_the_narrowest_gaussian_does_not_get_all_weight_where_a_wider_one_predic
     listed = ck.MultipleKernelRidge(ck.data_library(scaled), lam=model.lam_)
     every = make_pipeline(StandardScaler(), listed).fit(X[train], y[train])
     assert model.score(X[test], y[test]) > every.score(X[test], y[test]) + 0.1
+
+
+@pytest.mark.parametrize("kind", [ck.MultipleKernelRidge, ck.MultipleKernelSVR])
+def test_a_row_far_from_the_others_gets_the_value_at_the_edge_of_the_table(kind):
+    """Polynomials of it were a power of its distance: one row in three thousand cost an R^2 of -700,000."""
+    X, y = make_friedman1(100, random_state=0)
+    model = kind().fit(X, y)
+    far = X[:5].copy()
+    far[:, 3] = 1e9
+    edge = far.copy()
+    edge[:, 3] = X[:, 3].max()
+    np.testing.assert_array_equal(model.predict(far), model.predict(edge))
+    np.testing.assert_allclose(model.kernel_(far, X), model.kernel_(edge, X))
+    given = kind([("linear", ck.Polynomial(1), slice(None))]).fit(X, y)  # candidates that were passed see what there is
+    assert np.abs(given.predict(far)).min() > 1e6
 
 
 @pytest.mark.parametrize("normalize", ["trace", "variance"])

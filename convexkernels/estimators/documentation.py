@@ -40,10 +40,11 @@ kernels : list, ndarray of shape (l, N, N), "precomputed" or None
     Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
     DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which goes
     through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
-    `predict` one of shape (l, n_new, m). None: Gaussians, Laplacians and the linear kernel on all standardized features
-    and Gaussians on single ones, with bandwidths from the data: :func:`convexkernels.data_library`. Where a parameter
-    is chosen, it is also chosen whether only the Gaussians and the linear kernel on all features are candidates,
-    without the one, two or three narrowest Gaussians.
+    `predict` one of shape (l, n_new, m). None: Gaussians, Laplacians and polynomials on all standardized features and
+    Gaussians on single ones, with bandwidths from the data: :func:`convexkernels.data_library`. Where a parameter is
+    chosen, it is also chosen whether only the Gaussians and polynomials on all features are candidates, without the
+    one, two or three narrowest Gaussians. These candidates take a feature that is beyond the range of the training
+    rows to be at its end.
 normalize : {"variance", "mean", "trace", "cosine", "none"} or None
     On the training points, every kernel gets mean squared distance 1 from the mean of the images, mean diagonal 1,
     trace 1, unit diagonal, or stays as it is. None is the first of them, and without an intercept the second.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,14 @@ class Scaling:
     """``(x - offset) / scale``, column by column, of the columns that are used: constant ones say nothing.
 
     Columns of scale 0 become 0; factors, a metric that was learned on those that are used, multiply them afterwards.
+    Beyond limits, the least and the largest value of every column, x is the limit.
     """
 
     offset: Array
     scale: Array
     columns: Index
     factors: Array | None = None
+    limits: tuple[Array, Array] | None = None
 
     @classmethod
     def none(cls, X: Array) -> Scaling:
@@ -59,13 +61,19 @@ class Scaling:
         # With every column constant, one of them (all 0) stands for the table.
         return cls(offset, scale, varying if varying.size else np.array([0]))
 
+    def limited(self, X: Array) -> Scaling:
+        """The same between the least and the largest value of every column of `X`: polynomials of a far row are far."""
+        return replace(self, limits=(X.min(axis=0), X.max(axis=0)))
+
     def apply(self, X: Array) -> Array:
         """Map a table, shape (m, n_features) to (m, n_columns)."""
+        X = X if self.limits is None else np.clip(X, *self.limits)
         points = rescale(X[:, self.columns], self.offset[self.columns], self.scale[self.columns])
         return points if self.factors is None else points * self.factors
 
     def pull_back(self, kernel: Kernel) -> Kernel:
         """The kernel on tables before the map, from one on tables after it."""
         scale = self.scale[self.columns] / (1.0 if self.factors is None else self.factors)
-        inside = Rescaled(kernel, self.offset[self.columns], scale)
+        limits = None if self.limits is None else tuple(limit[self.columns] for limit in self.limits)
+        inside = Rescaled(kernel, self.offset[self.columns], scale, limits)
         return inside if len(self.columns) == len(self.scale) else OnColumns(inside, self.columns.tolist())

@@ -71,13 +71,9 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
     -------
     list of (name, kernel, columns)
         On all features Gaussians with bandwidths from a quarter of the median distance to four times of it, Laplacians
-        ``exp(-r / length)`` at half of it and at twice, and the linear kernel; on single features two Gaussians, one
-        where there are more than 30, or none where there are more than 100: ``9 + 2 n``, ``9 + n`` or 9 candidates.
-
-    Notes
-    -----
-    Polynomials of higher degree gain nothing beside these in the mean, and a row that is far from those that were
-    learned from gets a value as far off as a power of its distance.
+        ``exp(-r / length)`` at half of it and at twice, and polynomials of degree 1 to 3; on single features two
+        Gaussians, one where there are more than 30, or none where there are more than 100: ``11 + 2 n``, ``11 + n`` or
+        11 candidates.
     """
     sample, n = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], X.shape[1]
     typical, columns = typical_of(pdist(sample)), list(range(n))
@@ -86,8 +82,8 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
         found.append((f"gaussian s={s:.3g} on all", Gaussian(0.5 / s**2), columns))
     for length in (0.5 * typical, 2.0 * typical):
         found.append((f"laplacian length={length:.3g} on all", Matern(1, length), columns))
-    # With n as offset, constants are of the size of linear functions for features of unit spread.
-    found.append(("linear on all", Polynomial(1, float(n)), columns))
+    # With n as offset, powers have a linear part of their own size for features of unit spread.
+    found += [(f"polynomial d={d} on all", Polynomial(d, float(n)), columns) for d in (1, 2, 3)]
     for j in columns if single and 1 < n <= TOO_MANY_FEATURES else []:
         own = typical_of(pdist(sample[:, [j]]))
         for s in [own] if n > MANY_FEATURES else [0.3 * own, 1.5 * own]:

@@ -51,7 +51,9 @@ KERNELS: dict[str, Callable[[int], Kernel]] = {
         _example_matrix(2 * (n + 1)), [-0.3] * n, [1.3] * n, degree=1, z_degree=0
     ),
     "on_columns": lambda n: OnColumns(Gaussian(1.0), [n - 1]),
-    "rescaled": lambda n: Rescaled(Gaussian(1.0), np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n)),
+    "rescaled": lambda n: Rescaled(
+        Gaussian(1.0), np.linspace(-1.0, 1.0, n), np.linspace(0.5, 2.0, n), (np.full(n, 0.05), np.linspace(0.8, 0.9, n))
+    ),
     "normalized": lambda n: Normalized(Polynomial(degree=2, offset=0.5)),
     "nystrom": lambda n: Nystrom(Gaussian(1.5), np.linspace(0.1, 0.9, 5)[:, None] * np.ones(n)),
     "nystrom_by_reference": lambda n: Nystrom(

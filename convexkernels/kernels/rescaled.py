@@ -24,7 +24,7 @@ def rescale(X: Array, offset: Array, scale: Array) -> Array:
 
 
 class Rescaled(Mapped):
-    """k(x, y) = kernel((x - offset) / scale, (y - offset) / scale), column by column.
+    """k(x, y) = kernel((x - offset) / scale, (y - offset) / scale), column by column, of x and y moved between limits.
 
     A kernel that was learned on scaled features, for use on the features as they were.
 
@@ -34,10 +34,12 @@ class Rescaled(Mapped):
     offset : array-like of shape (n_features,)
     scale : array-like of shape (n_features,), >= 0
         A column of scale 0 (one that was constant, say) is mapped to 0, whatever it holds.
+    limits : pair of array-like of shape (n_features,), optional
+        The least and the largest value of every feature: beyond them the kernel is constant.
     """
 
-    def __init__(self, kernel: Kernel, offset: Any, scale: Any) -> None:
-        self.kernel, self.offset, self.scale = kernel, offset, scale
+    def __init__(self, kernel: Kernel, offset: Any, scale: Any, limits: Any = None) -> None:
+        self.kernel, self.offset, self.scale, self.limits = kernel, offset, scale, limits
 
     def _scales(self, X: Array) -> tuple[Array, Array]:
         offset, scale = (check_vector(n, getattr(self, n), X.shape[1], per="feature") for n in ("offset", "scale"))
@@ -45,10 +47,19 @@ class Rescaled(Mapped):
             raise InvalidInputError(f"scale must be >= 0, got {scale.min():g}; swap the sign of that feature instead.")
         return offset, scale
 
+    def _limited(self, X: Array) -> Array:
+        if self.limits is None:
+            return X
+        low, high = (check_vector("limits", limit, X.shape[1], per="feature") for limit in self.limits)
+        if (low > high).any():
+            raise InvalidInputError(f"limits must be (lowest, highest), got {low} and {high}; swap them where needed.")
+        return np.clip(X, low, high)
+
     def _map(self, X: Array) -> Array:
-        return rescale(X, *self._scales(X))
+        return rescale(self._limited(X), *self._scales(X))
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         gradient = self.kernel._pullback(self._map(X), self._map(Y), M)
         _, scale = self._scales(X)
-        return np.divide(gradient, scale, out=np.zeros_like(gradient), where=scale > 0.0)
+        moves = (scale > 0.0) & (self._limited(X) == X)
+        return np.divide(gradient, scale, out=np.zeros_like(gradient), where=moves)

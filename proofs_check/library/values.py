@@ -197,7 +197,12 @@ def _on_columns(rng: Generator, n: int) -> tuple[Any, Formula]:
 def _rescaled(rng: Generator, n: int) -> tuple[Any, Formula]:
     kernel, f = _polynomial(rng, n)
     offset, scale = rng.uniform(-1.0, 1.0, n), rng.uniform(0.3, 3.0, n)
-    return k.Rescaled(kernel, offset, scale), lambda x, y: f((x - offset) / scale, (y - offset) / scale)
+    low, high = rng.uniform(0.0, 0.3, n), rng.uniform(0.7, 1.0, n)
+
+    def features(x: Array) -> Array:
+        return (np.where(x < low, low, np.where(x > high, high, x)) - offset) / scale
+
+    return k.Rescaled(kernel, offset, scale, (low, high)), lambda x, y: f(features(x), features(y))
 
 
 def _normalized(rng: Generator, n: int) -> tuple[Any, Formula]:

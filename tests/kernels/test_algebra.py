@@ -54,3 +54,15 @@ def test_rounding_of_a_kernel_on_images_is_that_of_the_kernel_there(rng):
     assert own.min() > 2.0 * inner.diag(X).max()  # distances are differences of squares
     np.testing.assert_allclose(Rescaled(inner, [1.0, 2.0], [0.5, 0.5])._sizes(0.5 * X + [1.0, 2.0]), own)
     np.testing.assert_array_equal(OnColumns(inner, [0, 1])._sizes(np.column_stack([X, X])), own)
+
+
+def test_a_rescaled_kernel_is_constant_beyond_its_limits(rng):
+    kernel = Rescaled(Polynomial(3), [1.0, 2.0], [0.5, 0.0], ([0.0, -1.0], [2.0, 3.0]))
+    X = rng.uniform(0.0, 2.0, (5, 2))
+    far = np.array([[1e9, 5.0], [-3.0, -1e12]])
+    np.testing.assert_array_equal(kernel(X, far), kernel(X, [[2.0, 3.0], [0.0, -1.0]]))
+    np.testing.assert_array_equal(kernel(X), Rescaled(Polynomial(3), [1.0, 2.0], [0.5, 0.0])(X))
+    with pytest.raises(InvalidInputError, match="swap them"):
+        Rescaled(Linear(), [0.0], [1.0], ([1.0], [0.0]))(X[:, :1])
+    with pytest.raises(InvalidInputError, match="limits"):
+        Rescaled(Linear(), [0.0, 0.0], [1.0, 1.0], ([1.0], [0.0]))(X)

@@ -63,8 +63,8 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         return super()._read(X, y, sample_weight)
 
     def _scaling_of(self, X: Array) -> Scaling:
-        # The bandwidths of the library are meant for features of unit spread.
-        return Scaling.standard(X) if self.kernels is None else Scaling.none(X)
+        # The bandwidths of the library are meant for features of unit spread, its polynomials for the rows there are.
+        return Scaling.standard(X).limited(X) if self.kernels is None else Scaling.none(X)
 
     def _family(self, X: Array, clock: Clock) -> Candidates:
         self._n_left_out = 0
