@@ -47,8 +47,9 @@ BUSY = 1.5
 OURS = ["TessellatedSVC", "TessellatedSVR", "TessellatedRidge"]
 OURS += ["MultipleKernelSVC", "MultipleKernelSVR", "MultipleKernelRidge"]
 OURS += ["HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor"]
-OURS += ["VoronoiSVC", "VoronoiSVR", "VoronoiRidge", "SpectralKernelClassifier", "SpectralKernelRegressor"]
-OURS += ["ConcatenatedKernelClassifier", "ConcatenatedKernelRegressor"]
+OURS += ["VoronoiSVC", "VoronoiSVR", "VoronoiRidge", "VoronoiQuantile"]
+OURS += ["SpectralKernelClassifier", "SpectralKernelRegressor"]
+OURS += ["ConcatenatedKernelClassifier", "ConcatenatedKernelRegressor", "ConcatenatedKernelInterpolator"]
 RBF = ["rbf svm", "rbf ridge"]
 RIVALS = [*RBF, "random forest", "histogram boosting"]
 # Tables whose test rows were seen while defaults were made.
