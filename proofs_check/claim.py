@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
 from convexkernels.checking import Outcome, Verdict
 
 HOLDS, REFUTED = Outcome.HOLDS_NUMERICALLY, Outcome.REFUTED
@@ -73,6 +74,16 @@ class Claim:
                 break
             verdicts.append(self.measure(subject, child))
         return Verdict.worst(verdicts)
+
+
+def agreed(exact: float | Array, library: float | Array, tolerance: float) -> None:
+    """Stop where the library does not have the exact values that a printed formula is about to be compared with.
+
+    A formula that is wrong is far from other wrong values, too: it is refuted only by what two evaluations agree on.
+    """
+    apart = float(np.max(np.abs(exact - library)))
+    if not apart <= tolerance:
+        raise ArithmeticError(f"the library is {apart:.2e} away from the exact value, more than {tolerance:.2e}")
 
 
 @dataclass(frozen=True, eq=False)

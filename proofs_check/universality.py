@@ -1,22 +1,26 @@
-"""Universality, as far as numbers can show it: nonsingular Gram matrices and approximation.
+"""Universality, as far as numbers can show it: translates that approximate functions better and better.
 
-A universal kernel is strictly positive definite, so a Gram matrix of distinct points that is singular
-refutes universality. Approximating one function well does not prove it, but a kernel that is not
-universal has no way to do it.
+The translates of a universal kernel are dense in the continuous functions, so that the uniform distance of a function
+from the span of N of them falls to 0 as N grows. Approximating some functions well does not prove universality, but the
+translates of a kernel that is not universal stay away from some function, however many they are. A universal kernel is
+strictly positive definite, too, so that a Gram matrix of distinct points that is singular refutes universality.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import comb
 from typing import Any
 
 import numpy as np
+from scipy.linalg import qr
 from scipy.optimize import linprog
 
-from convexkernels import GeneralizedPolynomialKernel, Polynomial
+from convexkernels import GeneralizedPolynomialKernel, OnColumns, Polynomial, TessellatedKernel
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
+from proofs_check.claim import agreed
 from proofs_check.tessellated import direct
 from proofs_check.tessellated.direct import EPS, Case
 from proofs_check.tessellated.formulas import library_of, semidefinite
@@ -25,7 +29,7 @@ Generator = np.random.Generator
 
 
 def measure_strictly_positive(draw: Callable[[Generator], tuple[Any, Array]], rng: Generator) -> Verdict:
-    """The Gram matrix of distinct points is nonsingular, as for universal kernels [CP20 Theorem 8], [ST16 Theorem 3.1].
+    """The Gram matrix of distinct points is nonsingular, as for universal kernels.
 
     Reported the other way round: the rounding error of the smallest eigenvalue is the "violation" and
     the eigenvalue is the "tolerance", so that a matrix that cannot be told from a singular one is refuted.
@@ -80,12 +84,6 @@ def closed_box_printed_reading(rng: Generator) -> tuple[Any, Array]:
     return kernel, X
 
 
-def closed_interval(rng: Generator) -> tuple[Any, Array]:
-    case = definite_case(rng, 1, int(rng.integers(0, 2)))
-    X = np.vstack([[0.0], separated(rng, 8, 1), [1.0]])
-    return library_of(case), X
-
-
 def inside_margin(rng: Generator) -> tuple[Any, Array]:
     """Data scaled to [0, 1]^n and the box [-eps, 1 + eps]^n of Section 8."""
     n = int(rng.integers(1, 4))
@@ -100,9 +98,19 @@ def generalized_polynomial(rng: Generator) -> tuple[Any, Array]:
 
 
 def minimum_kernel(rng: Generator) -> tuple[Any, Array]:
-    """k_1(x, y) = prod min(x_i, y_i) of the proof of Theorem 8, on the closed box with its origin."""
+    """k_1(x, y) = prod min(x_i, y_i) of the proof of Theorem 8, on the closed box with its origin.
+
+    The library has it as a product of tessellated kernels of one feature each, of which only P22 is not zero.
+    """
+    kernel = OnColumns(_minimum(), [0]) * OnColumns(_minimum(), [1])
     X = np.vstack([np.zeros((1, 2)), separated(rng, 6, 2)])
-    return (lambda U, V: np.prod(np.minimum(U[:, None, :], V[None, :, :]), axis=2)), X
+    agreed(np.prod(np.minimum(X[:, None, :], X[None, :, :]), axis=2), kernel(X), 32.0 * EPS)
+    return kernel, X
+
+
+def _minimum() -> TessellatedKernel:
+    """min(x, y): the integral over [0, 1] of 1{z < x} 1{z < y}."""
+    return TessellatedKernel(np.diag([0.0, 1.0]), np.zeros(1), np.ones(1), degree=0)
 
 
 def minimum_kernel_away_from_zero(rng: Generator) -> tuple[Any, Array]:
@@ -110,47 +118,118 @@ def minimum_kernel_away_from_zero(rng: Generator) -> tuple[Any, Array]:
     return kernel, X[1:]
 
 
-def uniform_distance(columns: Array, target: Array) -> float:
-    """Smallest maximal error of target - columns c over c (a linear program on the grid)."""
-    Q, R = np.linalg.qr(columns)
-    Q = Q[:, np.abs(np.diag(R)) > EPS * columns.shape[0] * np.abs(R).max()]
-    rows, size = Q.shape
+# ---- convergence
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How finely the unit cube is looked at: points of its grid and first translates along an axis, width of hats."""
+
+    grid: int
+    first: int
+    width: float
+
+
+# By the number of features; the last translates are still fewer along an axis than the points of the grid.
+RESOLUTIONS = {1: Resolution(241, 6, 0.2), 2: Resolution(25, 3, 0.35), 3: Resolution(9, 2, 0.5)}
+
+
+def lattice(sides: Sequence[int]) -> Array:
+    """Points of the unit cube on a lattice that includes its corners."""
+    axes = [np.linspace(0.0, 1.0, side) for side in sides]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sides))
+
+
+def orthonormal(columns: Array) -> Array:
+    """An orthonormal basis of what the columns span, without the directions that are not above their rounding."""
+    Q, R, _ = qr(columns, mode="economic", pivoting=True)
+    size = np.abs(np.diag(R))
+    return np.asarray(Q[:, size > 1e-12 * size[0]])
+
+
+def uniform_distance(basis: Array, target: Array) -> float:
+    """Smallest maximal error of target - basis c over c (a linear program on the grid)."""
+    rows, size = basis.shape
     one = np.ones((rows, 1))
     answer = linprog(
         np.append(np.zeros(size), 1.0),
-        A_ub=np.block([[Q, -one], [-Q, -one]]),
+        A_ub=np.block([[basis, -one], [-basis, -one]]),
         b_ub=np.append(target, -target),
         bounds=[(None, None)] * size + [(0, None)],
         method="highs",
     )
-    return float(np.abs(target - Q @ answer.x[:size]).max())
+    return float(np.abs(target - basis @ answer.x[:size]).max())
 
 
-def measure_dense(make: Callable[[Generator, int], Any], rng: Generator) -> Verdict:
-    """The uniform distance of hats from the span of N translates falls with N: universality, seen as convergence.
+def measure_dense(draw: Callable[[Generator], tuple[Any, Array]], rng: Generator) -> Verdict:
+    """The uniform distance of hats from the span of translates falls as their number is doubled.
 
-    The violation is how much of the distance is left when the number of translates is doubled twice, for 6 and for 12
-    of them; the slope of a hat is bounded, so that piecewise polynomials on N pieces come as close as 1 / N. Of two
-    hats the farther one counts, because kinks that fall on a coarse grid say nothing of finer ones.
+    What universality says of a kernel [CP20 Theorem 8], [ST16 Theorem 3.1].
+
+    The violation is how much of the distance is left when the number of translates has been doubled along every
+    feature (twice for one feature), from two numbers on. The slope of a hat is bounded, so that piecewise polynomials
+    on k pieces along every axis come as close as 1 / k. Of several hats the farthest one counts, because kinks that
+    fall on a coarse lattice say nothing of finer ones.
     """
-    degree = int(rng.integers(0, 2))
-    kernel = make(rng, degree)
-    grid = np.linspace(0.0, 1.0, 241)[:, None]
-    center, width = rng.uniform(0.25, 0.7), 0.2
-    hats = [np.maximum(0.0, 1.0 - np.abs(grid[:, 0] - center - shift) / width) for shift in (0.0, 0.05)]
-    distances = []
-    for N in (6, 12, 24, 48):
-        columns = kernel(grid, np.linspace(0.0, 1.0, N)[:, None])
-        distances.append(max(uniform_distance(columns, hat) for hat in hats))
-    left = max(distances[2] / distances[0], distances[3] / distances[1])
-    return Verdict(left, 0.6, 1, {"degree": degree, "center": center, "distances": np.array(distances)})
+    kernel, centers = draw(rng)
+    n = centers.shape[1]
+    look, doublings = RESOLUTIONS[n], max(n, 2)
+    grid = lattice([look.grid] * n)
+    hats = [np.maximum(0.0, 1.0 - np.abs(grid - center).max(axis=1) / look.width) for center in centers]
+    sides, distances = [look.first] * n, []
+    for axis in range(doublings + 2):
+        basis = orthonormal(kernel(grid, lattice(sides)))
+        distances.append(max(uniform_distance(basis, hat) for hat in hats))
+        sides[axis % n] *= 2
+    left = max(distances[-2] / distances[0], distances[-1] / distances[1])
+    return Verdict(left, 0.6, 1, {"kernel": kernel, "centers": centers, "distances": np.array(distances)})
 
 
-def tessellated_kernel(rng: Generator, degree: int) -> Any:
+def hats_inside(rng: Generator, n: int) -> Array:
+    """Centers of two hats away from the faces, a quarter of the first mesh width apart along every axis."""
+    center = rng.uniform(0.25, 0.7, n)
+    return np.stack([center, center + 0.25 / (RESOLUTIONS[n].first - 1)])
+
+
+def tessellated_kernel(rng: Generator) -> tuple[Any, Array]:
     """The library's kernel on [0, 1] with P > 0."""
-    return library_of(definite_case(rng, 1, degree))
+    return library_of(definite_case(rng, 1, int(rng.integers(0, 2)))), hats_inside(rng, 1)
 
 
-def polynomial_kernel(rng: Generator, degree: int) -> Any:
+def polynomial_kernel(rng: Generator) -> tuple[Any, Array]:
     """13 dimensions: enough for 6 and for 12 translates, and for no more."""
-    return Polynomial(12)
+    return Polynomial(12), hats_inside(rng, 1)
+
+
+def closed_interval(rng: Generator) -> tuple[Any, Array]:
+    """P > 0 and one feature, hats at the ends of the interval and between them."""
+    case = definite_case(rng, 1, int(rng.integers(0, 2)))
+    return library_of(case), np.vstack([[0.0], hats_inside(rng, 1), [1.0]])
+
+
+def semidefinite_on_the_interval(rng: Generator) -> tuple[Any, Array]:
+    """The same with a P >= 0 that is zero for all (c, -c): at degree 0 that is one eigenvalue, and k a constant."""
+    case = definite_case(rng, 1, int(rng.integers(0, 2)))
+    one = np.eye(case.P.shape[0] // 2)
+    sums = 0.5 * np.block([[one, one], [one, one]])
+    _, centers = closed_interval(rng)
+    return library_of(Case(sums @ case.P @ sums, case.a, case.b, case.degree)), centers
+
+
+def _beyond_the_data(rng: Generator, n: int, margin_above: float) -> tuple[Any, Array]:
+    """Data in [0, 1]^n, the box [-eps, 1 + eps]^n but for the upper end of the first feature, hats at that face."""
+    case = definite_case(rng, n, int(rng.integers(0, 2)))
+    upper = np.full(n, 1.25)
+    upper[0] = 1.0 + margin_above
+    centers = hats_inside(rng, n)
+    centers[:, 0] = 1.0, 0.97
+    return library_of(Case(case.P, np.full(n, -0.25), upper, case.degree)), centers
+
+
+def margin_on_every_side(rng: Generator) -> tuple[Any, Array]:
+    return _beyond_the_data(rng, int(rng.integers(1, 4)), 0.25)
+
+
+def margin_on_every_side_but_one(rng: Generator) -> tuple[Any, Array]:
+    """On the face x_1 = b_1 the functions of k are polynomials; for one feature that face is a point."""
+    return _beyond_the_data(rng, int(rng.integers(2, 4)), 0.0)

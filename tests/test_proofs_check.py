@@ -3,11 +3,12 @@
 import ast
 import dataclasses
 import fnmatch
+import inspect
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import CodeType, FrameType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from proofs_check import __main__ as command
 from proofs_check import mutation
 from proofs_check.claim import HOLDS, REFUTED, Claim, settle
 from proofs_check.hierarchical.direct import complex_step, evaluate, random_tree, weights_of
-from proofs_check.report import as_markdown
+from proofs_check.report import as_json, as_markdown
 from proofs_check.table import PAPERS, TITLES, claims
 from proofs_check.tessellated import direct
 from proofs_check.tessellated import sets as kernel_sets
@@ -34,10 +35,88 @@ ALL = claims()
 REDUCED = 2
 
 
+# Claims that do not run the library, and why: every other claim has to.
+WITHOUT_THE_LIBRARY = {
+    "theorem-8-as-printed-with-10-as-printed": "the library has no kernel whose second block of N is on {x >= z}",
+}
+
+
 @pytest.mark.parametrize("claim", ALL, ids=[f"{claim.paper}-{claim.name}" for claim in ALL])
-def test_claim_settles_as_expected_and_its_control_is_refuted(claim):
-    finding = settle(claim, seed=11, trials=REDUCED)
+def test_claim_settles_as_expected_and_runs_the_library_and_its_control_is_refuted(claim):
+    watched, executed = watching(claim)
+    finding = settle(watched, seed=11, trials=REDUCED)
     assert finding.surprises == [], f"{finding.verdict}; control {finding.control}"
+    assert bool(executed) == (claim.name not in WITHOUT_THE_LIBRARY), executed
+
+
+def watching(claim):
+    """The claim, and a list that takes in the first function of the library that its check executes, if any.
+
+    Only what the claim itself is measured with counts, not what its control is measured with.
+    """
+    executed = []
+
+    def measure(subject, rng):
+        if executed or subject is not claim.subject:
+            return claim.measure(subject, rng)
+        before = sys.gettrace()
+
+        def notice(frame, event, argument):
+            if is_of_the_library(frame):
+                executed.append(frame.f_code.co_qualname)
+                sys.settrace(before)
+
+        sys.settrace(notice)
+        try:
+            return claim.measure(subject, rng)
+        finally:
+            sys.settrace(before)
+
+    return dataclasses.replace(claim, measure=measure), executed
+
+
+# What claims are measured and refused with, whatever they are about.
+VOCABULARY = ("__init__.py", "arrays.py", "checking", "exceptions.py", "validation.py")
+
+
+def is_of_the_library(frame: FrameType) -> bool:
+    """Whether a function with formulas of the library is executed: not a module or a class that is being imported."""
+    return has_formulas(frame.f_code) and not is_being_imported(frame)
+
+
+def has_formulas(code: CodeType) -> bool:
+    path, library = Path(code.co_filename), ROOT / "convexkernels"
+    return path.is_relative_to(library) and path.relative_to(library).parts[0] not in VOCABULARY
+
+
+def is_being_imported(frame: FrameType | None) -> bool:
+    while frame is not None and has_formulas(frame.f_code):
+        if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def test_what_a_claim_runs_of_the_library_is_noticed():
+    def measured_with(run):
+        def measure(subject, rng):
+            run(subject)
+            return coin(subject, rng)
+
+        watched, executed = watching(coin_claim(measure=measure))
+        assert settle(watched, 0).surprises == []
+        return executed
+
+    X = np.zeros((2, 1))
+    assert measured_with(lambda subject: None) == []
+    assert measured_with(lambda subject: ck.check_psd(lambda U, V: np.ones((len(U), len(V))), X)) == []
+    assert measured_with(lambda subject: subject or ck.Gaussian(1.0)(X)) == []  # the control alone
+    assert measured_with(lambda subject: ck.Gaussian(1.0)(X)) == ["Gaussian.__init__"]
+
+
+def test_every_exception_is_a_claim_and_has_a_reason():
+    assert WITHOUT_THE_LIBRARY.keys() <= {claim.name for claim in ALL}
+    assert all(WITHOUT_THE_LIBRARY.values())
 
 
 # ---- the table
@@ -456,6 +535,14 @@ def test_saved_witness_refutes_the_printed_corollary_again(tmp_path):
     assert printed == pytest.approx(witness["formula"], rel=1e-12)
     assert abs(printed - direct.integral(case, x, y).value) == pytest.approx(saved["worst_violation"], rel=1e-9)
     assert saved["worst_violation"] > 1e6 * saved["tolerance"]
+
+
+def test_numbers_in_arrays_are_saved_as_numbers():
+    def measure(subject, rng):
+        return dataclasses.replace(coin(subject, rng), witness={"number": np.array(2.5), "list": np.ones((1, 2))})
+
+    saved = json.loads(as_json([settle(coin_claim(measure=measure), 0)], 0))["claims"][0]
+    assert saved["claim"]["witness"] == {"number": 2.5, "list": [[1.0, 1.0]]}
 
 
 def test_markdown_marks_what_is_refuted(tmp_path):

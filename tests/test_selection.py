@@ -181,7 +181,7 @@ def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
 
 
 def test_least_squares_leave_out_every_row_for_the_kernel_of_all(monkeypatch):
-    """Against a solution for the others, at the kernel that was learned; without matrices beside those of the problem."""
+    """Against solutions for the others, at the kernel that was learned; no matrices but those of the problem."""
     X, y = noisy(ck.MultipleKernelSVR, 40)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, 3.0 + y, sample_weight=weights)

@@ -1,4 +1,4 @@
-"""Checks behind the claims about hierarchical Gaussian kernels: formulas, derivatives, strict positivity."""
+"""Checks behind the claims about hierarchical Gaussian kernels: formulas, derivatives, universality."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import Gaussian, HierarchicalGaussian, OnColumns
+from convexkernels import Gaussian, HierarchicalGaussian, OnColumns, Polynomial
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, gram_and_error, smallest_eigenvalue
+from proofs_check.claim import agreed
 from proofs_check.hierarchical.direct import (
     EPS,
     Node,
@@ -19,7 +20,7 @@ from proofs_check.hierarchical.direct import (
     random_tree,
     weights_of,
 )
-from proofs_check.universality import separated
+from proofs_check.universality import hats_inside
 
 Generator = np.random.Generator
 
@@ -158,7 +159,10 @@ def example_printed_index(tree: Node, owner: Node, i: int, x: Array, z: Array) -
 
 
 def measure_derivative(subject: tuple[Callable[..., float], str, int, int], rng: Generator) -> Verdict:
-    """A formula for dk/dw agrees with the complex step, for a random weight of the top or of a lower layer."""
+    """A formula for dk/dw agrees with the complex step, for a random weight of the top or of a lower layer.
+
+    Other formulas than the library's are compared where the library agrees with the complex step.
+    """
     formula, layer, low, high = subject
     tree, x, z = _draw(rng, low, high)
     places = [place for place in weights_of(tree) if (place[0] is tree) == (layer == "top")]
@@ -167,6 +171,8 @@ def measure_derivative(subject: tuple[Callable[..., float], str, int, int], rng:
     witness = {"depth": tree.depth, "x": x, "z": z, "position": i, "formula": claimed, "complex_step": exact}
     # The largest factor of a derivative is 4 w |distance|, at most 16 for the weights and points drawn here.
     tolerance = 4.0 * _rounding(tree, 16.0)
+    if formula is not library_derivative:
+        agreed(exact, library_derivative(tree, owner, i, x, z), tolerance)
     return Verdict(abs(claimed - exact), tolerance, 1, {**witness, **_describe(tree)})
 
 
@@ -178,37 +184,38 @@ def _matrix(tree: Node) -> Callable[[Array, Array], Array]:
 
 
 def all_features(rng: Generator) -> tuple[Any, Array]:
-    n = int(rng.integers(1, 4))
-    tree = random_tree(rng, int(rng.integers(1, 4)), n, gamma=0.5)
-    return _matrix(_sharpened(tree)), separated(rng, 8, n)
-
-
-def _sharpened(tree: Node) -> Node:
-    """The same tree with larger first-layer weights, so that the Gram matrix is well conditioned."""
-    if not tree.children:
-        return Node(4.0 * tree.w, tree.columns, [], tree.gamma)
-    return Node(tree.w, tree.columns, [_sharpened(child) for child in tree.children], tree.gamma)
+    """Two or three features, all of them seen, and hats inside the unit cube."""
+    n = int(rng.integers(2, 4))
+    return _seen(rng, n, n)
 
 
 def one_feature_unseen(rng: Generator) -> tuple[Any, Array]:
-    """The last feature is in no node, and two points differ only there."""
-    tree = _sharpened(random_tree(rng, 2, 3, features=np.array([0, 1]), gamma=0.5))
-    X = separated(rng, 8, 3)
-    X[1, :2] = X[0, :2]
-    return _matrix(tree), X
+    """The second of two features is in no node."""
+    return _seen(rng, 2, 1)
+
+
+def _seen(rng: Generator, n: int, seen: int) -> tuple[Any, Array]:
+    """A kernel of depth 1 to 3 that sees the first features of n, and hats that depend on all of them."""
+    tree = random_tree(rng, int(rng.integers(1, 4)), n, features=np.arange(seen))
+    return library_kernel(_sharpened(tree)), hats_inside(rng, n)
+
+
+def _sharpened(tree: Node) -> Node:
+    """The same tree with larger first-layer weights: the translates of a wide kernel soon differ by rounding alone."""
+    if not tree.children:
+        return Node(3.0 * tree.w, tree.columns, [], tree.gamma)
+    return Node(tree.w, tree.columns, [_sharpened(child) for child in tree.children], tree.gamma)
 
 
 def product_of_gaussians(rng: Generator) -> tuple[Any, Array]:
-    """k_I k_J on a grid, each universal on its own coordinate [ST16 Lemma A.5]."""
-    return OnColumns(Gaussian(6.0), [0]) * OnColumns(Gaussian(9.0), [1]), _grid()
+    """k_I k_J, each universal on its own feature [ST16 Lemma A.5], and hats inside the unit square."""
+    rates = rng.uniform(3.0, 9.0, 2)
+    return OnColumns(Gaussian(rates[0]), [0]) * OnColumns(Gaussian(rates[1]), [1]), hats_inside(rng, 2)
 
 
-def sum_of_gaussians(rng: Generator) -> tuple[Any, Array]:
-    return OnColumns(Gaussian(6.0), [0]) + OnColumns(Gaussian(9.0), [1]), _grid()
-
-
-def _grid() -> Array:
-    return np.stack(np.meshgrid([0.1, 0.5, 0.9], [0.2, 0.6, 1.0], indexing="ij"), axis=-1).reshape(-1, 2)
+def product_with_a_polynomial(rng: Generator) -> tuple[Any, Array]:
+    """The same with a second factor of three dimensions: enough for the first translates along it, and for no more."""
+    return OnColumns(Gaussian(6.0), [0]) * OnColumns(Polynomial(2), [1]), hats_inside(rng, 2)
 
 
 def measure_positive(build: Callable[[Generator, Node], Any], rng: Generator) -> Verdict:

@@ -43,18 +43,20 @@ def _apart(claimed: Any, exact: Any, witness: dict[str, Any], roundings: float =
 def measure_cover_numbers(bounds: Callable[..., tuple[float, float]], rng: Generator) -> Verdict:
     """Numbers of intervals that cover an interval, which are known, and of balls that a traversal finds [MS16 Lemma 1].
 
-    Centers of the traversal are farther apart than the radius; that many are at least as many as a cover needs.
+    Centers of the traversal are farther apart than the radius; that many are at least as many as a cover needs. From
+    one end of an interval, and with a radius just below a half, a quarter, an eighth of it, they are as many as can be.
     """
-    c, r = 1.0, float(rng.uniform(0.06, 0.9))
-    low, high = bounds(r, 1, c=c)
-    line = float(np.ceil(c / r))
+    c, r, halvings = 1.0, float(rng.uniform(0.06, 0.9)), int(rng.integers(1, 4))
     X = np.linspace(-c, c, 1001)[:, None]
     d = int(rng.integers(2, 4))
     Z = rng.standard_normal((1000, d))
     Z *= (rng.uniform(0.0, 1.0, 1000) ** (1.0 / d) * c / np.linalg.norm(Z, axis=1))[:, None]
-    excess = max(low - line, line - high, len(farthest_first(X, radius=r).centers) - high)
-    excess = max(excess, len(farthest_first(Z, radius=max(r, 0.3)).centers) - bounds(max(r, 0.3), d, c=c)[1])
-    return Verdict(max(0.0, excess), 64.0 * EPS * (1.0 + 2.0 / r) ** d, 1, {"r": r, "d": d, "low": low, "high": high})
+    excess = len(farthest_first(Z, radius=max(r, 0.3)).centers) - bounds(max(r, 0.3), d, c=c)[1]
+    for radius in (r, 0.999 * 2.0 * c / 2**halvings):
+        low, high = bounds(radius, 1, c=c)
+        line = float(np.ceil(c / radius))
+        excess = max(excess, low - line, line - high, len(farthest_first(X, radius=radius, start=0).centers) - high)
+    return Verdict(max(0.0, excess), 64.0 * EPS * (1.0 + 2.0 / r) ** d, 1, {"r": r, "d": d, "halvings": halvings})
 
 
 def measure_interior(radii: Callable[[Array], Array], rng: Generator) -> Verdict:

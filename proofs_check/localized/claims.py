@@ -35,7 +35,7 @@ CLAIMS = [
         "Lemma 1",
         formulas.measure_cover,
         3.0,
-        1.0,
+        2.99,
         trials=6,
     ),
     Claim(
@@ -100,8 +100,8 @@ CLAIMS = [
         PAPER,
         "(3), Lemma 9",
         cells.measure_risk_of_cells,
-        cells.by_sum,
-        cells.by_mean,
+        cells.partition,
+        cells.one_point_in_two_cells,
     ),
     Claim(
         "cell-function-least-squares",
@@ -218,7 +218,7 @@ CLAIMS = [
         "Lemma 1, its proof",
         bounds.measure_cover_numbers,
         library.cover_numbers,
-        lambda r, d, c: ((c / r) ** d, (1.0 + 0.9 * c / r) ** d),
+        lambda r, d, c: ((c / r) ** d, (1.0 + 1.99 * c / r) ** d),
     ),
     Claim(
         "lemma-8",

@@ -44,13 +44,19 @@ def projected_grid(d: int, c: float, spacing: float) -> Array:
 def measure_cover(constant: float, rng: Generator) -> Verdict:
     """The library's m balls cover that of radius c, with r <= constant * c * m^(-1/d) [MS16 Lemma 1, (4), (5)].
 
-    The violation is the excess of r, or of the distance of some point of the ball from all centers.
+    The violation is the excess of r, or of the distance of some point of the ball from all centers. The constant is
+    reached, by a traversal that begins in the middle of an interval: its 3 balls are as large as the interval.
     """
     d, c = int(rng.integers(1, 4)), float(rng.uniform(0.5, 3.0))
-    r = c * float(rng.uniform(0.25, 1.0))
+    anywhere = _excess_of_cover(constant, d, c, c * float(rng.uniform(0.25, 1.0)), lambda X: int(rng.integers(len(X))))
+    extreme = _excess_of_cover(constant, 1, c, 0.999 * c, lambda X: int(np.argmin(np.abs(X[:, 0]))))
+    return Verdict.worst([anywhere, extreme])
+
+
+def _excess_of_cover(constant: float, d: int, c: float, r: float, start: Callable[[Array], int]) -> Verdict:
     spacing = 0.1 * r
     X, between = projected_grid(d, c, spacing), 0.5 * spacing * np.sqrt(d)
-    centers = X[farthest_first(X, radius=r - between, start=int(rng.integers(X.shape[0]))).centers]
+    centers = X[farthest_first(X, radius=r - between, start=start(X)).centers]
     nearest_center = np.full(X.shape[0], np.inf)
     for center in centers:
         nearest_center = np.minimum(nearest_center, np.linalg.norm(X - center, axis=1))

@@ -119,14 +119,15 @@ def bracket_for_matrix(K: Array, y: Array, C: float, penalty: float) -> Bracket:
 
 
 def measure_value(answer: Answer, rng: np.random.Generator) -> Verdict:
-    """The claimed optimum lies between the bounds that the semidefinite program gives."""
+    """The claimed optimum is between the bounds of the semidefinite program, and not above what the matrix attains."""
     y = labels(rng, answer.balanced)
     C = answer.draw_C(rng, y)
     bound = bracket_17(y, C, answer.penalty)
+    upper = min(bound.upper, bracket_for_matrix(answer.matrix(y), y, C, answer.penalty).upper)
     claimed = answer.value(y, C)
-    witness = {"y": y, "C": C, "claimed": claimed, "lower": bound.lower, "upper": bound.upper}
-    rounding = EPS * (y.size**2 + 8) * max(abs(claimed), abs(bound.upper))
-    return Verdict(max(0.0, bound.lower - claimed, claimed - bound.upper), rounding, 1, witness)
+    witness = {"y": y, "C": C, "claimed": claimed, "lower": bound.lower, "upper": upper}
+    rounding = EPS * (y.size**2 + 8) * max(abs(claimed), abs(upper))
+    return Verdict(max(0.0, bound.lower - claimed, claimed - upper), rounding, 1, witness)
 
 
 def measure_matrix(answer: Answer, rng: np.random.Generator) -> Verdict:

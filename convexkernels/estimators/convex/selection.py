@@ -9,8 +9,8 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection, spreads
 from convexkernels.families.base import Family
-from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.problems.kernel_learning import KernelLearning
 
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
 LARGEST_SAMPLE = 1000
@@ -25,7 +25,7 @@ def choose(
 ) -> tuple[Family, PathSelection | None]:
     """Choose among families and values, given from the most regular one on, by learning and scoring.
 
-    Least squares leave out row by row, in closed form, what other losses leave out by learning the kernel anew on folds.
+    Least squares leave out every row in closed form; for other losses the kernel is learned anew on folds.
 
     Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
