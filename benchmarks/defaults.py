@@ -49,7 +49,7 @@ OURS += ["MultipleKernelSVC", "MultipleKernelSVR", "MultipleKernelRidge"]
 OURS += ["HierarchicalGaussianClassifier", "HierarchicalGaussianRegressor"]
 OURS += ["VoronoiSVC", "VoronoiSVR", "VoronoiRidge", "VoronoiQuantile"]
 OURS += ["SpectralKernelClassifier", "SpectralKernelRegressor"]
-OURS += ["ConcatenatedKernelClassifier", "ConcatenatedKernelRegressor", "ConcatenatedKernelInterpolator"]
+OURS += ["ConcatenatedKernelClassifier", "ConcatenatedKernelRegressor"]
 RBF = ["rbf svm", "rbf ridge"]
 RIVALS = [*RBF, "random forest", "histogram boosting"]
 # Tables whose test rows were seen while defaults were made.
