@@ -16,7 +16,8 @@ from sklearn.model_selection import GridSearchCV
 import convexkernels as ck
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.estimators.convex import path, selection, tessellated
+from convexkernels.estimators import left_out
+from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
 from convexkernels.estimators.convex.path import Fold, Path, spreads
 from convexkernels.estimators.convex.selection import choose
@@ -200,13 +201,13 @@ def test_least_squares_leave_out_every_row_for_the_kernel_of_all(monkeypatch):
 
 def test_a_value_at_which_the_arithmetic_breaks_down_is_not_chosen(monkeypatch):
     X, y = noisy(ck.TessellatedRidge, 40)
-    usual = path.left_out_values
+    usual = left_out.left_out_values
 
     def broken(K, loss, Y, weights):
         F, leverage = usual(K, loss, Y, weights)
         return (np.full_like(F, np.nan) if loss.lam < 0.1 else F), leverage
 
-    monkeypatch.setattr(path, "left_out_values", broken)
+    monkeypatch.setattr(left_out, "left_out_values", broken)
     model = ck.TessellatedRidge().fit(X, y)
     assert model.lam_ >= 0.1
     assert np.isfinite(model.selection_.score)

@@ -132,6 +132,15 @@ def left_out_of_problem(problem: Any, theta: Any, gram: Callable[[Index], Any], 
     return LeftOut(np.clip(F, *bounds), Y, weights, rows)
 
 
+def learned_gram(problem: Any, theta: Array, rows: Index) -> Array | FactoredGram:
+    """A new kernel matrix of some rows of a convex problem, or all factors where least squares work with these."""
+    K = problem.gram_set.matrix(theta)
+    if isinstance(K, FactoredGram):
+        keeps = isinstance(problem.loss, LeastSquares) and len(rows) == len(K)
+        return K if keeps else K.rows(rows) @ K.rows(rows).T
+    return np.asarray(K[np.ix_(rows, rows)], dtype=np.float64)
+
+
 def _at(problem: Any, theta: Any, whole: bool) -> tuple[Index, Loss, Array, Any]:
     """Rows to look at, the loss that weighs `|f|^2` per row as the problem does, offset and bounds of the functions."""
     if hasattr(problem, "split"):

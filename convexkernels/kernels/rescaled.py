@@ -50,6 +50,8 @@ class Rescaled(Mapped):
     def _limited(self, X: Array) -> Array:
         if self.limits is None:
             return X
+        if len(self.limits) != 2:
+            raise InvalidInputError(f"limits must be a pair, the least and the largest values, got {self.limits!r}.")
         low, high = (check_vector("limits", limit, X.shape[1], per="feature") for limit in self.limits)
         if (low > high).any():
             raise InvalidInputError(f"limits must be (lowest, highest), got {low} and {high}; swap them where needed.")

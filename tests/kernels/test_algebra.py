@@ -64,5 +64,7 @@ def test_a_rescaled_kernel_is_constant_beyond_its_limits(rng):
     np.testing.assert_array_equal(kernel(X), Rescaled(Polynomial(3), [1.0, 2.0], [0.5, 0.0])(X))
     with pytest.raises(InvalidInputError, match="swap them"):
         Rescaled(Linear(), [0.0], [1.0], ([1.0], [0.0]))(X[:, :1])
+    with pytest.raises(InvalidInputError, match="a pair"):
+        Rescaled(Linear(), [0.0], [1.0], ([1.0],))(X[:, :1])
     with pytest.raises(InvalidInputError, match="limits"):
         Rescaled(Linear(), [0.0, 0.0], [1.0, 1.0], ([1.0], [0.0]))(X)

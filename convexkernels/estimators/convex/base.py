@@ -13,7 +13,7 @@ from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.path import PathSelection, soft, spreads
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
 from convexkernels.estimators.learned import Tube
-from convexkernels.estimators.left_out import LeftOut, left_out_of_problem
+from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, UnsuitedFamilyWarning, tell
@@ -160,14 +160,11 @@ class ConvexEstimator(KernelEstimator):
 
     def _gram(self, rows: Index) -> Array | FactoredGram:
         """The learned kernel matrix of some training points, up to constants where there is an intercept."""
-        gram_set = self.solution_.problem.gram_set
+        problem = self.solution_.problem
         try:
-            K = gram_set.matrix(self.solution_.theta)
-            if isinstance(K, FactoredGram):
-                return K if self._is_least_squares and len(rows) == len(K) else K.rows(rows) @ K.rows(rows).T
-            return np.asarray(K[np.ix_(rows, rows)], dtype=np.float64)
+            return learned_gram(problem, self.solution_.theta, rows)
         finally:
-            gram_set.release()
+            problem.gram_set.release()
 
     def _coefficients(self, m: int) -> Array:
         # Functions of features or landmarks have coefficients of these; those of rows are the ones that were certified.

@@ -11,9 +11,8 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
-from convexkernels.estimators.left_out import left_out_values
+from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
 from convexkernels.exceptions import ConvexKernelsWarning
-from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.problems.kernel_learning import KernelLearning
@@ -170,12 +169,8 @@ class EachRow(Fold):
         return whole if self.family is whole.family and len(self.train) == whole.m else super().problem
 
     def values_of(self, found: Solution) -> Array:
-        problem = found.problem
-        K = problem.gram_set.matrix(found.theta)
-        if not isinstance(K, FactoredGram):
-            K = np.array(K, dtype=np.float64)  # a copy, which is overwritten
-        F, _ = left_out_values(K, problem.loss, problem.Y, problem.weights)
-        return F + problem.center[:, None]
+        problem, theta = found.problem, found.theta
+        return left_out_of_problem(problem, theta, lambda rows: learned_gram(problem, theta, rows), whole=True).F
 
 
 @dataclass(eq=False)
