@@ -71,18 +71,18 @@ class Clock:
 
     def part(self, share: float) -> Clock:
         """A clock of its own for a part of the work, which may take this share of the time that is left."""
-        left = self.left
-        return self._until(None if left is None else share * left)
-
-    def sparing(self, seconds: float) -> Clock:
-        """A clock that ends so many seconds earlier, when something else has to be done; half of the time at most."""
-        left = self.left
-        return self._until(None if left is None else max(left - seconds, 0.5 * left))
-
-    def _until(self, seconds: float | None) -> Clock:
-        part = Clock(seconds, self.show, self.checkpoint)
+        part = Clock(None if self.left is None else share * self.left, self.show, self.checkpoint)
         part.cuts = self.cuts
         return part
+
+    def sparing(self, seconds: float) -> Clock:
+        """A clock that ends so many seconds earlier, when something else has to be done; half of the time at most.
+
+        It counts from the same beginning.
+        """
+        left = self.left
+        until = None if left is None else self.seconds + max(left - seconds, 0.5 * left)
+        return Clock(until, self.show, self.checkpoint, since=self)
 
     def cut(self, what: str) -> None:
         """Keep in mind that the limit, if there is one, has ended something early, to be told once when all is done."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,13 @@ def run(
     best = _Best.of(iterate)
     if earlier.point is not None and (solver.values_compare or np.isfinite(earlier.point.lower)):
         best.update(earlier.point, compare=True)
+    at_first: DualityGap | Stationarity | None = None
+    if earlier.end is None and _compares_ends(solver) and not np.isfinite(first.lower):
+        # What the certificate of the end is compared with; it takes as long, which is left for it.
+        began = time.monotonic()
+        at_first = problem.certificate(first.theta, first.alpha, _witness(first))
+        deadline = deadline and deadline - (time.monotonic() - began)
+    conclude = partial(_concluded, problem, solver, first, at_first, tol=tol, history=history, clock=clock)
     try:
         while True:
             best.update(iterate, solver.values_compare)
@@ -158,10 +166,9 @@ def run(
                 break
             iterate = solver.step(problem, iterate, tol, deadline)
             iteration += 1
-        solution = _concluded(problem, solver, first, solver.findings(iterate), best, status, tol, history, clock)
+        solution = conclude(solver.findings(iterate), best, status)
     except KeyboardInterrupt:
-        status, found = Status.INTERRUPTED, solver.findings(iterate)
-        solution = _concluded(problem, solver, first, found, best, status, tol, history, clock)
+        solution = conclude(solver.findings(iterate), best, Status.INTERRUPTED)
     earlier.conclude(solution, iteration)
     clock.show.finish(
         f"{solution.status.name.lower()}: {solution.certificate} after {solution.n_iter} iterations, "
@@ -176,9 +183,11 @@ def _concluded(
     problem: Any,
     solver: OuterSolver,
     first: Iterate,
+    at_first: DualityGap | Stationarity | None,
     findings: dict[str, Any],
     best: _Best,
     status: Status,
+    *,
     tol: float,
     history: list[Record],
     clock: Clock,
@@ -186,10 +195,12 @@ def _concluded(
     """Certify the best point; what the solver believes does not count."""
     if hasattr(problem, "member"):
         best.theta = problem.member(best.theta)  # what is certified is what is returned
-    certificate = problem.certificate(best.theta, best.alpha, best.witness)
-    compared = solver.certificates_compare and not solver.values_compare
-    if compared and not np.array_equal(best.theta, first.theta):
-        at_first = problem.certificate(first.theta, first.alpha, _witness(first))
+    has_moved = not np.array_equal(best.theta, first.theta)
+    certificate = at_first
+    if certificate is None or has_moved:
+        certificate = problem.certificate(best.theta, best.alpha, best.witness)
+    if has_moved and _compares_ends(solver):
+        at_first = at_first or problem.certificate(first.theta, first.alpha, _witness(first))
         if not certificate.value <= at_first.value * (1.0 - LEAST_GAIN):
             best, certificate = _Best.of(first), at_first
             status = status if status in (Status.INTERRUPTED, Status.TIME_LIMIT) else Status.STALLED
@@ -248,6 +259,11 @@ def tell_cuts(clock: Clock, status: Status) -> None:
     """One warning of what the limit has ended early, unless the status says that it came first."""
     if clock.cuts and not clock.interrupted and status not in (Status.TIME_LIMIT, Status.INTERRUPTED):
         tell(f"max_time ended {' and '.join(sorted(clock.cuts))} early; the best by then is kept. Raise max_time.")
+
+
+def _compares_ends(solver: OuterSolver) -> bool:
+    """Whether only certificates say if the end of a search is better than its start."""
+    return solver.certificates_compare and not solver.values_compare
 
 
 def _witness(iterate: Iterate) -> Array | None:

@@ -23,6 +23,9 @@ from convexkernels.spectral.training import Epoch, TrainingRun, Validation, vali
 
 # Relative duality gap at which the answer to a convex setting is called optimal.
 OPTIMAL = 1e-4
+# What follows training, in solves for W at the start: the last W and its certificate, and first, by validation, which
+# frequencies and which weight it has.
+LAST, VALIDATED = 3.0, 9.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,22 +100,30 @@ def learn_spectral(
     if choice is not None:
         _tell(clock, f"{choice.best} of {len(choice.candidates)}")
     chance, drawn = json.dumps(rng.bit_generator.state), preparation.draw(options.n_components)
+    began = clock.seconds
     start = preparation.start(drawn, sigma if choice is None else choice.best.sigma, rows)
+    solve_seconds = clock.seconds - began
     chosen = preparation.candidates(start)[0] if choice is None else choice.best
     problem = problem.with_weights(chosen.lam1, chosen.lam2)
 
     validate = validation_of(problem, held, codes)
     n_hits = 0 if codes is None else len(held)
     piece = clock.piece("training", replace(options, factors=()), choice and choice.best.sigma, chance)
-    run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, clock, piece=piece)
+    spared = clock.sparing(LAST * solve_seconds)
+    run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, spared, piece=piece)
     if problem.learned or not preparation.is_exact:
         is_over = clock.interrupted or run.status is Status.EARLY_STOPPED
         run.run(0 if is_over else options.training.max_epochs - len(run.history))
-    point = run.best
+    if spared.interrupted:
+        clock.interrupt()
+    run.clock, point = clock, run.best
     if preparation.is_exact:
-        weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not clock.is_over)
+        is_short = clock.left is not None and clock.left < (LAST + VALIDATED) * solve_seconds
+        if is_short:
+            clock.cut("the choice of the last ridge")
+        weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:
-            problem, point = _final_solve(problem, run, rows, validate, weights)
+            problem, point = _final_solve(problem, run, rows, validate, weights, is_short)
         except KeyboardInterrupt:
             clock.interrupt()
     _tell(clock, "the weights W are found")
@@ -154,7 +165,12 @@ def continue_training(
 
 
 def _final_solve(
-    problem: SpectralLearning, run: TrainingRun, rows: Any, validate: Validation | None, last: FinalWeights
+    problem: SpectralLearning,
+    run: TrainingRun,
+    rows: Any,
+    validate: Validation | None,
+    last: FinalWeights,
+    is_short: bool,
 ) -> tuple[SpectralLearning, SpectralPoint]:
     """The exact W for learned frequencies, from all rows.
 
@@ -163,7 +179,7 @@ def _final_solve(
     """
     points = [run.point, run.best] if run.history else [run.best]
     best, weight = points[0], last.weights[0]
-    if run.clock.is_over:
+    if is_short:
         best = run.best
     elif validate is not None and (len(points) > 1 or len(last.weights) > 1):
         part, top = problem.on_rows(rows), -math.inf

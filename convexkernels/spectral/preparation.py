@@ -48,6 +48,8 @@ PLAIN_RIDGE = 1e-5
 # chance: of twelve divisions of 188 rows of a table the worst R^2 was -1064, and without smaller ridges it is 0.72.
 RIDGE_FACTORS = tuple(10.0 ** np.arange(-2.0, 3.5, 0.5))
 DEFAULT_LAM2 = 1e-3
+# What follows the choice of a width, in choices of one: time is left for it before other widths are looked at.
+FOLLOWING = 3.0
 # Weights of features that were found on the same rows have to lower the risk to this part of it.
 CLEARLY = 0.9
 
@@ -76,11 +78,15 @@ class Preparation:
         options = self.options
         if options.sigma is not None and np.ndim(options.sigma) == 0:
             return None
-        state = copy.deepcopy(self.rng)
+        state, began = copy.deepcopy(self.rng), self.clock.seconds
         width = self._width_with(None, self.rng)
+        needed = (1.0 + FOLLOWING) * (self.clock.seconds - began)
         for factors in options.factors:
-            other = None if self.clock.is_over else self._width_with(factors, copy.deepcopy(state))
-            if other is not None and other.risks.min() < CLEARLY * width.risks.min():
+            if self.clock.left is not None and self.clock.left < needed:
+                self.clock.cut("the choice of the width")
+                break
+            other = self._width_with(factors, copy.deepcopy(state))
+            if other.risks.min() < CLEARLY * width.risks.min():
                 self.factors, width = factors, other
         return width
 

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
 
 from convexkernels import (
@@ -29,6 +30,8 @@ from convexkernels import (
 )
 from convexkernels.backend import MissingTorchError
 from convexkernels.datasets import make_friedman1
+from convexkernels.estimators.hierarchical import base
+from convexkernels.estimators.hierarchical.all_rows import TrainingTime
 from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.losses.fit import fit
 from convexkernels.losses.least_squares import LeastSquares
@@ -272,7 +275,7 @@ def test_one_time_limit_is_for_all_searches():
     assert sum(solution.seconds for solution in model.solutions_) < 1.0  # the choice had half
 
 
-@pytest.mark.parametrize("selection", [None, TreeSelection(2, "mean")])
+@pytest.mark.parametrize("selection", [TreeSelection(combine="stack"), TreeSelection(2, "mean")])
 def test_the_time_limit_has_room_for_the_final_training(monkeypatch, selection):
     """Every training takes 0.2 s: the searches together leave as much of the limit."""
     X, y = make_friedman1(60, random_state=0)
@@ -293,6 +296,19 @@ def test_the_time_limit_has_room_for_the_final_training(monkeypatch, selection):
     n_functions = 2 * 2  # every fold has its searches, and so have features beside their ranks
     assert len(granted) == n_functions
     assert granted[-1] <= 3.0 - n_functions * 0.2
+
+
+@pytest.mark.parametrize(("limit", "n_searches"), [(4.0, 1), (60.0, 5), ("auto", 5)])
+def test_a_short_limit_is_for_one_search(monkeypatch, limit, n_searches):
+    """Certificates and trainings of five folds and a stack are said to take 3.7 s."""
+    X, y = make_classification(200, random_state=0)
+    monkeypatch.setattr(base, "training_time", lambda problem: TrainingTime(entry=0.1 / problem.m**2))
+    searches, solve = [], OuterLearning.solve
+    monkeypatch.setattr(OuterLearning, "solve", lambda self, *a, **k: searches.append(self.m) or solve(self, *a, **k))
+    search = TreeSearch(max_iter=2)
+    model = HierarchicalGaussianClassifier(2, search=search, max_time=limit, random_state=0).fit(X, y)
+    assert len(searches) == len(model.solutions_) == n_searches
+    assert (model.solution_.problem.m == len(X)) == (n_searches == 1)
 
 
 def test_an_interrupt_of_the_choice_keeps_the_best_complete_candidate(monkeypatch):

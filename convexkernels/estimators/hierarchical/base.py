@@ -66,6 +66,9 @@ FIRST_LAM = 0.1
 MIN_STACKED, MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 50, 3000, 300_000, 0.8
 # Of a stack, for every pair of rows: four matrices in float64.
 BYTES_OF_A_STACK = 32
+# What the two certificates of a search take, in trainings of its function, and the share of a limit that certificates
+# and trainings of a stack may take: where it is more, one search with all of the time finds a better function.
+CERTIFICATES, FIXED_SHARE = 4, 0.25
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -211,6 +214,8 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if drawn is not task:
             task = replace(task, offset=task.level(drawn.y, drawn.weights))
         plan = self._plan(task, candidates[0], seed, clock)
+        if not self._has_time_to_combine(plan, clock):
+            self._combines = "one"
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
@@ -227,7 +232,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             for k, (family, each) in enumerate(product(families, range(search.n_restarts))):
                 start = earlier[k].theta if k < len(earlier) else None
                 jobs.append(partial(search.run, drawn.problem(family, seed + each), seed + each, start))
-            spared = clock.sparing((len(jobs) + self._n_beside) * plan.seconds)
+            spared = clock.sparing(self._n_trainings(len(jobs)) * plan.seconds)
             solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
             if drawn is not task:
                 solutions = [_of_problem(task.problem(one.problem.family, seed), one) for one in solutions]
@@ -263,10 +268,18 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             tell("INTERRUPTED by the user while functions were combined; what was learned by then is kept.")
             self.solutions_[0] = replace(self.solutions_[0], status=Status.INTERRUPTED)
 
-    @property
-    def _n_beside(self) -> int:
-        """What functions of simple kernels cost, in trainings of one function."""
-        return SIMPLE_FITS if self._combines == "stack" else 0
+    def _n_trainings(self, n_searches: int) -> int:
+        """What follows so many searches, in trainings of one function: their functions, and those of simple kernels."""
+        return n_searches + (SIMPLE_FITS if self._combines == "stack" else 0)
+
+    def _has_time_to_combine(self, plan: Plan, clock: Clock) -> bool:
+        """Whether a limit that was given leaves most of its time to the searches of a combination that was not."""
+        if self.max_time == "auto" or clock.left is None or (self.selection or TreeSelection()).combine != "auto":
+            return True
+        n_restarts = (self.search or TreeSearch()).n_restarts
+        n_searches = n_restarts * ((self.selection or TreeSelection()).folds if self._in_folds else 2)
+        fixed = self._n_trainings(n_searches * (1 + CERTIFICATES)) * plan.seconds
+        return fixed <= FIXED_SHARE * clock.left
 
     @property
     def _all_rows(self) -> AllRows:

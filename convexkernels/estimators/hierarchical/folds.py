@@ -56,10 +56,9 @@ class SearchesOnFolds:
     def _in_folds(self) -> bool:
         """Whether searches are those of folds."""
 
-    @property
     @abstractmethod
-    def _n_beside(self) -> int:
-        """Trainings that combinations take beside those of the searches."""
+    def _n_trainings(self, n_searches: int) -> int:
+        """What follows so many searches, in trainings of one function."""
 
     @abstractmethod
     def _trained(self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int) -> tuple[Any, Plan]:
@@ -87,7 +86,7 @@ class SearchesOnFolds:
                 if combines and k < len(earlier) and problem.has_rows_of(earlier[k].problem):
                     start = earlier[k].theta
                 jobs.append(partial(search.run, problem, seed + k, start))
-        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing((len(jobs) + self._n_beside) * plan.seconds)
+        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing(self._n_trainings(len(jobs)) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         if interrupted:
             clock.interrupt()
@@ -103,8 +102,9 @@ class SearchesOnFolds:
         for k in range(0, len(solutions), each):
             candidate, fold = divmod(k // each, n_folds)
             function, held = MeanFunction.of([one for one, _ in trained[k : k + each]]), folds[fold][1]
-            risks[candidate, fold] = task.risk(function, held)
-            F[candidate][:, held] = function.values(task.X[held]).T
+            F[candidate][:, held] = values = function.values(task.X[held]).T
+            risks[candidate, fold] = task.loss.total(Y[:, held], values, task.weights[held]).mean()
+            risks[candidate, fold] /= task.weights[held].sum()
         best = int(risks.mean(axis=1).argmin())
         own = slice(best * n_folds * each, (best + 1) * n_folds * each)
         choice = ArchitectureChoice(tuple(candidates), risks, best)

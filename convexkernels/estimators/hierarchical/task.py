@@ -81,12 +81,6 @@ class TreeTask:
             bounds=(-1.0, 1.0) if self.clip else None,
         )
 
-    def risk(self, function: Any, rows: Index) -> float:
-        """Weighted mean loss of a function on some of the rows."""
-        Y = self.loss.targets(self.y, len(self.y))[:, rows]
-        weights = self.weights[rows]
-        return float(self.loss.total(Y, function.values(self.X[rows]).T, weights).mean() / weights.sum())
-
 
 def on_ranks(architecture: Any, X: Array) -> list[Trees]:
     """The same on columns of a table beside their ranks; nothing without these, or where a tree says what nodes see."""

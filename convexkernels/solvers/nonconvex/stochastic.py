@@ -39,7 +39,7 @@ class _State:
     rng: np.random.Generator
     order: Index
     adam: Adam
-    began: float
+    began: float | None = None  # the first step: certificates before it are none of its time
     position: int = 0
     taken: int = 0
     values: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
@@ -104,12 +104,14 @@ class Stochastic(OuterSolver):
         rng = np.random.default_rng(self.random_state)
         theta = problem.start(rng) if self.initial is None else problem.check(self.initial)
         adam = Adam(theta, decay_of_squares=SQUARES_MEMORY, tiny=SMALL)
-        state = _State(rng, rng.permutation(problem.m), adam, time.monotonic(), taken=self._taken)
+        state = _State(rng, rng.permutation(problem.m), adam, taken=self._taken)
         return Iterate(theta, None, np.inf, memory=state)
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         state, point = iterate.memory, iterate.theta.copy()
         share = state.taken / self.max_iter
+        if state.began is None:
+            state.began = time.monotonic()
         if deadline is not None:
             share = max(share, (time.monotonic() - state.began) / max(deadline - state.began, 1e-9))
         there = self._evaluate(problem, state, point, share)
