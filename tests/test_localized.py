@@ -238,11 +238,12 @@ def test_a_race_keeps_a_pair_that_is_as_good_as_the_best_of_all(rng):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_search_whose_time_is_over_measures_nothing_and_has_an_answer(name, rng):
+def test_a_search_whose_time_is_over_measures_nothing_and_takes_the_middle_of_the_grid(name, rng):
     X = rng.uniform(-1, 1, (320, 2))
     Y = np.sign(X[:, :1] * X[:, 1:]).T.copy()
     cell = KernelLearner(LOSSES[name](1.0), CellSelection()).learn(CellRows(X, Y, np.ones(320)), rng, 0.0)
     assert np.isinf(cell.choice.risks).all()
+    assert (cell.width, cell.lam) == (cell.choice.grid.widths[5], cell.choice.grid.lams[5])
     assert np.isfinite(cell.values(X)).all()
     assert np.isfinite([cell.certificate.upper, cell.certificate.lower, cell.lam, cell.width]).all()
 

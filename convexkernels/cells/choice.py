@@ -36,7 +36,12 @@ class PairSelection(Selection):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Places of the width and of lam in the grid; of equal risks the most regular pair."""
+        """Places of the width and of lam in the grid; of equal risks the most regular pair.
+
+        The middle of the grid where the time was up before a pair was measured.
+        """
+        if self.is_cut and np.isinf(self.risks).all():
+            return len(self.grid.widths) // 2, len(self.grid.lams) // 2
         return least(self.risks)
 
     @property

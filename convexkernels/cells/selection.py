@@ -151,10 +151,11 @@ class GridSearch:
         """Values on held-out rows for the pairs that are wanted, each path of lam solved from its regular end.
 
         The coefficients for one lam start the next one, with less regularization; a width has one Gram matrix. Ends
-        when the time is up.
+        when the time is up: widths in the middle of the grid come first.
         """
         Y, weights = np.ascontiguousarray(self.Y[:, train]), self.weights[train]
-        for i in np.flatnonzero(wanted.any(axis=1)).tolist():
+        middle = len(self.grid.widths) // 2
+        for i in sorted(np.flatnonzero(wanted.any(axis=1)).tolist(), key=lambda i: abs(i - middle)):
             inner, cross = (self.matrices(self.grid.widths[i], rows, train) for rows in (train, held))
             alpha = None
             for k in np.flatnonzero(wanted[i])[::-1].tolist():

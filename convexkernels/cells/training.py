@@ -254,10 +254,13 @@ def conclude(
     if status is not Status.INTERRUPTED and (n_left or some or clock.is_over):
         status = Status.TIME_LIMIT
     if status is not Status.OPTIMAL:
-        said = (
-            f"{n_left} of {len(cells)} cells answer with {instead} ({status.name}){some and f', {some}'}, and the "
-            "search of others may have been cut short; raise max_time, or use smaller cells."
-        )
+        of_cells = f"of {len(cells)} cells"
+        if n_left:
+            why = f"{n_left} {of_cells} answer with {instead} ({status.name}){some and f', {some}'}, and the search of "
+            why += "others may have been cut short"
+        else:
+            why = f"{status.name} may have cut the search of some {of_cells} short{some and f', {some}'}"
+        said = f"{why}; raise max_time, or use smaller cells."
     elif not np.isfinite(certificate.relative_gap):
         status = Status.UNPROVEN
     elif not certificate.holds(tol):
