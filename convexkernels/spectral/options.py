@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -148,7 +148,8 @@ class Training:
 class Hyperparameters:
     """Everything that decides what is learned, as the estimators take it; `training` is settled.
 
-    By `factors` frequencies as drawn may be multiplied, feature by feature, where sigma is chosen.
+    By `factors` frequencies as drawn may be multiplied, feature by feature, where sigma is chosen; each is what finds
+    them, or None, when there is time.
     """
 
     setting: SpectralSetting = field(default_factory=lambda: SETTINGS["ASKL"])
@@ -158,4 +159,4 @@ class Hyperparameters:
     lam1: Any = None
     lam2: Any = None
     training: Training = field(default_factory=Training)
-    factors: Sequence[Any] = ()
+    factors: Sequence[Callable[[], Any]] = ()

@@ -81,13 +81,14 @@ class Preparation:
         state, began = copy.deepcopy(self.rng), self.clock.seconds
         width = self._width_with(None, self.rng)
         needed = (1.0 + FOLLOWING) * (self.clock.seconds - began)
-        for factors in options.factors:
+        for find in options.factors:
             if self.clock.left is not None and self.clock.left < needed:
                 self.clock.cut("the choice of the width")
                 break
-            other = self._width_with(factors, copy.deepcopy(state))
-            if other.risks.min() < CLEARLY * width.risks.min():
-                self.factors, width = factors, other
+            if (factors := find()) is not None:
+                other = self._width_with(factors, copy.deepcopy(state))
+                if other.risks.min() < CLEARLY * width.risks.min():
+                    self.factors, width = factors, other
         return width
 
     def _width_with(self, factors: Any, rng: Any) -> Width:

@@ -29,7 +29,9 @@ from convexkernels import (
     Training,
 )
 from convexkernels.backend import Backend, MissingTorchError, backend_for
+from convexkernels.estimators.spectral import base as spectral_base
 from convexkernels.kernels import frequencies
+from convexkernels.spectral import preparation
 from convexkernels.spectral.options import SETTINGS
 from convexkernels.spectral.training import TrainingRun
 
@@ -385,6 +387,29 @@ def test_time_runs_out_politely(digits):
     assert model.solution_.status is Status.TIME_LIMIT
     assert model.solution_.seconds < 20.0
     assert model.score(T, t) > 0.9
+
+
+def test_widths_of_features_are_learned_where_the_rest_has_time(monkeypatch):
+    """Every choice of a width is made to take 0.3 s."""
+    asked, learned = [], []
+
+    def slow(*arguments, **options):
+        asked.append(options["factors"])
+        time.sleep(0.3)
+        return choose_width(*arguments, **options)
+
+    choose_width, learned_metric = preparation.choose_width, spectral_base.learned_metric
+    monkeypatch.setattr(preparation, "choose_width", slow)
+    monkeypatch.setattr(spectral_base, "learned_metric", lambda *a: learned.append(a) or learned_metric(*a))
+    X, y = wave(300)
+    options = {"n_components": 30, "training": Training(max_epochs=2), "random_state": 0}
+    with pytest.warns(ConvexKernelsWarning, match="choice of the width"):
+        SpectralKernelRegressor(max_time=0.8, **options).fit(X, y)
+    assert len(asked) == 1
+    assert not learned
+    SpectralKernelRegressor(**options).fit(X, y)
+    assert len(asked) > 2
+    assert learned
 
 
 @pytest.mark.parametrize(

@@ -241,17 +241,22 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         return self.solution_.theta.map(points).values if is_tensor(X) else self.solution_.kernel.transform(points)
 
 
-def _scales(problem: SpectralLearning, clock: Clock, rng: Any) -> list[Array]:
+def _scales(problem: SpectralLearning, clock: Clock, rng: Any) -> list[Callable[[], Array | None]]:
     """Factors of the features: one over their spread, and from a Gaussian kernel with a width for each of them."""
     rows = rng.permutation(problem.m)[:METRIC_ROWS]
     X, Y = (np.asarray(to_numpy(part[rows]), dtype=np.float64) for part in (problem.X, problem.Y))
-    weights = np.ones(len(rows)) if problem.weights is None else np.asarray(to_numpy(problem.weights[rows]), np.float64)
     spread = X.std(axis=0)
     units = 1.0 / np.where(spread > 0.0, spread, 1.0)
-    low, high = Y.min(axis=0), Y.max(axis=0)
-    codes = (2.0 * Y - low - high) / np.where(high > low, high - low, 1.0)
-    found, _ = learned_metric(X * units, np.ascontiguousarray(codes.T), weights, clock, int(rng.integers(2**31)))
-    return [units] if found is None else [units, units * found]
+
+    def learned() -> Array | None:
+        sample = np.ones(len(rows)) if problem.weights is None else to_numpy(problem.weights[rows])
+        low, high = Y.min(axis=0), Y.max(axis=0)
+        codes = np.ascontiguousarray(((2.0 * Y - low - high) / np.where(high > low, high - low, 1.0)).T)
+        weights, seed = np.asarray(sample, dtype=np.float64), int(rng.integers(2**31))
+        found, _ = learned_metric(X * units, codes, weights, clock, seed)
+        return None if found is None else units * found
+
+    return [lambda: units, learned]
 
 
 def _unless_equal(weights: Any) -> Any:
