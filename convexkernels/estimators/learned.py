@@ -121,6 +121,10 @@ class Learned:
         """Weights of candidates by name, the largest first; empty where there are no candidates."""
         return {}
 
+    def _certificates(self) -> str:
+        """What is known of the answer."""
+        return str(self.solution_.certificate)
+
     # -- what is read -------------------------------------------------------------------------------
 
     def _derived(self, name: str, compute: Callable[[], Any]) -> Any:
@@ -219,7 +223,7 @@ class Learned:
         chosen = getattr(getattr(self, "selection_", None), "chosen", {}) | chosen
         weights = list(self._kernel_weights().items())[:SHOWN]
         lines = {
-            "certificate": str(self.solution_.certificate),
+            "certificate": self._certificates(),
             "status": self.solution_.status.value,
             "chosen": ", ".join(
                 f"{name}=" + ", ".join(f"{one:.3g}" for one in np.ravel(value))

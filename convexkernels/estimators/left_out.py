@@ -147,7 +147,8 @@ def _at(problem: Any, theta: Any, whole: bool) -> tuple[Index, Loss, Array, Any]
         lam, offset, bounds = problem.bind().lam(problem.split(theta)[1]), problem.offset, problem.bounds
         bounds = None if bounds is None else tuple(bound + offset[:, None] for bound in bounds)
     else:
-        lam, offset, bounds = problem.loss.lam, getattr(problem, "center", np.zeros(len(problem.Y))), None
+        lam, offset, bounds = problem.loss.lam, getattr(problem, "center", getattr(problem, "offset", None)), None
+        offset = np.zeros(len(problem.Y)) if offset is None else offset
     rows = _sampled(problem.loss, problem.Y, whole)
     return rows, problem.loss.at(lam * float(problem.weights[rows].sum() / problem.weights.sum())), offset, bounds
 

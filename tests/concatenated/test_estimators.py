@@ -22,10 +22,13 @@ from convexkernels import (
     ConcatenatedKernelRegressor,
     Concatenations,
     ConvexKernelsWarning,
+    FixedKernel,
     Gaussian,
     InvalidInputError,
     LeastSquares,
     Matern,
+    MemoryLimitError,
+    MissingAttributeError,
     OuterLearning,
     Polynomial,
     Restarts,
@@ -477,3 +480,93 @@ def test_an_interrupt_before_anything_is_known_is_raised(monkeypatch):
     monkeypatch.setattr(paths, "objective", interrupting)
     with pytest.raises(KeyboardInterrupt):
         ConcatenatedKernelRegressor(lam=[1e-3, 1e-1], mu=1e-3, cv=3, n_restarts=1).fit(*kinked(40))
+
+
+# ---- outermost functions of more rows than inner maps have seen
+
+
+@pytest.fixture
+def few_teach_maps(monkeypatch):
+    for name in ("MAP_ROWS", "FEWEST_MAP_ROWS"):
+        monkeypatch.setattr(f"convexkernels.estimators.concatenated.estimators.{name}", 60)
+
+
+def some_rows(estimator=ConcatenatedKernelRegressor, **options):
+    X, y = make_friedman1(200, random_state=0)
+    y = y > 14.0 if estimator is ConcatenatedKernelClassifier else y
+    return estimator(n_restarts=1, random_state=0, **options).fit(X, y), X, y
+
+
+def test_functions_of_all_rows_are_ridge_regression_on_images(few_teach_maps):
+    model, X, y = some_rows()
+    T, t = make_friedman1(400, random_state=1)
+    assert model.solution_.problem.m == 60
+    assert model.solution_.status is Status.STATIONARY
+    assert model.all_rows_.status is Status.OPTIMAL
+    assert model.all_rows_.verify().holds(1e-3)
+    assert "of the outermost functions" in model.describe()
+    Z, V = model.transform(X), model.transform(T)
+    kernel = model.solution_.kernel.outer
+    ridge = KernelRidge(alpha=model.lam_, kernel="precomputed").fit(kernel(Z), (y - y.mean()) / y.std())
+    expected = y.mean() + y.std() * ridge.predict(kernel(V, Z))
+    np.testing.assert_allclose(model.predict(T), expected, atol=0.02 * y.std())
+    of_some = y.mean() + y.std() * model.solution_.decision_function(model._points(T))
+    assert model.score(T, t) > r2_score(t, of_some)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
+    np.testing.assert_array_equal(model.support_, np.arange(len(X)))
+
+
+def test_functions_of_all_rows_leave_rows_out_exactly(few_teach_maps):
+    model, X, y = some_rows(lam=0.1, mu=0.1)
+    assert model.lam_ == 0.1
+    K, target = model.solution_.kernel.outer(model.transform(X)), (y - y.mean()) / y.std()
+    left = cross_val_predict(KernelRidge(alpha=0.1, kernel="precomputed"), K, target, cv=LeaveOneOut())
+    np.testing.assert_allclose(model.loo_predictions_, y.mean() + y.std() * left, atol=1e-6)
+    assert model.loo_score_ == pytest.approx(r2_score(y, model.loo_predictions_))
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+def test_classes_of_all_rows(few_teach_maps, loss):
+    model, X, y = some_rows(ConcatenatedKernelClassifier, loss=loss)
+    assert model.all_rows_.certificate.holds(1e-3)
+    assert model.score(X, y) > 0.75
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert model.feature_relevance_[:5].sum() > 0.6
+    assert len(model.support_) == 200 if loss == "squared" else 0 < len(model.support_) < 200
+
+
+def test_where_no_time_is_left_for_all_rows_those_of_the_maps_answer(monkeypatch, few_teach_maps):
+    solve = FixedKernel.solve
+    monkeypatch.setattr(FixedKernel, "solve", lambda self, **options: solve(self, **{**options, "max_time": 1e-9}))
+    X, y = make_friedman1(1500, random_state=0)
+    model = ConcatenatedKernelRegressor(n_restarts=1, random_state=0)
+    with pytest.warns(ConvexKernelsWarning, match="trained on 60 of 1500 rows; raise max_time"):
+        model.fit(X, y)
+    assert model.all_rows_ is None
+    assert model.solution_.status is Status.TIME_LIMIT
+    assert len(model.support_) == len(model.support_coefficients_) == 60
+    inside, seen = model.solution_.problem.X, model._points(X[model.support_])
+    np.testing.assert_allclose(np.sort(inside, axis=0), np.sort(seen, axis=0))
+    with pytest.raises(MissingAttributeError, match="a part of the rows only"):
+        _ = model.loo_predictions_
+    assert model.predict_interval(X[:3]).shape == (3, 2)
+
+
+@pytest.mark.parametrize(("limit", "fewest", "most"), [("auto", 2000, 2000), (60.0, 2000, 2000), (1.5, 500, 1200)])
+def test_maps_see_fewer_rows_where_time_is_short(monkeypatch, limit, fewest, most):
+    seen = []
+    monkeypatch.setattr(ConcatenatedKernelRegressor, "_solve", lambda self, problem, clock: seen.append(problem.m))
+    X, y = make_friedman1(2100, random_state=0)
+    with pytest.raises(AttributeError):
+        ConcatenatedKernelRegressor(max_time=limit).fit(X, y)
+    assert fewest <= seen[0] <= most
+
+
+def test_maps_of_all_rows_are_refused_where_their_matrices_do_not_fit(monkeypatch):
+    monkeypatch.setattr("convexkernels.validation.available_memory", lambda: 1e6)
+    X, y = make_friedman1(300, random_state=0)
+    with pytest.raises(MemoryLimitError, match=r"inner maps on 300 rows .* Pass fewer rows"):
+        ConcatenatedKernelRegressor().fit(X, y)
+    with pytest.raises(MemoryLimitError, match=r"inner maps on 300 rows .* Pass fewer rows"):
+        ConcatenatedKernelInterpolator().fit(X, y)

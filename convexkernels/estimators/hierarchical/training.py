@@ -18,7 +18,6 @@ from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.options import Cells
-from convexkernels.cells.stand_in import sparing
 from convexkernels.cells.training import learn_cells, shared_learner, some_cells, whole_cells
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
@@ -37,7 +36,8 @@ from convexkernels.estimators.hierarchical.all_rows import (
 )
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, OffsetFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
-from convexkernels.exceptions import ConvexKernelsWarning, tell, tell_again
+from convexkernels.estimators.in_time import solved_in_time
+from convexkernels.exceptions import ConvexKernelsWarning, tell
 from convexkernels.families.candidates import Candidates
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
@@ -184,27 +184,11 @@ def train_by_products(
         fixed = fixed.rescaled(float(known["scale"])).with_loss(fixed.loss.at(float(known["lam"])))
         if part.interrupted:
             raise KeyboardInterrupt
-    found = _solved(fixed, clock, random_state=seed)
+    found = solved_in_time(fixed, clock, tol=TOL, random_state=seed)
     if found is None:
         return None
     function = FunctionOfManyRows(found, found.function, fixed.offset, fixed.bounds)
     return function, _with_gap(plan, found)
-
-
-def _solved(problem: FixedKernel | KernelLearning, clock: Clock, **options: Any) -> Solution | None:
-    """The solution, with what it warns of; None where all coefficients are 0 because the time was over."""
-    options |= {"max_time": sparing(clock).left, "progress": clock.show, "checkpoint": clock.checkpoint}
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", ConvexKernelsWarning)
-        found = problem.solve(tol=TOL, **options)
-    if found.status is Status.INTERRUPTED:
-        clock.interrupt()
-    certificate: Any = found.certificate
-    function: DecisionFunction = found.function
-    if not function.support.size and not certificate.holds(TOL):
-        return None
-    tell_again(said)
-    return found
 
 
 def train_on_landmarks(
@@ -223,7 +207,7 @@ def train_on_landmarks(
     if isinstance(seen.loss, LeastSquares):
         known = clock.once(lambda: lams_and_risks(seen), "lam on landmarks", *stated(seen))
         seen = seen.with_loss(seen.loss.at(float(known["lams"][np.argmin(known["risks"])])))
-    found = _solved(seen, clock)
+    found = solved_in_time(seen, clock, tol=TOL)
     if found is None:
         return None
     found = replace(found, trace=found.trace | known)

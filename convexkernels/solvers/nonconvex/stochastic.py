@@ -16,6 +16,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.outer_solver import Iterate, OuterSolver
+from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.validation import check_whole_number
 
@@ -28,6 +29,8 @@ FIRST_SAMPLE, FIRST_STEPS = 750, 0.7
 SQUARES_MEMORY, SMALL = 0.98, 1e-3
 # Step in log w; it falls linearly to 0 over the second half of the search.
 STEP = 0.1
+# Up to this share of the steps, or of the time, all are as long.
+LONG_STEPS = 0.5
 # Values of one step are those of its rows: what is reported is the mean of the later half of them, so many at most.
 LATEST = 20
 # Where float32 breaks down, lam is raised by this factor.
@@ -42,6 +45,7 @@ class _State:
     began: float | None = None  # the first step: certificates before it are none of its time
     position: int = 0
     taken: int = 0
+    hurries: bool = False
     values: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
 
 
@@ -113,7 +117,9 @@ class Stochastic(OuterSolver):
         if state.began is None:
             state.began = time.monotonic()
         if deadline is not None:
-            share = max(share, (time.monotonic() - state.began) / max(deadline - state.began, 1e-9))
+            of_time = min((time.monotonic() - state.began) / max(deadline - state.began, 1e-9), 1.0)
+            state.hurries |= of_time > max(share, LONG_STEPS)
+            share = max(share, of_time)
         there = self._evaluate(problem, state, point, share)
         state.taken += 1
         if not np.isfinite(there.value):
@@ -123,7 +129,10 @@ class Stochastic(OuterSolver):
         state.adam.step(point, slope, STEP * min(1.0, (1.0 if self.groups else 2.0) * (1.0 - share)))
         state.values.append(there.value)
         latest = list(state.values)[-max(state.taken // 2, 1) :]
-        return Iterate(point, None, float(np.mean(latest)), memory=state, share=share)
+        # Steps that are shorter because time is have not come as far, even where all of them were taken.
+        is_cut = state.hurries and state.taken >= self.max_iter
+        status = Status.TIME_LIMIT if is_cut else None
+        return Iterate(point, None, float(np.mean(latest)), memory=state, share=share, status=status)
 
     def _evaluate(self, problem: Any, state: _State, point: Array, share: float) -> Any:
         """The objective on the next rows, in float32."""
