@@ -25,7 +25,7 @@ from convexkernels.spectral.training import Epoch, TrainingRun, Validation, vali
 OPTIMAL = 1e-4
 # What follows training, in solves for W at the start: the last W and its certificate, and first, by validation, which
 # frequencies and which weight it has.
-LAST, VALIDATED = 3.0, 9.0
+LAST, VALIDATED = 4.0, 9.0
 
 
 @dataclass(frozen=True, eq=False)

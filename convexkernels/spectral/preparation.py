@@ -48,8 +48,9 @@ PLAIN_RIDGE = 1e-5
 # chance: of twelve divisions of 188 rows of a table the worst R^2 was -1064, and without smaller ridges it is 0.72.
 RIDGE_FACTORS = tuple(10.0 ** np.arange(-2.0, 3.5, 0.5))
 DEFAULT_LAM2 = 1e-3
-# What follows the choice of a width, in choices of one: time is left for it before other widths are looked at.
-FOLLOWING = 3.0
+# What follows the choice of a width, in choices of one, up to so many rows, and in proportion to more of them: time is
+# left for it before other widths are looked at.
+FOLLOWING, FOLLOWING_ROWS = 3.0, 5000
 # Weights of features that were found on the same rows have to lower the risk to this part of it.
 CLEARLY = 0.9
 
@@ -80,7 +81,8 @@ class Preparation:
             return None
         state, began = copy.deepcopy(self.rng), self.clock.seconds
         width = self._width_with(None, self.rng)
-        needed = (1.0 + FOLLOWING) * (self.clock.seconds - began)
+        following = FOLLOWING * max(1.0, self.problem.m / FOLLOWING_ROWS)
+        needed = (1.0 + following) * (self.clock.seconds - began)
         for find in options.factors:
             if self.clock.left is not None and self.clock.left < needed:
                 self.clock.cut("the choice of the width")
