@@ -68,8 +68,9 @@ SELECTION_SHARE = 0.5
 MAP_ROWS = 2000
 # Of a limit below so many seconds fewer rows, as this power of it: a search of 2,000 that ends at once takes a quarter.
 MAP_SECONDS, MAP_POWER, FEWEST_MAP_ROWS = 6.0, 0.57, 200
-# The part of the time that is left for functions of all rows, their relative duality gap, and losses that have some.
-ALL_ROWS_SHARE, ALL_ROWS_TOL = 0.5, 1e-3
+# Seconds for a pair of rows that are left for functions of all rows (15,000 rows: 4 to 7), their relative duality gap,
+# and losses that have some.
+PAIR_SECONDS, ALL_ROWS_TOL = 1e-7, 1e-3
 ON_ALL_ROWS = LeastSquares | SupportVectorLoss
 # Matrices of all pairs of rows that a layer takes.
 MATRICES = 3
@@ -184,7 +185,7 @@ class _Regularized(_Concatenated):
         self._map_rows: Index | None = None
         if whole is None:
             return super()._solve(problem, clock)
-        spared = clock.sparing(ALL_ROWS_SHARE * (clock.left or 0.0))
+        spared = clock.sparing(PAIR_SECONDS * len(whole[0].X) ** 2)
         found, (table, y, self._map_rows) = super()._solve(problem, spared), whole
         if not (found.status is Status.INTERRUPTED or clock.is_over):
             self.all_rows_ = self._of_all_rows(found, table, y, clock, seed)
