@@ -232,7 +232,8 @@ tol : float, > 0
 """,
     "concatenated_chosen": """
 lam_, mu_ : float
-    The weights that were used. For functions of all rows lam is chosen anew, around that of the inner maps.
+    The weights that were used. For functions of all rows least squares choose a
+    lam that was not given anew, around that of the inner maps.
 all_rows_ : Solution or None
     Where inner maps have seen some rows only: the outermost functions, learned from the images of all rows, with their
     duality gap. None where these are the functions of `solution_`.
@@ -251,8 +252,9 @@ n_iter_ : int
 {names}
 """,
     "inner_map_of_all_rows": """
-Of more than 2,000 rows (fewer where `max_time` is below 6 s) as many, spread over the targets, teach the inner maps,
-and the outermost functions learn from the images of all rows, which is a convex problem (`all_rows_`);
+Of more than 2,000 rows (fewer where `max_time` is below 6 s) as many, spread over the targets, teach the inner maps of
+least squares and support vector losses, and the outermost functions learn from the images of all rows, which is a
+convex problem (`all_rows_`);
 :class:`convexkernels.OuterLearning` with :class:`convexkernels.Concatenations` learns everything from all rows.
 
 The inner map is fitted to the targets of the rows it sees. Intervals and probabilities come from rows held out while

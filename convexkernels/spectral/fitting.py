@@ -119,7 +119,7 @@ def learn_spectral(
     run.clock, point = clock, run.best
     if preparation.is_exact:
         is_short = clock.left is not None and clock.left < (LAST + VALIDATED) * solve_seconds
-        if is_short:
+        if is_short and validate is not None:
             clock.cut("the choice of the last ridge")
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:

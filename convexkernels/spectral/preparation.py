@@ -87,7 +87,7 @@ class Preparation:
             if self.clock.left is not None and self.clock.left < needed:
                 self.clock.cut("the choice of the width")
                 break
-            if (factors := find()) is not None:
+            if (factors := find()) is not None and not self.clock.is_over:
                 other = self._width_with(factors, copy.deepcopy(state))
                 if other.risks.min() < CLEARLY * width.risks.min():
                     self.factors, width = factors, other

@@ -541,7 +541,7 @@ def test_where_no_time_is_left_for_all_rows_those_of_the_maps_answer(monkeypatch
     monkeypatch.setattr(FixedKernel, "solve", lambda self, **options: solve(self, **{**options, "max_time": 1e-9}))
     X, y = make_friedman1(1500, random_state=0)
     model = ConcatenatedKernelRegressor(n_restarts=1, random_state=0)
-    with pytest.warns(ConvexKernelsWarning, match="trained on 60 of 1500 rows; raise max_time"):
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT: the functions are trained on 60 of 1500 rows"):
         model.fit(X, y)
     assert model.all_rows_ is None
     assert model.solution_.status is Status.TIME_LIMIT
@@ -570,3 +570,19 @@ def test_maps_of_all_rows_are_refused_where_their_matrices_do_not_fit(monkeypatc
         ConcatenatedKernelRegressor().fit(X, y)
     with pytest.raises(MemoryLimitError, match=r"inner maps on 300 rows .* Pass fewer rows"):
         ConcatenatedKernelInterpolator().fit(X, y)
+
+
+@pytest.mark.parametrize(("lam", "mu"), [(0.1, None), ([0.1], 0.1), (0.1, [0.1, 0.2])])
+def test_a_lam_that_was_given_is_that_of_functions_of_all_rows(few_teach_maps, lam, mu):
+    assert some_rows(lam=lam, mu=mu)[0].lam_ == 0.1
+
+
+def test_an_interrupt_while_all_rows_are_learned_keeps_the_functions_of_some(monkeypatch, few_teach_maps):
+    def interrupted(self, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FixedKernel, "solve", interrupted)
+    with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED: the functions are trained on 60 of 200 rows"):
+        model, X, y = some_rows()
+    assert model.solution_.status is Status.INTERRUPTED
+    assert model.score(X, y) > 0.5

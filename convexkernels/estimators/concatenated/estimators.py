@@ -35,6 +35,7 @@ from convexkernels.estimators.targets import NumberTargets, Targets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import MissingAttributeError, tell
 from convexkernels.families.curved.concatenations import Concatenations
+from convexkernels.kernels.concatenated import Concatenated
 from convexkernels.kernels.matern import Matern
 from convexkernels.kernels.polynomial import Polynomial
 from convexkernels.losses.base import Loss
@@ -72,6 +73,8 @@ MAP_SECONDS, MAP_POWER, FEWEST_MAP_ROWS = 6.0, 0.57, 200
 # and losses that have some.
 PAIR_SECONDS, ALL_ROWS_TOL = 1e-7, 1e-3
 ON_ALL_ROWS = LeastSquares | SupportVectorLoss
+# Rows whose images are found at once.
+BLOCK = 5000
 # Matrices of all pairs of rows that a layer takes.
 MATRICES = 3
 
@@ -181,40 +184,48 @@ class _Regularized(_Concatenated):
 
     def _solve(self, problem: OuterLearning, clock: Clock) -> Solution:
         whole, seed = self.__dict__.pop("_whole"), self._seed
-        self.all_rows_: Solution | None = None
-        self._map_rows: Index | None = None
         if whole is None:
+            self._of_all: tuple[Solution | None, Index | None] = None, None
             return super()._solve(problem, clock)
-        spared = clock.sparing(PAIR_SECONDS * len(whole[0].X) ** 2)
-        found, (table, y, self._map_rows) = super()._solve(problem, spared), whole
+        table, y, rows = whole
+        found, of_all = super()._solve(problem, clock.sparing(PAIR_SECONDS * len(table.X) ** 2)), None
         if not (found.status is Status.INTERRUPTED or clock.is_over):
-            self.all_rows_ = self._of_all_rows(found, table, y, clock, seed)
-        if self.all_rows_ is not None:
-            early = self.all_rows_.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-            return replace(found, status=self.all_rows_.status) if early else found
+            try:
+                of_all = self._learned_from_all(found, table, y, clock, seed)
+            except KeyboardInterrupt:
+                clock.interrupt()
+        self._of_all = of_all, rows
+        if of_all is not None:
+            return found if of_all.status.is_success else replace(found, status=of_all.status)
         status = Status.INTERRUPTED if found.status is Status.INTERRUPTED or clock.interrupted else Status.TIME_LIMIT
-        tell(f"{status.name}: the functions are trained on {problem.m} of {len(table.X)} rows; raise max_time.")
+        tell(f"{status.name}: the functions are trained on {problem.m} of {len(table.X)} rows.")
         return replace(found, status=status)
 
-    def _of_all_rows(self, found: Solution, table: TrainingTable, y: Array, clock: Clock, seed: int) -> Solution | None:
+    def _learned_from_all(
+        self, found: Solution, table: TrainingTable, y: Array, clock: Clock, seed: int
+    ) -> Solution | None:
         """The convex problem of the outermost functions on images of all rows; None where time has left zeros."""
         factors, kernel, stated = self._learned_factors, found.kernel, found.problem.stated_at(found.theta)
-        images = kernel.images(table.X if factors is None else table.X * factors)
+        images = _images(kernel, table.X if factors is None else table.X * factors)
         problem = FixedKernel(kernel.outer, X=images, y=y, sample_weight=table.weights, **stated)
-        lams = None if self.selection_ is not None or np.ndim(self.lam) or self.lam is None else [problem.loss.lam]
-        if not isinstance(problem.loss, LeastSquares):  # which alone choose one more closely
-            lams = None
+        # Least squares alone choose a lam that was not given more closely.
+        chooses = isinstance(problem.loss, LeastSquares) and self.lam is not None
+        lams = np.ravel(self.lam).tolist() if chooses else None
         solution = solved_in_time(problem, clock, tol=ALL_ROWS_TOL, lams=lams, random_state=seed)
         if solution is not None:
             self.lam_ = float(solution.problem.loss.lam)
         return solution
+
+    def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
+        super()._finish(rows, table)
+        self.all_rows_, self._map_rows = self.__dict__.pop("_of_all")
 
     # -- with functions of all rows ----------------------------------------------------------------
 
     def _evaluate(self, points: Array) -> Array:
         if self.all_rows_ is None:
             return super()._evaluate(points)
-        return np.asarray(self.all_rows_.decision_function(self.solution_.kernel.images(points)))
+        return np.asarray(self.all_rows_.decision_function(_images(self.solution_.kernel, points)))
 
     def _with_changes(self) -> Any:
         return super()._with_changes() if self.all_rows_ is None else None
@@ -277,6 +288,11 @@ class _Regularized(_Concatenated):
             (rows, F), problem = self._held_out, self.solution_.problem
             left = LeftOut(F, problem.Y[:, rows], problem.weights[rows], rows)
         return left if self._map_rows is None else replace(left, rows=self._map_rows[left.get("rows")])
+
+
+def _images(kernel: Concatenated, X: Array) -> Array:
+    """Inner images of many rows, a block of them at a time: each is compared with all rows that taught the maps."""
+    return np.concatenate([kernel.images(part) for part in np.array_split(X, -(-len(X) // BLOCK))])
 
 
 @documented

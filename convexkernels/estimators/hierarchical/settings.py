@@ -125,7 +125,7 @@ class TreeSelection:
         `Stumps` and pairs of these) beside this mean, for classes, or, for numbers, beside the mean of two functions of
         all rows, whose kernels see the features and these beside their ranks, each with the share that is best on rows
         held out, or left out one by one. "auto" stacks where a table is small, 50 to 3,000 rows and 300,000 numbers,
-        and nearly all of its points are different. Otherwise one function.
+        nearly all of its points are different, and no short `max_time` was given. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """
