@@ -195,9 +195,9 @@ def _concluded(
     """Certify the best point; what the solver believes does not count."""
     if hasattr(problem, "member"):
         best.theta = problem.member(best.theta)  # what is certified is what is returned
-    has_moved = best.alpha is not first.alpha or not np.array_equal(best.theta, first.theta)
+    has_moved = not np.array_equal(best.theta, first.theta)
     certificate = at_first
-    if certificate is None or has_moved:
+    if certificate is None or has_moved or best.alpha is not first.alpha:
         certificate = problem.certificate(best.theta, best.alpha, best.witness)
     if has_moved and _compares_ends(solver):
         at_first = at_first or problem.certificate(first.theta, first.alpha, _witness(first))
