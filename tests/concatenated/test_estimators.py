@@ -488,7 +488,7 @@ def test_an_interrupt_before_anything_is_known_is_raised(monkeypatch):
 @pytest.fixture
 def few_teach_maps(monkeypatch):
     for name in ("MAP_ROWS", "FEWEST_MAP_ROWS"):
-        monkeypatch.setattr(f"convexkernels.estimators.concatenated.estimators.{name}", 60)
+        monkeypatch.setattr(f"convexkernels.estimators.concatenated.base.{name}", 60)
 
 
 def some_rows(estimator=ConcatenatedKernelRegressor, **options):

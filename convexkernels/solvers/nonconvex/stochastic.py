@@ -27,9 +27,9 @@ SMALLEST_SAMPLE, LARGEST_SAMPLE = 50, 1500
 FIRST_SAMPLE, FIRST_STEPS = 750, 0.7
 # Memory of squared gradients, and the size below which an entry counts as small: of the logarithm of the objective.
 SQUARES_MEMORY, SMALL = 0.98, 1e-3
-# Step in log w; it falls linearly to 0 over the second half of the search.
+# Step in log w; it falls linearly to 0 over what follows the long steps.
 STEP = 0.1
-# Up to this share of the steps, or of the time, all are as long.
+# Up to this share of the steps, or of the time, all are as long; with groups they are shorter from the first on.
 LONG_STEPS = 0.5
 # Values of one step are those of its rows: what is reported is the mean of the later half of them, so many at most.
 LATEST = 20
@@ -126,7 +126,9 @@ class Stochastic(OuterSolver):
             point[-1] += np.log(RETREAT)
             return Iterate(point, None, iterate.upper, memory=state, share=share)
         slope = there.gradient() / max(there.value, 1e-300)
-        state.adam.step(point, slope, STEP * min(1.0, (1.0 if self.groups else 2.0) * (1.0 - share)))
+        state.adam.step(
+            point, slope, STEP * min(1.0, (1.0 if self.groups else 1.0 / (1.0 - LONG_STEPS)) * (1.0 - share))
+        )
         state.values.append(there.value)
         latest = list(state.values)[-max(state.taken // 2, 1) :]
         # Steps that are shorter because time is have not come as far, even where all of them were taken.
