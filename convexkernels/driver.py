@@ -80,6 +80,8 @@ class _Earlier:
         self.point = Iterate(theta, alpha, certificate.value, getattr(certificate, "lower", -np.inf), witness=witness)
         is_proven = isinstance(certificate, DualityGap) and certificate.holds(tol)
         said = Status.STALLED.name if is_proven else str(found["status"]) if same else ""
+        if solver.is_scheduled and said == Status.TIME_LIMIT.name and self.n_steps >= max_iter:
+            self.n_steps = 0  # time has hurried it through its schedule, which begins anew at its point
         if said not in LIMITS:
             self.end = replace(self.point, status=Status[said])
         else:

@@ -124,6 +124,20 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         given = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, **given)
+        had = dict(vars(self))
+        try:
+            self._learn(X, y, sample_weight)
+        except BaseException:
+            # What was fitted before stays, whole: not its functions beside a lam of what was not finished.
+            vars(self).clear()
+            vars(self).update(had)
+            raise
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Walk from a table to learned functions."""
         begun = Clock(progress=told(self, bool(self.verbose)))
         read = self._read(X, y, sample_weight)
         self._checkpoint = Checkpoint.of(self.checkpoint, read.X, read.y, read.weights)
@@ -144,9 +158,6 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
         del self._checkpoint  # what is fitted is kept without it
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
-        return self
 
     def _points(self, X: Any) -> Array:
         """New points, validated and scaled."""

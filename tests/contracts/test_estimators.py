@@ -271,6 +271,24 @@ def an_interrupt_keeps_the_best_so_far(estimator, kind, monkeypatch):
     assert kind == "labels" or np.isfinite(model.predict(X)).all()
 
 
+def a_fit_that_comes_to_no_end_leaves_the_model_as_it_was(estimator, kind, monkeypatch):
+    X, y = table(kind)
+    model = quietly(estimator, X, y)
+    had, said = dict(vars(model)), model.predict(X)
+
+    def interrupted(self, rows, table):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(model), "_finish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            quietly(model.set_params(max_time=2.0), X[5:, :1], y[5:])
+    had["max_time"] = 2.0
+    assert vars(model).keys() == had.keys()
+    assert all(vars(model)[name] is value or name == "max_time" for name, value in had.items())
+    np.testing.assert_array_equal(model.predict(X), said)
+
+
 # Parameters and rows; the seconds that they mean are asserted below.
 LIMITS = [("auto", 5), ("auto", 2000), ("auto", 10_000), (None, 10_000), (7.0, 10_000)]
 
@@ -720,6 +738,7 @@ CONTRACTS = {
     a_class_of_weight_0_is_absent: {"labels"},
     verification_agrees_with_the_certificate: BOTH,
     an_interrupt_keeps_the_best_so_far: BOTH,
+    a_fit_that_comes_to_no_end_leaves_the_model_as_it_was: BOTH,
     a_fit_goes_on_from_its_checkpoint: BOTH,
     a_time_limit_ends_soon_with_a_model: BOTH,
     what_the_limit_has_ended_is_said: BOTH,

@@ -301,6 +301,26 @@ def test_first_steps_are_among_fewer_rows(search, m, first, last):
     assert search.rows(m) == last
 
 
+def test_a_search_that_time_has_hurried_begins_its_steps_anew_when_there_is_more(tmp_path, monkeypatch):
+    X, y = friedman(120)
+    problem, search, file = learning(2, X, y), Stochastic(size=60, max_iter=8, random_state=1), tmp_path / "point.npz"
+    step = Stochastic.step
+
+    def hurried(self, problem, iterate, *rest):
+        iterate.memory.hurries = True
+        return step(self, problem, iterate, *rest)
+
+    with monkeypatch.context() as patched, pytest.warns(ConvexKernelsWarning, match="time limit"):
+        patched.setattr(Stochastic, "step", hurried)
+        first = problem.solve(search, checkpoint=file)
+    assert (first.status, first.n_iter) == (Status.TIME_LIMIT, 8)
+    more = problem.solve(search, checkpoint=file)
+    assert (more.status, len(more.history)) == (Status.COMPLETED, 9)
+    assert not np.array_equal(more.theta, first.theta)
+    done = problem.solve(search, checkpoint=file)
+    assert (done.status, len(done.history)) == (Status.COMPLETED, 1)
+
+
 def test_reports_of_steps_on_other_rows_are_means_of_the_latest(monkeypatch):
     monkeypatch.setattr("convexkernels.clock.EVERY", 0.0)
     values, evaluate = [], Stochastic._evaluate

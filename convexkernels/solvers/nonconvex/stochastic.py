@@ -122,18 +122,17 @@ class Stochastic(OuterSolver):
             share = max(share, of_time)
         there = self._evaluate(problem, state, point, share)
         state.taken += 1
+        # Steps that are shorter because time is have not come as far, even where all of them were taken.
+        status = Status.TIME_LIMIT if state.hurries and state.taken >= self.max_iter else None
         if not np.isfinite(there.value):
             point[-1] += np.log(RETREAT)
-            return Iterate(point, None, iterate.upper, memory=state, share=share)
+            return Iterate(point, None, iterate.upper, memory=state, share=share, status=status)
         slope = there.gradient() / max(there.value, 1e-300)
         state.adam.step(
             point, slope, STEP * min(1.0, (1.0 if self.groups else 1.0 / (1.0 - LONG_STEPS)) * (1.0 - share))
         )
         state.values.append(there.value)
         latest = list(state.values)[-max(state.taken // 2, 1) :]
-        # Steps that are shorter because time is have not come as far, even where all of them were taken.
-        is_cut = state.hurries and state.taken >= self.max_iter
-        status = Status.TIME_LIMIT if is_cut else None
         return Iterate(point, None, float(np.mean(latest)), memory=state, share=share, status=status)
 
     def _evaluate(self, problem: Any, state: _State, point: Array, share: float) -> Any:
