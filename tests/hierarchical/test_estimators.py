@@ -309,6 +309,7 @@ def test_a_short_limit_is_for_one_search(monkeypatch, limit, n_searches):
     model = HierarchicalGaussianClassifier(2, search=search, max_time=limit, random_state=0).fit(X, y)
     assert len(searches) == len(model.solutions_) == n_searches
     assert (model.solution_.problem.m == len(X)) == (n_searches == 1)
+    assert ("max_time leaves no time to combine" in model.plan_.why) == (n_searches == 1)
 
 
 def test_an_interrupt_of_the_choice_keeps_the_best_complete_candidate(monkeypatch):

@@ -214,8 +214,9 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if drawn is not task:
             task = replace(task, offset=task.level(drawn.y, drawn.weights))
         plan = self._plan(task, candidates[0], seed, clock)
-        if not self._has_time_to_combine(plan, clock):
+        if self._combines != "one" and not self._has_time_to_combine(plan, clock):
             self._combines = "one"
+            plan = replace(plan, why=f"{plan.why}; one search, as max_time leaves no time to combine several")
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
