@@ -1,7 +1,8 @@
 """The rooms that every estimator walks through, from a table to a learned function and back."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
@@ -124,20 +125,14 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         given = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, **given)
-        had = dict(vars(self))
-        try:
-            self._learn(X, y, sample_weight)
-        except BaseException:
-            # What was fitted before stays, whole: not its functions beside a lam of what was not finished.
-            vars(self).clear()
-            vars(self).update(had)
-            raise
+        with whole_or_not_at_all(self):
+            self._walk(X, y, sample_weight)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)
         return self
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Walk from a table to learned functions."""
+    def _walk(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """From a table to learned functions."""
         begun = Clock(progress=told(self, bool(self.verbose)))
         read = self._read(X, y, sample_weight)
         self._checkpoint = Checkpoint.of(self.checkpoint, read.X, read.y, read.weights)
@@ -199,6 +194,18 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         """
         check_is_fitted(self)
         return self._answer(X, self.targets_.decoded)
+
+
+@contextmanager
+def whole_or_not_at_all(estimator: KernelEstimator) -> Iterator[None]:
+    """A fit that comes to no end leaves what was fitted before: not its functions beside a lam of the other one."""
+    had = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(had)
+        raise
 
 
 def seed_from(random_state: Any) -> int:

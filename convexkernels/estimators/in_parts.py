@@ -18,7 +18,7 @@ from convexkernels.cells.distributed.table import DistributedTable, blocks_of
 from convexkernels.cells.sampling import content_keys, rows_by_share
 from convexkernels.clock import Clock
 from convexkernels.driver import tell_cuts
-from convexkernels.estimators.base import KernelEstimator, seed_from
+from convexkernels.estimators.base import KernelEstimator, seed_from, whole_or_not_at_all
 from convexkernels.estimators.callbacks import told
 from convexkernels.estimators.columns import labels_of
 from convexkernels.estimators.encoding import Encoding, classes_kept
@@ -125,6 +125,12 @@ class LearnsInParts(KernelEstimator):
         self._check_parts()
         if self.checkpoint is not None:
             raise InvalidInputError("checkpoint is for tables in memory; pass None for a Dask table.")
+        with whole_or_not_at_all(self):
+            self._walk_in_parts(X, y, sample_weight)
+        return self
+
+    def _walk_in_parts(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """From a Dask table to learned functions."""
         begun = Clock(progress=told(self, bool(self.verbose)))
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)
@@ -139,7 +145,6 @@ class LearnsInParts(KernelEstimator):
         self.columns_, self._merged_rows = None, None
         self.feature_labels_ = labels_of(self)
         self._finish_parts()
-        return self
 
     def _encoding_of(self, summary: TableSummary) -> Encoding:
         """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""

@@ -310,9 +310,10 @@ def test_a_search_that_time_has_hurried_begins_its_steps_anew_when_there_is_more
         iterate.memory.hurries = True
         return step(self, problem, iterate, *rest)
 
-    with monkeypatch.context() as patched, pytest.warns(ConvexKernelsWarning, match="time limit"):
+    with monkeypatch.context() as patched:
         patched.setattr(Stochastic, "step", hurried)
-        first = problem.solve(search, checkpoint=file)
+        with pytest.warns(ConvexKernelsWarning, match="time limit"):
+            first = problem.solve(search, checkpoint=file)
     assert (first.status, first.n_iter) == (Status.TIME_LIMIT, 8)
     more = problem.solve(search, checkpoint=file)
     assert (more.status, len(more.history)) == (Status.COMPLETED, 9)
