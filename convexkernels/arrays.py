@@ -23,6 +23,11 @@ def sorted_rows(table: Array) -> Index:
     return order
 
 
+def as_counts(weights: Array) -> Array:
+    """Weights that count rows: in the unit in which their mean is 1, where that is larger than the one they have."""
+    return weights * max(1.0, len(weights) / float(weights.sum()))
+
+
 def distinct_rows(table: Array) -> tuple[Array, Index, Index]:
     """The different rows in lexicographic order, where each occurs first, and which of them every row is.
 

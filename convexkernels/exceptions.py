@@ -6,7 +6,8 @@ Every message says what was wrong, what was found and what would work.
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -68,10 +69,20 @@ def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning)
     assert user is not None
     name, file, line = user.f_globals.get("__name__", "?"), user.f_code.co_filename, user.f_lineno
     place = re.sub(r"[-+]?[0-9][-+.0-9e]*", "", text), file, line
-    if _action(text, category, name, line) == "default" and place in _SAID:
-        return
-    _SAID.add(place)
+    # What is recorded, to be told again or not, has not been said.
+    if _action(text, category, name, line) == "default":
+        if place in _SAID:
+            return
+        _SAID.add(place)
     warnings.warn_explicit(text, category, file, line, name)
+
+
+@contextmanager
+def kept_back() -> Iterator[list[warnings.WarningMessage]]:
+    """Warnings of the block, to be told again or not."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvexKernelsWarning)
+        yield said
 
 
 def tell_again(said: Sequence[warnings.WarningMessage]) -> None:

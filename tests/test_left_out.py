@@ -445,6 +445,16 @@ def test_rows_twice_are_rows_of_twice_the_weight_for_a_link(rng):
     np.testing.assert_allclose(weighed.slopes, repeated.slopes, rtol=1e-3)
 
 
+def test_weights_that_sum_to_one_say_how_rows_compare(rng):
+    f, weights = rng.standard_normal((1, 300)), rng.uniform(0.5, 2.0, 300)
+    y = np.where(rng.uniform(size=(1, 300)) < 1.0 / (1.0 + np.exp(-2.0 * f)), 1.0, -1.0)
+    counted = link_of(f, y, weights / weights.mean())
+    for unit in (1.0 / weights.sum(), 1e-9):
+        np.testing.assert_allclose(link_of(f, y, unit * weights).slopes, counted.slopes, rtol=1e-6)
+    thrice = link_of(f, y, 3.0 * weights / weights.mean())
+    assert np.abs(thrice.slopes - counted.slopes).max() > 0.01  # three times as many rows
+
+
 def moves(values, X, categories=()):
     return relevance(partial(differences, values), values, X, categories)
 

@@ -208,6 +208,14 @@ def test_classes_of_weight_zero_are_absent_and_strange_ones_refused():
         VoronoiSVC(class_weight=dict.fromkeys(("low", "middle", "high"), 0.0), **options).fit(X, y)
 
 
+def test_the_unit_of_weights_is_not_that_of_widths():
+    X, y = table(200)
+    options = {"random_state": 0, **SMALL}
+    plain = VoronoiRidge(**options).fit(X, y)
+    shares = VoronoiRidge(**options).fit(X, y, sample_weight=np.full(200, 1.0 / 200))
+    np.testing.assert_array_equal(shares.feature_factors_, plain.feature_factors_)
+
+
 def test_features_may_be_taken_as_they_are():
     X, y = table(200)
     options = {"max_cell_size": 100, "random_state": 0, **SMALL}

@@ -7,10 +7,11 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
+from convexkernels.exceptions import kept_back, tell, tell_again
 
 
 def _limited(C=1.0):
-    return ck.MultipleKernelSVC([ck.Gaussian(1.0), ck.Gaussian(0.1)], C=C, max_time=1e-4)
+    return ck.MultipleKernelSVC([ck.Gaussian(1.0), ck.Gaussian(0.1)], C=C, tol=1e-12, max_time=1e-4)
 
 
 @pytest.fixture
@@ -45,3 +46,34 @@ def test_filters_apply_to_the_sentence_and_to_the_module_of_the_user(table, word
         warnings.filterwarnings("error", category=UserWarning, **wording)
         with pytest.raises(ck.ConvexKernelsWarning, match="TIME_LIMIT"):
             _limited().fit(*table)
+
+
+@pytest.mark.parametrize("action", ["default", "ignore"])
+def test_what_was_kept_back_is_told_once_and_no_more(action):
+    said = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter(action)
+        for number in (1, 2):
+            with kept_back() as kept:
+                tell(f"kept back, {action}, {number}")
+            said.append(len(kept))
+            tell_again(kept)
+    assert said == [1, 1]
+    assert len(caught) == (1 if action == "default" else 0)
+
+
+def test_what_was_ignored_is_told_when_asked_for():
+    with warnings.catch_warnings(record=True) as caught:
+        for action in ("ignore", "default", "default"):
+            warnings.simplefilter(action)
+            tell("ignored first")
+    assert len(caught) == 1
+
+
+def test_a_search_that_time_has_ended_says_so_by_default():
+    X, y = ck.datasets.make_friedman1(400, n_features=8, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        model = ck.HierarchicalGaussianRegressor(max_time=0.05).fit(X, y)
+    assert model.solution_.status is ck.Status.TIME_LIMIT
+    assert len(caught) == 1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from convexkernels.cells.stand_in import sparing
 from convexkernels.clock import Clock
-from convexkernels.exceptions import ConvexKernelsWarning, tell_again
+from convexkernels.exceptions import kept_back, tell_again
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.kernel_learning import KernelLearning
@@ -22,8 +21,7 @@ def solved_in_time(
     An interrupt is kept in mind by the clock.
     """
     options |= {"max_time": sparing(clock).left, "progress": clock.show, "checkpoint": clock.checkpoint}
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", ConvexKernelsWarning)
+    with kept_back() as said:
         found = problem.solve(tol=tol, **options)
     if found.status is Status.INTERRUPTED:
         clock.interrupt()

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, as_counts
 
 # Rows of two classes from which on more than one slope on each side of 0 can be told from noise; how many slopes, and
 # rows for each.
@@ -93,10 +93,11 @@ def _of_classes(F: Array) -> Array:
 def link_of(F: Array, Y: Array, weights: Array) -> Sigmoid:
     """The link for held-out values: of 1,000 or more rows of two classes with several slopes on each side of 0.
 
-    Y is positive for the class of the row, or for the second of two.
+    Y is positive for the class of the row, or for the second of two. Weights whose mean is
+    below 1 say how rows compare, in any unit.
     """
     seen = np.isfinite(F).all(axis=0)
-    F, Y, weights = F[:, seen].T, Y[:, seen], weights[seen]
+    F, Y, weights = F[:, seen].T, Y[:, seen], as_counts(weights[seen])
     codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
     many = len(F) >= ROWS_OF_MANY_SLOPES and F.shape[1] == 1
     return Sigmoid.of(F, codes, weights, MANY_SLOPES if many else 1)

@@ -11,6 +11,9 @@ from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import Rescaled, rescale
 
+# A column is far from 0 where its middle is, by so many times half of its range.
+FAR = 1e3
+
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
@@ -31,6 +34,13 @@ class Scaling:
         """Change nothing, and use every column."""
         n = X.shape[1]
         return cls(np.zeros(n), np.ones(n), np.arange(n))
+
+    @classmethod
+    def towards_zero(cls, X: Array) -> Scaling:
+        """Take the middle of columns that are far from 0 there, where float32 has digits left for how they vary."""
+        low, half = X.min(axis=0), 0.5 * np.ptp(X, axis=0)
+        middle = low + half
+        return replace(cls.none(X), offset=np.where(np.abs(middle) > FAR * half, middle, 0.0))
 
     @classmethod
     def to_unit_box(cls, X: Array) -> Scaling:

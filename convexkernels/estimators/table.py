@@ -15,7 +15,13 @@ from convexkernels.cells.sampling import Keys
 from convexkernels.estimators.columns import Columns, is_missing
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_points, check_weights, refuse_distributed, refuse_other_tables
+from convexkernels.validation import (
+    check_labels_finite,
+    check_points,
+    check_weights,
+    refuse_distributed,
+    refuse_other_tables,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +94,8 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
             raise
         raise InvalidInputError(_explained(error, X, y)) from error
     points = check_points(points)
+    if is_regressor(estimator):
+        target = check_labels_finite(target, len(points))
     rows = np.flatnonzero(weights)
     return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
@@ -151,6 +159,9 @@ def _explained(error: ValueError, X: Any, y: Any = None) -> str:
             f"X must hold numbers only, but {_first_text_column(X)} does not ({message}); encode text and category "
             "columns first, for example with sklearn.preprocessing.OneHotEncoder."
         )
+    if message.startswith("Input y contains"):
+        rows = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return f"{message} The first is in row {np.flatnonzero(~np.isfinite(rows).all(axis=1))[0]}; drop such rows."
     if "minimum of 2 is required" in message:
         return f"{message} Learning needs two rows or more, of two classes or with two targets."
     if "feature names should match" in message:

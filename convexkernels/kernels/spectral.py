@@ -13,7 +13,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.stacked_frequencies import StackedMap, draw_layers
-from convexkernels.validation import check_number, check_points, check_whole_number
+from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
 
 
 class Spectral(Kernel):
@@ -36,6 +36,9 @@ class Spectral(Kernel):
         kernel; it is here for comparison.
     inner : Spectral, optional
         A kernel whose features (:meth:`transform`) take the place of the points: `omega` has a row for each of them.
+    center : array-like of shape (n_features,), optional
+        What is subtracted from the points first; 0 when not given. A stationary kernel is the same everywhere, but
+        cosines of large numbers have few digits.
 
     Notes
     -----
@@ -55,13 +58,20 @@ class Spectral(Kernel):
     """
 
     def __init__(
-        self, omega: Any, omega2: Any = None, phase: Any = None, phase2: Any = None, inner: Spectral | None = None
+        self,
+        omega: Any,
+        omega2: Any = None,
+        phase: Any = None,
+        phase2: Any = None,
+        inner: Spectral | None = None,
+        center: Any = None,
     ) -> None:
         self.omega = omega
         self.omega2 = omega2
         self.phase = phase
         self.phase2 = phase2
         self.inner = inner
+        self.center = center
 
     @classmethod
     def of(cls, spectral_map: SpectralMap) -> Spectral:
@@ -144,7 +154,7 @@ class Spectral(Kernel):
 
     def without_phases(self) -> Spectral:
         """The kernel of psi with the same frequencies: the mean of this one over phases that pairs share."""
-        return Spectral(self.omega, self.omega2, inner=self.inner)
+        return Spectral(self.omega, self.omega2, inner=self.inner, center=self.center)
 
     def transform(self, X: Any) -> Array:
         """Explicit features, whose inner products are the kernel.
@@ -172,7 +182,7 @@ class Spectral(Kernel):
         ndarray of shape (n_features, D) or (n_features, 2 D)
             For `omega`, beside it for `omega2`; with `inner` one vector, the frequencies of `inner` first.
         """
-        points = check_points(X)
+        points = self._centered(check_points(X))
         return np.asarray(self._map(points)(points).gradient(slope))
 
     def _map(self, X: Array) -> SpectralMap:
@@ -203,8 +213,11 @@ class Spectral(Kernel):
             phase = np.concatenate([phase, phase if second is None else second])
         return _above(below, SpectralMap(np.hstack([omega, omega2]), phase, D))
 
+    def _centered(self, X: Array) -> Array:
+        return X if self.center is None else X - check_vector("center", self.center, X.shape[1], per="feature")
+
     def _features(self, X: Array) -> Array:
-        return np.asarray(self._map(X)(X).values)
+        return np.asarray(self._map(X)(self._centered(X)).values)
 
     def _gram(self, X: Array, Y: Array) -> Array:
         left = self._features(X)
@@ -216,7 +229,7 @@ class Spectral(Kernel):
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         there = self._map(X)
-        return np.asarray(there(X).both_gradients(M @ there(Y).values)[1])
+        return np.asarray(there(self._centered(X)).both_gradients(M @ self._features(Y))[1])
 
 
 def _above(below: SpectralMap | None, last: SpectralMap) -> SpectralMap:

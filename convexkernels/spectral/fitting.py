@@ -157,7 +157,7 @@ def continue_training(
     """One more pass, over new rows only; `run` carries the moments of Adam from call to call."""
     problem = replace(fit.solution.problem, X=X, Y=Y, weights=weights)
     if run is None:
-        run = TrainingRun(problem, fit.solution.theta.copy(), training, rng, pace=pace * fit.calm)
+        run = TrainingRun(problem, fit.solution.theta.copy(), training, rng, pace=pace * fit.calm, continues=True)
     run.problem, run.training, run.clock, run.status = problem, training, clock, Status.ITERATION_LIMIT
     run.run(1)
     epochs = (*fit.epochs, *run.history[-1:])

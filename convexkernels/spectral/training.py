@@ -32,6 +32,8 @@ FIRST_STEPS = {"squared": 0.1, "hinge": 0.03, "logistic": 0.03}
 # They change scores, on so many rows, by no more than this share of the spread of the scores.
 LARGEST_CHANGE = 0.1
 ROWS_OF_FIRST_STEP = 500
+# A change so many times as large need not be proportional to the step.
+FOLDED, MOST_TRIES = 3.0, 12
 # What is said after an epoch that nothing has cut short.
 WHOLE_EPOCHS = (Status.ITERATION_LIMIT, Status.EARLY_STOPPED)
 # The parts of a point.
@@ -70,6 +72,8 @@ class TrainingRun:
     pace : float
         Size of all steps. With 1 the first steps change the frequencies by the learning rate times their root mean
         square, and a score by about 1 when all entries of W agree.
+    continues : bool
+        Whether W is exact for the frequencies to begin with, and not one to train them with.
     piece : Piece
         What a checkpoint knows of the run, which then goes on from there, between two epochs.
     best : SpectralPoint
@@ -86,6 +90,7 @@ class TrainingRun:
     n_hits: int = 0
     clock: Clock = field(default_factory=Clock)
     pace: float = 1.0
+    continues: bool = False
     piece: Piece = field(default_factory=lambda: Piece(None))
     history: list[Epoch] = field(default_factory=list, init=False)
     status: Status = field(default=Status.ITERATION_LIMIT, init=False)
@@ -112,19 +117,27 @@ class TrainingRun:
 
         Where W is large, on few rows or in units in which sigma is small, an ordinary step changes scores by many times
         their spread (216 rows in raw units: 68, the spread 3), and the steps that are left do not mend that. With the
-        squared loss W is small while frequencies are trained.
+        squared loss W is small while frequencies are trained, but not where an earlier training has ended.
         """
         problem, point, given = self.problem, self.point, self.training.learning_rate
         rate = FIRST_STEPS[problem.loss.name] if given is None else given
-        if given is not None or isinstance(problem.loss, SquaredLoss) or not problem.learned:
+        has_small_weights = isinstance(problem.loss, SquaredLoss) and not self.continues
+        if given is not None or has_small_weights or not problem.learned:
             return rate
         some = slice(None, None, -(-problem.m // ROWS_OF_FIRST_STEP))
         X = problem.X[some]
         slope = problem.smooth(point, X, problem.Y[some], problem.relative(some))[3]
-        step = rate * point.map.size() * problem.backend.xp.sign(slope)
-        before, moved = point.scores(X), replace(point, map=point.map.with_omega(point.map.omega - step)).scores(X)
-        change, spread = (float(((F - G) ** 2).mean()) ** 0.5 for F, G in ((moved, before), (before, before.mean(0))))
-        return rate * min(1.0, LARGEST_CHANGE * spread / change) if change > 0.0 else rate
+        along, before = point.map.size() * problem.backend.xp.sign(slope), point.scores(X)
+        largest = LARGEST_CHANGE * _distance(before, before.mean(0))
+        for _ in range(MOST_TRIES):
+            moved = replace(point, map=point.map.with_omega(point.map.omega - rate * along))
+            change = _distance(moved.scores(X), before)
+            if not change > largest:
+                break
+            rate *= largest / change
+            if change <= FOLDED * largest:  # beyond, the cosines of a column of large numbers have come around
+                break
+        return rate
 
     def _score(self) -> float:
         return self.validate(self.point) if self.validate is not None else math.nan
@@ -265,6 +278,11 @@ class TrainingRun:
             f"training stopped in epoch {len(self.history) + 1}, where numbers were not finite any more "
             f"({Status.NUMERICAL_ERROR.name}); the last good weights were kept. A smaller learning_rate helps."
         )
+
+
+def _distance(F: Any, G: Any) -> float:
+    """Root mean squared difference."""
+    return float(((F - G) ** 2).mean()) ** 0.5
 
 
 def validation_of(problem: SpectralLearning, rows: Any, codes: Any) -> Validation | None:

@@ -328,23 +328,27 @@ def _spectral(phases: bool) -> Callable[[Generator, int], tuple[Any, Formula]]:
         u, v = rng.normal(0.5, 2.0, (n, D)), rng.normal(-0.5, 1.0, (n, D))
         second = None if rng.random() < 0.3 else v
         other = u if second is None else v
+        center = None if rng.random() < 0.5 else rng.normal(0.0, 1.0, n)
+        origin = np.zeros(n) if center is None else center
         if phases:
             b = rng.uniform(0.0, 2.0 * np.pi, D)
             b2 = rng.uniform(0.0, 2.0 * np.pi, D) if second is not None and rng.random() < 0.5 else None
-            kernel = k.Spectral(u, second, b, b2)
+            kernel = k.Spectral(u, second, b, b2, center=center)
 
             def phi(x: Array) -> Array:
+                x = x - origin
                 return (np.cos(x @ u + b) + np.cos(x @ other + (b if b2 is None else b2))) / np.sqrt(2.0 * D)
 
             return kernel, lambda x, y: float(phi(x) @ phi(y))
 
         def cosines(x: Array, y: Array) -> float:
+            x, y = x - origin, y - origin
             total = (
                 np.cos(x @ u - y @ other) + np.cos(x @ other - y @ u) + np.cos((x - y) @ u) + np.cos((x - y) @ other)
             )
             return float(total.sum()) / (4.0 * D)
 
-        return k.Spectral(u, second), cosines
+        return k.Spectral(u, second, center=center), cosines
 
     return draw
 

@@ -418,6 +418,15 @@ def data_frames_are_tables_with_names(estimator, kind, monkeypatch):
             named.predict(frame[["b", "a"]])
 
 
+BAD_NUMBERS = [
+    ("y must hold numbers", (np.zeros((M, 1)), np.array(["one", "two"] * (M // 2)))),
+    (
+        r"Input y contains NaN. The first is in row 7; drop",
+        (np.zeros((M, 1)), np.where(np.arange(M) == 7, np.nan, 1.0)),
+    ),
+]
+
+
 def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
     X, y = table(kind)
     gap = X.copy()
@@ -432,6 +441,7 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
         (r"sample_weight has shape \(3,\)", (X, y, np.ones(3))),
         ("sample_weight must be finite and >= 0, got -1.0 at row 1", (X, y, np.where(np.arange(M) == 1, -1.0, 1.0))),
         ("sample_weight is zero everywhere", (X, y, np.zeros(M))),
+        *(BAD_NUMBERS if kind == "numbers" else []),
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
             clone(estimator).fit(*arguments)

@@ -629,6 +629,33 @@ def test_units_of_columns_do_not_matter_where_sigma_is_chosen():
     assert min(scores) > 0.9, scores
 
 
+@pytest.mark.parametrize("unit", [1.0, 3600.0, 1e6])
+def test_another_pass_keeps_what_was_learned_in_any_units(unit):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(300, 3)), unit * (np.arange(300) < 150)])
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1]
+    model = SpectralKernelRegressor(n_components=200, random_state=0).fit(X[:200], y[:200])
+    model.partial_fit(X[200:], y[200:])  # of a value of the last column that is seldom among the others
+    assert min(model.score(X[:200], y[:200]), model.score(X[200:], y[200:])) > 0.9
+
+
+def test_columns_far_from_zero_lose_no_digits():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1]
+    tables = [X, X + np.array([1e7, 1e9, 0.0]), np.column_stack([X, np.full(300, 1.7e9)])]
+    scores = []
+    for Z in tables:
+        model = SpectralKernelRegressor(n_components=200, random_state=0).fit(Z[:200], y[:200])
+        scores.append(model.score(Z[200:], y[200:]))
+        np.testing.assert_array_equal(model.kernel_.transform(Z[200:]), model.transform(Z[200:]))
+        np.testing.assert_allclose(model.kernel_(Z[:5], Z[:9]), model.transform(Z[:5]) @ model.transform(Z[:9]).T)
+        moved = model.initial_kernel_.without_phases()
+        assert moved.center is model.initial_kernel_.center
+        scores.append(model.partial_fit(Z[200:], y[200:]).score(Z[200:], y[200:]))
+    assert min(scores) > 0.9, scores
+
+
 @pytest.mark.parametrize("setting", ["ASKL", "SKL"])
 @pytest.mark.parametrize("lam1", [None, [1e-3, 1e-5]])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

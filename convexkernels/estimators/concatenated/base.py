@@ -19,7 +19,7 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import tell
+from convexkernels.exceptions import kept_back, tell, tell_again
 from convexkernels.families.curved.concatenations import Concatenations
 from convexkernels.kernels.concatenated import Concatenated
 from convexkernels.kernels.matern import Matern
@@ -174,7 +174,8 @@ class RegularizedConcatenation(ConcatenatedEstimator):
             self._of_all: tuple[Solution | None, Index | None] = None, None
             return super()._solve(problem, clock)
         table, y, rows = whole
-        found, of_all = super()._solve(problem, clock.sparing(PAIR_SECONDS * len(table.X) ** 2)), None
+        with kept_back() as said:
+            found, of_all = super()._solve(problem, clock.sparing(PAIR_SECONDS * len(table.X) ** 2)), None
         if not (found.status is Status.INTERRUPTED or clock.is_over):
             try:
                 of_all = self._learned_from_all(found, table, y, clock, seed)
@@ -182,7 +183,10 @@ class RegularizedConcatenation(ConcatenatedEstimator):
                 clock.interrupt()
         self._of_all = of_all, rows
         if of_all is not None:
-            return found if of_all.status.is_success else replace(found, status=of_all.status)
+            if not of_all.status.is_success:  # which has been told
+                return replace(found, status=of_all.status)
+            tell_again(said)
+            return found
         status = Status.INTERRUPTED if found.status is Status.INTERRUPTED or clock.interrupted else Status.TIME_LIMIT
         tell(f"{status.name}: the functions are trained on {problem.m} of {len(table.X)} rows.")
         return replace(found, status=status)

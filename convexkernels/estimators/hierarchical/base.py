@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array, Index, as_counts
 from convexkernels.cells.distributed.cluster import threads_and_memory
 from convexkernels.cells.distributed.table import FAN_IN
 from convexkernels.cells.function import worst
@@ -122,7 +122,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         task = TreeTask(
             table.X,
             targets.expanded(table.y),
-            table.weights,
+            table.weights if in_parts is not None else as_counts(table.weights),
             loss,
             criterion,
             self.clip,

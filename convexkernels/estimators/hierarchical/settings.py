@@ -1,6 +1,5 @@
 """How the weights of hierarchical kernels are searched for: groups of options, candidates, and the searches."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ from convexkernels.criteria.base import Criterion
 from convexkernels.criteria.held_out import HeldOut
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.hierarchical.all_rows import AllRows
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, tell, tell_again
+from convexkernels.exceptions import InvalidInputError, kept_back, tell, tell_again
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, Trees
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
@@ -186,8 +185,7 @@ def one_after_the_other(jobs: Sequence[Job], clock: Clock, then: str) -> tuple[l
     try:
         for k, job in enumerate(jobs):
             clock.show.note(f"search {k + 1} of {len(jobs)}, then {then}")
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always", ConvexKernelsWarning)
+            with kept_back() as said:
                 found = job(clock.part(1.0 / (len(jobs) - k)))
             is_told = found.status is Status.TIME_LIMIT and any(one.status is found.status for one in solutions)
             solutions.append(found)

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.left_out import LeftOut, left_out_of_features
 from convexkernels.estimators.of_tables import of_tables
+from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable, read_points
 from convexkernels.exceptions import InvalidInputError
@@ -84,9 +86,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self._backend = backend_for({"X": X, "y": y}, dtype=self._options.dtype, device=self._options.device)
         return super()._read(*(_in_memory(part) for part in (X, y, sample_weight)))
 
+    def _scaling_of(self, X: Array) -> Scaling:
+        return Scaling.towards_zero(X)
+
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         """More rows for a fitted model."""
-        points, target = read_points(self, _in_memory(X)), np.asarray(_in_memory(y))
+        points, target = self.scaling_.apply(read_points(self, _in_memory(X))), np.asarray(_in_memory(y))
         if target.shape[:1] != points.shape[:1]:
             raise InvalidInputError(f"y has shape {target.shape}, but X has {len(points)} rows; pass one target a row.")
         weights = check_weights(_in_memory(sample_weight), len(points))
@@ -103,7 +108,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if X.shape[1] != self.n_features_in_:
             raise InvalidInputError(f"X has {X.shape[1]} features, but {self.n_features_in_} are expected.")
         backend = self.solution_.problem.backend
-        points = backend.array(X)
+        points = backend.array(X - backend.xp.asarray(self.scaling_.offset, device=X.device))
         if not bool(backend.xp.all(backend.xp.isfinite(points))):
             raise InvalidInputError("X has a missing or infinite value; impute or drop it first.")
         return points
@@ -216,13 +221,20 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     def kernel_(self) -> Any:
         """The learned kernel, a valid ``kernel=`` of scikit-learn's SVC, with explicit features."""
         check_is_fitted(self)
-        return of_tables(self.solution_.kernel, self.columns_)
+        return of_tables(self._centered(self.solution_.kernel), self.columns_)
 
     @property
     def initial_kernel_(self) -> Spectral:
         """The kernel before anything was learned."""
         check_is_fitted(self)
-        return Spectral.of(self._fit.initial)
+        return self._centered(Spectral.of(self._fit.initial))
+
+    def _centered(self, kernel: Spectral) -> Spectral:
+        """The kernel on features as they were passed."""
+        if self.scaling_.offset.any():
+            kernel = copy(kernel)
+            kernel.center = self.scaling_.offset
+        return kernel
 
     def transform(self, X: Any) -> Any:
         """Explicit features of the learned kernel.
