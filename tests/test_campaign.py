@@ -1,5 +1,8 @@
 """A part of the campaign of random and hostile problems: nothing lies, breaks, hangs or leaks."""
 
+import gc
+import time
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ import convexkernels as ck
 from tests.campaign.__main__ import main
 from tests.campaign.cases import make_case
 from tests.campaign.exact import exact_set, lower_bound
-from tests.campaign.judge import is_interrupt, judge, value_of_nothing
+from tests.campaign.judge import alarm, is_interrupt, judge, value_of_nothing
 
 CHUNKS, CHUNK = 20, 15
 SEED = 100
@@ -21,6 +24,19 @@ def test_nothing_lies_breaks_hangs_or_leaks(chunk):
         case = make_case(SEED, index)
         faults += [f"{case}\n    {kind}: {sentence}" for kind, sentence in judge(case).faults]
     assert not faults, "\n".join(faults)
+
+
+def test_an_interrupt_waits_until_the_garbage_collector_is_done():
+    def slow(phase, info):
+        time.sleep(0.05)
+
+    gc.callbacks.append(slow)
+    try:
+        with pytest.raises(KeyboardInterrupt), alarm(0.02, KeyboardInterrupt()):
+            gc.collect()
+            time.sleep(5.0)
+    finally:
+        gc.callbacks.remove(slow)
 
 
 # Equal rows whose bounds crossed, polynomials far from the origin that the reference mistook, a far row that leaves
