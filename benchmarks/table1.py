@@ -113,7 +113,7 @@ def by_weights(method, X, y, T, t, folds, degree, options):
     C, margin = max(scores, key=scores.get)
     started = time.perf_counter()
     solution = learn_weights(ck.KernelLearning(families[margin], ck.Hinge(1.0), X, y), C, 1e-4, options)
-    return accuracy(solution, T, t), time.perf_counter() - started
+    return accuracy(solution, T, t), time.perf_counter() - started, solution.status.name
 
 
 def by_matrix(X, y, T, t, folds, degree, options):
@@ -129,14 +129,14 @@ def by_matrix(X, y, T, t, folds, degree, options):
     C, margin = max(scores, key=scores.get)
     started = time.perf_counter()
     model = fit(np.arange(len(y)), C, margin, 1e-4)
-    return model.score(T, t), time.perf_counter() - started
+    return model.score(T, t), time.perf_counter() - started, model.solution_.status.name
 
 
 def by_network(X, y, T, t, seed):
     scale = StandardScaler().fit(X)
     started = time.perf_counter()
     net = MLPClassifier((50,), max_iter=2000, random_state=seed).fit(scale.transform(X), y)
-    return net.score(scale.transform(T), t), time.perf_counter() - started
+    return net.score(scale.transform(T), t), time.perf_counter() - started, ""
 
 
 def one_split(name, method, seed, parts, folds, degree, options):
@@ -173,11 +173,14 @@ def measure(name, options, file):
                 records.write(json.dumps(record) + "\n")
     for method in options.methods:
         mean, deviation, seconds = PUBLISHED[name][METHODS.index(method)]
-        rows = np.array([known[method, seed] for seed in range(options.splits)])
+        # Rows of earlier runs have no status: those that took as long as a fit may count as ended by the limit.
+        ends = [(*known[method, seed], "")[:3] for seed in range(options.splits)]
+        n_cut = sum(end == "TIME_LIMIT" or (not end and took >= 0.99 * options.max_time) for _, took, end in ends)
+        rows = np.array([found[:2] for found in ends])
         score, cost = 100.0 * rows[:, 0], rows[:, 1].mean()
         print(
             f"| {name} | {method} | {mean:.2f} +- {deviation:.2f} | {score.mean():.2f} +- {score.std():.2f} "
-            f"| {seconds:.2f} | {cost:.2f} |",
+            f"| {seconds:.2f} | {cost:.2f} | {n_cut} |",
             flush=True,
         )
 
@@ -200,8 +203,11 @@ def main(argv=None):
         options.splits, options.folds, options.max_time = 1, 2, 1.0
     options.out.mkdir(parents=True, exist_ok=True)
     ck.warm_up()
-    print(f"{options.splits} splits (paper: 30); seconds are those of the final fit, with certificate 1e-4\n")
-    print("| table | method | paper | here | paper, s | here, s |\n|---|---|---|---|---|---|")
+    print(
+        f"{options.splits} splits (paper: 30); seconds are those of the final fit, to a gap of 1e-4 or "
+        f"the limit of {options.max_time:g} s, which so many fits met\n"
+    )
+    print("| table | method | paper | here | paper, s | here, s | at the limit |\n|---|---|---|---|---|---|---|")
     for name in options.tables:
         measure(name, options, options.out / "table1.jsonl")
 

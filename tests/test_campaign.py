@@ -30,11 +30,14 @@ def test_an_interrupt_waits_until_the_garbage_collector_is_done():
     def slow(phase, info):
         time.sleep(0.05)
 
+    def collect_and_wait():
+        gc.collect()
+        time.sleep(5.0)
+
     gc.callbacks.append(slow)
     try:
         with pytest.raises(KeyboardInterrupt), alarm(0.02, KeyboardInterrupt()):
-            gc.collect()
-            time.sleep(5.0)
+            collect_and_wait()
     finally:
         gc.callbacks.remove(slow)
 

@@ -10,7 +10,7 @@ features): sigma from 2^-6, 2^-5.5, ..., 2^4.5, of which the three with the leas
 lam1 from three powers of ten (for squared loss six, along the path of exact last solves); lam2 from two. Then it learns
 from all of the 80 %, none held out. The paper has 30 splits, batches of 32 (`--batch-size 32`), wider grids of powers
 of ten for lam1 and lam2. Results are appended to ``FOLDER/spectral.jsonl``; what is there is not run again. The last
-column comes from ``rivals.jsonl`` (`benchmarks/spectral/rivals.py`), where it has the same splits. Paired t-tests say
+column comes from ``rivals.jsonl`` (`benchmarks/spectral/rivals.py`), with the number of its splits. Paired t-tests say
 which settings are not told from the best one, as the paper's underlines do.
 """
 
@@ -100,17 +100,17 @@ def not_worse(name, columns):
 
 
 def show(folder, sets, options):
-    """The table: means over the splits that all columns of a row have, and the number of those splits."""
+    """The table: means over the splits that all settings of a row have; of those the SVM has some (in brackets)."""
     ours, rivals = learned_with(options, stored(folder / "spectral.jsonl")), stored(folder / "rivals.jsonl")
     print("\n| set | " + " | ".join(f"{s} (paper)" for s in SETTINGS) + " | Gaussian SVM | splits |")
     print("|---" * (len(SETTINGS) + 3) + "|")
     for name in sets:
         columns = [{r["split"]: r["score"] for r in ours if (r["set"], r["setting"]) == (name, s)} for s in SETTINGS]
-        columns.append({r["split"]: r["score"] for r in rivals if r["set"] == name})
         common = set.intersection(*(set(column) for column in columns if column)) if any(columns) else set()
         means = [f"{np.mean([column[i] for i in common]):.2f}" if column else "-" for column in columns]
-        printed = [f" ({value:.2f})" for value in PAPER[name]] + [""]
-        cells = [mean + (paper if mean != "-" else "") for mean, paper in zip(means, printed, strict=True)]
+        cells = [f"{a} ({b:.2f})" if a != "-" else a for a, b in zip(means, PAPER[name], strict=True)]
+        svm = [r["score"] for r in rivals if r["set"] == name and r["split"] in common]
+        cells.append(f"{np.mean(svm):.2f} ({len(svm)})" if svm else "-")
         print(f"| {name} | " + " | ".join(cells) + f" | {len(common)} |")
     print("\npaired t-tests on the splits")
     for name in sets:
