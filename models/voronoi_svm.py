@@ -13,7 +13,8 @@ the processor, which other work on the computer does not change.
     python -m models.voronoi_svm --quick
 
 `--as-printed`: the sizes of the paper, 1,000 to 500,000, its 100, 10 and 3 repetitions, its 5 folds; radii down to a
-tenth, numbers of chunks that grow with the table, and cells as large as half of the memory allows. `--validation
+tenth, numbers of chunks that grow with the table, and cells as large as half of the memory allows. What is given
+beside it, or beside `--quick`, counts instead: `--as-printed --sizes 1000` is the first size only. `--validation
 global-split` is the TV-VP-SVM of Section 4.2. Results are appended to OUT/voronoi_svm.jsonl as they come, and what is
 there is not run again. A method whose largest cell would have more than `--largest-cell` rows is left out, and said
 to be.
@@ -32,6 +33,7 @@ from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.validation import available_memory
 
 SIZES = [1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000]
+FEW_SIZES = [1000, 2500, 5000, 10_000]
 RADII, PRINTED_RADII = [1.0, 0.7, 0.5], [1.0, 0.7, 0.5, 0.2, 0.1]
 # Rows that a random chunk has at most, with as many chunks as asked for or more: 8,000 of the fewest, 2,000 of others.
 CHUNK_ROWS = (8000, 2000)
@@ -156,25 +158,32 @@ def run(X, y, sizes, repeats, options, file):
     return known
 
 
+def chosen(options):
+    """Sizes, and repetitions as a function of them: what is given, and else what --quick or --as-printed say."""
+    sizes = [300, 800] if options.quick else SIZES if options.as_printed else FEW_SIZES
+    count = (1 if options.quick else 3) if options.repeats is None else options.repeats
+    printed = options.as_printed and options.repeats is None and not options.quick
+    return options.sizes or sizes, printed_repeats if printed else lambda n: count
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", type=Path, help="CSV with a header and the classes in the last column")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 2500, 5000, 10_000])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sizes", type=int, nargs="+", help=f"of tables ({FEW_SIZES})")
+    parser.add_argument("--repeats", type=int, help="repetitions of every size (3)")
     parser.add_argument("--radii", type=float, nargs="+", help=f"of Voronoi cells ({RADII})")
     parser.add_argument("--chunks", type=int, nargs="+", default=[4, 12], help="numbers of random chunks")
-    parser.add_argument("--validation", choices=list(VALIDATIONS), default="leave-one-out")
+    parser.add_argument("--validation", choices=list(VALIDATIONS), help="(leave-one-out, or folds as printed)")
     parser.add_argument("--shared", action="store_true", help="one lam and one width for all cells")
     parser.add_argument("--largest-cell", type=int, help="rows that one SVM may have (8000, or what fits the memory)")
-    parser.add_argument("--as-printed", action="store_true", help="sizes, repetitions and folds of the paper")
-    parser.add_argument("--quick", action="store_true", help="two small sizes, one repetition")
+    parser.add_argument(
+        "--as-printed", action="store_true", help="sizes, repetitions and folds of the paper, where not given"
+    )
+    parser.add_argument("--quick", action="store_true", help="two small sizes, one repetition, where not given")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figure and the records")
     options = parser.parse_args(argv)
-    sizes, repeats = options.sizes, lambda n: options.repeats
-    if options.as_printed:
-        sizes, repeats, options.validation = SIZES, printed_repeats, "folds"
-    if options.quick:
-        sizes, repeats = [300, 800], lambda n: 1
+    sizes, repeats = chosen(options)
+    options.validation = options.validation or ("folds" if options.as_printed else "leave-one-out")
     options.radii = options.radii or (PRINTED_RADII if options.as_printed else RADII)
     options.limited_by = "--largest-cell"
     if options.largest_cell is None:

@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.tessellated import figures
 from convexkernels import (
     AllRows,
     Cells,
     CellSelection,
     EpsilonInsensitive,
     Gaussian,
+    GeneralizedPolynomial,
     HierarchicalGaussianClassifier,
     HierarchicalGaussianRegressor,
     Hinge,
@@ -25,6 +28,10 @@ from convexkernels import (
     VoronoiRidge,
     bounds,
 )
+from convexkernels.plotting.canvas import new_axes
+from models import kernel_matching, voronoi_svm
+from proofs_check.claim import settle
+from proofs_check.table import claims
 
 CELLS = bounds.CellNumbers(np.array([1e-3, 1e-2]), np.array([0.2, 0.3]), np.array([0.4, 0.6]), 0.5, 100, 2)
 TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
@@ -70,6 +77,27 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
         ),
         (lambda: bounds.cell_schedule(100, 1.0, 2, beta=2.0), "beta must be"),
         (lambda: bounds.net_gap(1.0, 2, beta=2.5, p=0.5), "p must be"),
+        (lambda: bounds.rate_gap(1.0, 2, beta=0.0, p=0.1), "beta must be a finite number > 2, got 0.0"),
+        (lambda: bounds.rate_gap(1.0, 2, beta=-1.0, p=0.1), "beta must be"),
+        (lambda: bounds.rate_gap(-5.0, 2, beta=3.0, p=0.1), "alpha must be a finite number >= 1, got -5.0"),
+        (lambda: bounds.cells_risk_bound(CELLS._replace(n=0), alpha=1.0, p=0.5, tau=1.0, constant=1.0), "n must be"),
+        (lambda: bounds.net_constants(-1.0, 2, p=0.1), "alpha must be"),
+        (lambda: bounds.net_constants(1.0, 2, p=1.5), "p must be"),
+        (
+            lambda: bounds.selected_risk_bound(
+                CELLS._replace(radius=1.0),
+                **{
+                    "alpha": 1.0,
+                    "beta": 3.0,
+                    "p": 0.2,
+                    "tau": 1.0,
+                    "n_pairs": 9,
+                    "largest_label": 1.0,
+                    "constant": 1.0,
+                },
+            ),
+            "fit with smaller cells",
+        ),
         (lambda: bounds.lipschitz_constant("squared", 2), "no Lipschitz constant"),
         (lambda: bounds.approximation_error(Gaussian(), TABLE, TABLE[:, 0], 0.1, loss=Interpolation()), "has no risk"),
         (
@@ -83,6 +111,57 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
 def test_bounds_refuse(make, words):
     with pytest.raises(InvalidInputError, match=words):
         make()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: bounds.smallest_sample(0.01, 54, beta=3.0), "margin=0.01, d=54, .* 10\\^372.8.*pass a larger margin"),
+        (lambda: bounds.smallest_sample(1e-320, 1, beta=0.5), "pass a larger margin"),
+        (lambda: bounds.cover_numbers(1e-6, 54), "radius=1e-06 .* d=54 .* 10\\^340.3.*pass a larger radius"),
+        (lambda: bounds.net_constants(1.0, 800, p=0.1, c=0.1), "d=800, p=0.1 and c=0.1 .*pass a smaller alpha or d"),
+        (lambda: bounds.net_constants(600.0, 2, p=0.1), "alpha=600.*pass a smaller alpha"),
+        (lambda: bounds.cell_nets(1000, 60, 1e-6), "radius=1e-06, d=60 and n=1000 .* 10\\^-363.*pass a larger radius"),
+        (lambda: bounds.cell_schedule(9, 1.0, 400, beta=3.0, constants=(10.0, 1.0, 0.5)), r"constants=\(10.0, 1.0"),
+        (lambda: bounds.cell_schedule(9, 1.0, 400, beta=3.0, constants=(0.1, 1.0, 0.05)), r"constants=\(0.1, 1.0"),
+        (lambda: bounds.joined_entropy([3.0, 2.0], [1e-3, 1e-3], p=0.001), "2 cells for p=0.001 .*pass a larger p"),
+        (lambda: bounds.joined_cover(np.ones(400), np.full(400, 10.0)), "product of the numbers is about 10\\^400,"),
+        (lambda: bounds.local_entropy(0.1, 1.0, 0.1, 2, p=0.001, constant=1.0), "p=0.001, d=2 .*larger p or width"),
+        (lambda: bounds.cells_entropy(CELLS, p=0.0005, constant=1.0), "p=0.0005, d=2 and width=0.2 in a ball"),
+        (
+            lambda: bounds.selected_risk_bound(
+                CELLS,
+                **{"alpha": 1.0, "beta": 30.0, "p": 0.2, "tau": 1.0, "n_pairs": 9, "constant": 1.0},
+                largest_label=1e200,
+            ),
+            r"largest_label=1e\+200 .*scale labels",
+        ),
+        (lambda: bounds.convolution_constant(200.0, 2), "alpha=200, d=2, .*pass a smaller alpha"),
+        (lambda: bounds.convolution_constant(1.0, 2, q=20.0, norm=1e16), r"q=20 and norm=1e\+16"),
+        (
+            lambda: bounds.cells_risk_bound(CELLS._replace(d=784), alpha=1.0, p=0.5, tau=1.0, constant=1.0),
+            r"widths from 0.2 to 0.3 in d=784 .*candidates=\(lams, widths\)",
+        ),
+    ],
+)
+def test_what_no_float_holds_is_refused_by_name(make, words):
+    with pytest.raises(InvalidInputError, match=words):
+        make()
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_floats_hold_is_not_refused():
+    """Close to the end of the range, and 0 where functions of all cells are 0."""
+    assert bounds.smallest_sample(0.01, 44, beta=3.0) == pytest.approx(200.0**132)
+    assert bounds.smallest_sample(1e300, 3, beta=3.0, c=1e-300) == 1
+    assert bounds.cover_numbers(1e-5, 54)[1] == pytest.approx((1.0 + 2e5) ** 54)
+    assert bounds.joined_entropy([0.0, 0.0], [1.0, 2.0], p=0.001) == 0.0
+    assert bounds.joined_entropy([1e-3], [1.0], p=0.004) == pytest.approx(2e-3 * (3.0 * np.log(4.0)) ** 125.0)
+    assert bounds.convolution_constant(1.0, 2, norm=0.0) == 0.0
+    assert bounds.local_entropy(0.1, 1.0, 0.1, 2, p=0.001, constant=0.0) == 0.0
+    assert bounds.net_constants(1.0, 300, p=0.1, c=0.35)[0] == pytest.approx(3.0**301 * 0.35**-300)
+    assert bounds.hierarchical_risk_bound(bounds.SVMNumbers(0.1, 0.1, 10**30, 2.0), tau=1.0, constant=1.0).value < 1.0
 
 
 def test_features_with_phases_have_no_rate():
@@ -241,6 +320,28 @@ def test_the_settings_of_the_refusal_have_an_oracle_inequality():
     assert bounds.SVMNumbers.of(model.fit(TABLE, TABLE[:, 0] > 0.0)).n == 60
 
 
+def test_a_cell_of_all_rows_is_in_the_unit_ball():
+    """Centers are rows: from one near a corner the others are further than the radius 1 of the ball around 0."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (200, 2))
+    y, p = np.sin(3.0 * X[:, 0]), {"p": 0.4, "constant": 1.0}
+    model = VoronoiRidge(cells=Cells("voronoi"), random_state=0).fit(X, y)
+    cells = bounds.CellNumbers.of(model)
+    Z = model.scaling_.apply(X)
+    norm = float(np.linalg.norm(Z, axis=1).max())
+    assert np.linalg.norm(Z - model.cover_.centers[0], axis=1).max() > 1.5 * norm
+    assert cells.radius == 1.0
+    with pytest.raises(InvalidInputError, match=r"CellSelection\(candidates=\(lams, widths\)\).* at most 1 times"):
+        bounds.cells_entropy(cells._replace(widths=2.0 / cells.widths), **p)
+    # What the refusal says to do. Candidates are for features that are scaled alike: these rows have another norm.
+    alike = VoronoiRidge(cells=Cells("voronoi"), selection=CellSelection(candidates=([1e-3], [1.0]))).fit(X, y)
+    norm = float(np.linalg.norm(alike.scaling_.apply(X), axis=1).max())
+    selection = CellSelection(candidates=([1e-4, 1e-3], [0.5 * norm, norm]))
+    given = VoronoiRidge(cells=Cells("voronoi"), selection=selection, random_state=0).fit(X, y)
+    cells = bounds.CellNumbers.of(given)
+    assert np.isfinite(bounds.cells_entropy(cells, **p))
+    assert np.isfinite(bounds.cells_risk_bound(cells, alpha=1.0, tau=1.0, **p).value)
+
+
 def test_weights_count_in_lams_and_in_masses():
     """Row j of weight w is in both as w rows are."""
     selection = CellSelection(n_lams=2, n_widths=2, widths="isotropic")
@@ -272,3 +373,71 @@ def test_the_entropy_of_the_cells_of_a_fitted_estimator_is_that_of_all_of_them()
         bounds.cells_entropy(cells._replace(widths=2.0 * cells.widths), p=p, constant=c)
     with pytest.raises(InvalidInputError, match="Theorem 12 says there is"):
         bounds.cells_entropy(cells, p=p, constant=None)
+
+
+# ---- scripts that draw the figures of papers
+
+
+def test_the_gaussians_are_as_many_as_the_decisions_of_the_tessellated_kernels():
+    """Up to 400; with z the monomials are of twice as many variables."""
+    for degree, z_degree, decisions in (
+        (1, 0, 21),
+        (2, 0, 78),
+        (3, 0, 210),
+        (4, 0, 465),
+        (1, None, 55),
+        (2, None, 465),
+    ):
+        classes = kernel_matching.classes(degree, z_degree)
+        rank = classes["TK"].on(0.5 * TABLE[:3] + 0.5).size
+        assert rank * (rank + 1) // 2 == decisions
+        assert len(classes["Gaussians"].candidates) == min(decisions, 400)
+
+
+def test_the_run_with_z_has_a_picture_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_matching, "classes", lambda degree, z_degree: {"GPK": GeneralizedPolynomial(1)})
+    for options in ([], ["--with-z"]):
+        kernel_matching.main(["--degree", "1", "--out", str(tmp_path), *options])
+    assert {file.name for file in tmp_path.iterdir()} == {"kernel_matching.png", "kernel_matching_with_z.png"}
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes", "repeats", "validation"),
+    [
+        ([], voronoi_svm.FEW_SIZES, 3, "leave-one-out"),
+        (["--as-printed"], voronoi_svm.SIZES, 100, "folds"),
+        (["--as-printed", "--sizes", "700", "--repeats", "2", "--validation", "split"], [700], 2, "split"),
+        (["--as-printed", "--validation", "leave-one-out"], voronoi_svm.SIZES, 100, "leave-one-out"),
+        (["--quick", "--as-printed"], [300, 800], 1, "folds"),
+        (["--quick", "--repeats", "2"], [300, 800], 2, "leave-one-out"),
+    ],
+)
+def test_what_is_given_beside_the_printed_sizes_counts(given, sizes, repeats, validation, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(voronoi_svm, "run", lambda X, y, *what: seen.append(what))
+    monkeypatch.setattr(voronoi_svm, "draw", lambda *what: None)
+    voronoi_svm.main(["--out", str(tmp_path), *given])
+    found, repeats_of, options, _ = seen[0]
+    assert (found, repeats_of(1000), options.validation) == (sizes, repeats, validation)
+
+
+def test_the_axes_of_the_figures_of_tessellated_kernels(tmp_path, monkeypatch):
+    """Figure 1 says what is drawn; errors of Figure 7 are on a logarithmic axis, those of Figure 5 are not."""
+    made = []
+    monkeypatch.setattr(figures, "new_axes", lambda *a, **options: made.append(new_axes(*a, **options)) or made[-1])
+    monkeypatch.setattr(figures, "errors", lambda *a: {"TK": ([40, 80], [0.3, 0.0])})
+    for k in (1, 5, 7):
+        figures.main(["--figures", str(k), "--tables", "spiral", "--out", str(tmp_path)])
+    (above, below), *curves = (np.ravel(axes) for axes in made)
+    assert (above.get_ylabel(), below.get_ylabel()) == ("classifier f(z)", "k(5, z), largest value 1")
+    assert below.get_xlabel() == "z"
+    assert [axis.get_yscale() for axes in curves for axis in axes] == ["linear", "log"]
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", ["matern-smallest-order-corrected", "matern-smallest-order-as-printed"])
+def test_a_witness_without_an_exception_has_no_error(name):
+    """A report takes the key for an exception, and the claim for one that is not settled."""
+    (claim,) = [claim for claim in claims() if claim.name == name]
+    assert "error" not in settle(claim, seed=0, trials=2).verdict.witness

@@ -1,12 +1,13 @@
 """Covering and entropy numbers of cells and of the spaces over them."""
 
+from math import log
 from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
 from convexkernels.arrays import Array
-from convexkernels.bounds.statement import check_inside, check_open_constant
+from convexkernels.bounds.statement import check_fits, check_inside, check_open_constant
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
@@ -27,6 +28,8 @@ def cover_numbers(radius: float, d: int, *, c: float = 1.0) -> tuple[float, floa
     check_number("c", c, low=0.0, open_low=True)
     ratio = c / check_number("radius", radius, low=0.0, high=c, open_low=True)
     d = check_whole_number("d", d, low=1)
+    what = f"the number of balls of radius={radius:g} that cover one of radius c={c:g} in d={d} features"
+    check_fits(what, d * log(1.0 + 2.0 * ratio), "pass a larger radius or a smaller d")
     return ratio**d, (1.0 + 2.0 * ratio) ** d
 
 
@@ -69,6 +72,7 @@ def joined_cover(radii: Any, numbers: Any) -> tuple[float, float]:
     """
     eps = check_vector("radii", radii, np.size(radii), per="cell", low=0.0)
     count = check_vector("numbers", numbers, len(eps), per="cell", low=1.0)
+    check_fits("the product of the numbers", float(np.log(count).sum()), "pass fewer or smaller numbers")
     return float(np.linalg.norm(eps)), float(count.prod())
 
 
@@ -90,8 +94,13 @@ def joined_entropy(factors: Any, lams: Any, *, p: float, i: int = 1) -> float:
     m, p = np.size(factors), check_inside("p", p, 0.0, 1.0)
     a = check_vector("factors", factors, m, per="cell", low=0.0)
     lam = check_vector("lams", lams, m, per="cell", low=0.0, open_low=True)
-    total = 3.0 * np.log(4.0) * float(np.sum(lam**-p * a ** (2.0 * p)))
-    return 2.0 * float(np.sqrt(m)) * float((total / check_whole_number("i", i, low=1)) ** (0.5 / p))
+    with np.errstate(divide="ignore"):  # a_j may be 0
+        terms = 2.0 * p * np.log(a) - p * np.log(lam)
+    # The power is large for small p: what leaves the range of numbers is seen by its logarithm.
+    total = float(np.logaddexp.reduce(terms)) + log(3.0 * np.log(4.0)) - log(check_whole_number("i", i, low=1))
+    what = f"the bound of {m} cells for p={p:g} and factors up to {a.max(initial=0.0):.3g}"
+    check_fits(what, 0.5 * total / p + log(2.0 * max(m, 1) ** 0.5), "pass a larger p or smaller factors")
+    return 2.0 * float(np.sqrt(m)) * float(np.exp(0.5 * total / p))
 
 
 def local_entropy(mass: float, radius: float, width: float, d: int, *, p: float, constant: float | None) -> float:
@@ -115,7 +124,13 @@ def local_entropy(mass: float, radius: float, width: float, d: int, *, p: float,
     mass, r = check_number("mass", mass, low=0.0, high=1.0), check_number("radius", radius, low=0.0, open_low=True)
     ratio, p = r / check_number("width", width, low=0.0, high=r, open_low=True), check_inside("p", p, 0.0, 1.0)
     d, c = check_whole_number("d", d, low=1), check_open_constant("constant", constant, "Theorem 12")
-    return c * float(np.sqrt(mass)) * float(ratio ** ((d + 2.0 * p) / (2.0 * p)))
+    factor = c * float(np.sqrt(mass))
+    if factor == 0.0:
+        return 0.0
+    size = (d + 2.0 * p) / (2.0 * p) * log(ratio) + log(factor)
+    what = f"the bound for p={p:g}, d={d} and width={width:g} in a ball of radius={r:g}, with constant={c:g},"
+    check_fits(what, size, "pass a larger p or width")
+    return float(np.exp(size))
 
 
 def convolution_constant(alpha: float, d: int, *, q: float = 2.0, norm: float = 1.0) -> float:
@@ -136,5 +151,9 @@ def convolution_constant(alpha: float, d: int, *, q: float = 2.0, norm: float = 
     """
     power = check_number("q", q, low=1.0) * check_number("alpha", alpha, low=1.0)
     half = 0.5 * check_whole_number("d", d, low=1)
-    size = check_number("norm", norm, low=0.0) ** q
-    return float(size * np.exp(0.5 * power * np.log(half) - 0.25 * np.log(np.pi) + 0.5 * gammaln(power + 0.5)))
+    with np.errstate(divide="ignore"):  # the norm may be 0
+        size = q * np.log(check_number("norm", norm, low=0.0))
+    size += 0.5 * power * np.log(half) - 0.25 * np.log(np.pi) + 0.5 * gammaln(power + 0.5)
+    what = f"the constant for alpha={alpha:g}, d={d}, q={q:g} and norm={norm:g}"
+    check_fits(what, float(size), "pass a smaller alpha, q or norm")
+    return float(np.exp(size))

@@ -159,6 +159,6 @@ def hierarchical_risk_bound(svm: SVMNumbers, *, tau: float, constant: float | No
     """
     A, B = (check_number(name, getattr(svm, name), low=0.0) for name in ("approximation_error", "largest_loss"))
     lam, tau = check_number("lam", svm.lam, low=0.0, open_low=True), check_number("tau", tau, low=1.0)
-    n, K = check_whole_number("n", svm.n, low=2), check_open_constant("constant", constant, "Theorem 3.2")
+    n, K = float(check_whole_number("n", svm.n, low=2)), check_open_constant("constant", constant, "Theorem 3.2")
     value = 9.0 * A + K * np.log(n) / (lam * n) + 15.0 * tau / n * np.sqrt(A / lam) + 300.0 * B * tau / np.sqrt(n)
     return Bound(float(value), max(0.0, 1.0 - 3.0 * float(np.exp(-tau))))

@@ -1,11 +1,12 @@
 """Learning rates of localized least squares: the schedules that have them, and the nets that find them."""
 
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.bounds.statement import check_inside
+from convexkernels.bounds.statement import LARGEST_LOG, check_fits, check_inside
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number, check_vector, check_whole_number
 
@@ -52,12 +53,15 @@ def cell_schedule(
     constants : tuple of three float, > 0
         c1, c2 and c3, c3 < c1.
     """
-    n, alpha, d = check_whole_number("n", n, low=1), check_number("alpha", alpha, low=1.0), _features(d)
-    check_number("beta", beta, low=2.0 * alpha / d + 1.0, open_low=True)
+    n, (alpha, d, beta) = check_whole_number("n", n, low=1), _shrinking(alpha, d, beta)
     c1, c2, c3 = check_vector("constants", constants, 3, per="constant c1, c2, c3", low=0.0, open_low=True).tolist()
     if not c3 < c1:
         raise InvalidInputError(f"c3 must be less than c1, got {c3:g} and {c1:g}; widths would exceed the radius.")
     radius = c1 * n ** (-1.0 / (beta * d))
+    # This is the size of lam, the one of the three that leaves the range of numbers where d is large.
+    size = max(d * log(radius), d * log(radius) + log(c2) - log(n), key=abs)
+    remedy = f"pass a c1 for which c1^d is nearer to 1, got constants={constants!r}, or a smaller d"
+    check_fits(f"lam for n={n} and d={d}", size, remedy, low=-LARGEST_LOG)
     return CellSchedule(radius, c2 * radius**d / n, c3 * n ** (-1.0 / (2.0 * alpha + d)))
 
 
@@ -73,7 +77,7 @@ def rate_gap(alpha: float, d: int, *, beta: float, p: float) -> float:
         As in :func:`cell_schedule`.
     p : float, in (0, 1)
     """
-    d, p = _features(d), check_inside("p", p, 0.0, 1.0)
+    (alpha, d, beta), p = _shrinking(alpha, d, beta), check_inside("p", p, 0.0, 1.0)
     return (1.0 + 2.0 / (2.0 * alpha + d) + 1.0 / beta - 2.0 / (beta * d)) * p
 
 
@@ -90,6 +94,8 @@ def smallest_sample(margin: float, d: int, *, beta: float, c: float = 1.0) -> in
     """
     delta, c = check_number("margin", margin, low=0.0, open_low=True), check_number("c", c, low=0.0, open_low=True)
     power = check_number("beta", beta, low=0.0, open_low=True) * _features(d)
+    what = f"the number of rows for margin={delta:g}, d={d}, beta={beta:g} and c={c:g}"
+    check_fits(what, power * log(max(2.0 * c / delta, 1.0)), "pass a larger margin, or a smaller beta, d or c")
     return max(1, int(np.ceil((2.0 * c / delta) ** power)))
 
 
@@ -114,6 +120,8 @@ def cell_nets(n: int, d: int, radius: float) -> tuple[Array, Array]:
     """
     n, d = check_whole_number("n", n, low=1), _features(d)
     r = check_number("radius", radius, low=0.0, high=1.0, open_low=True)
+    what = f"the mesh r^d / n of lams for radius={r:g}, d={d} and n={n}"
+    check_fits(what, d * log(r) - log(n), "pass a larger radius, or fewer features", low=-LARGEST_LOG)
     return _net(r**d, r**d / n), _net(r, n ** (-1.0 / (2.0 + d)))
 
 
@@ -156,15 +164,28 @@ def net_constants(alpha: float, d: int, *, p: float, c: float = 1.0) -> tuple[fl
 
     Parameters
     ----------
-    alpha, d, p
-        As in :func:`net_gap`.
+    alpha : float, > 0
+    d : int, >= 1
+    p : float, in (0, 1)
+        As in :func:`net_gap`, where beta says how large alpha and p may be.
     c : float, in (0, 1]
         Of the radius ``c n^(-1 / (beta d))``.
     """
     c, d = check_number("c", c, low=0.0, high=1.0, open_low=True), _features(d)
+    alpha, p = check_number("alpha", alpha, low=0.0, open_low=True), check_inside("p", p, 0.0, 1.0)
+    # The three terms of a, and b, which is more than the second of them for all c up to 1.
+    sizes = (d + 1) * log(3.0) - d * log(c), 4.0 * alpha * log(2.0), -(1.0 + p) * d * log(c)
+    what = f"a constant for alpha={alpha:g}, d={d}, p={p:g} and c={c:g}"
+    check_fits(what, max(sizes), "pass a smaller alpha or d, or a larger c")
     split = max(1.0, 2.0 ** (2.0 * alpha - 1.0))  # of (s + t)^(2 alpha) into powers
     a = 3.0 ** (d + 1) * c**-d + split * c ** (2.0 * alpha) + c ** ((2.0 - d) * p - (d + 2.0 * p))
     return a, split * 2.0 ** (2.0 * alpha)
+
+
+def _shrinking(alpha: float, d: int, beta: float) -> tuple[float, int, float]:
+    """Smoothness, features and how fast cells shrink, as Theorem 5 has them."""
+    alpha, d = check_number("alpha", alpha, low=1.0), _features(d)
+    return alpha, d, check_number("beta", beta, low=2.0 * alpha / d + 1.0, open_low=True)
 
 
 def _features(d: int) -> int:

@@ -1,5 +1,6 @@
 """Oracle inequalities for localized least squares, for plain numbers and for fitted estimators."""
 
+from math import log
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.bounds.entropy import joined_entropy, local_entropy
 from convexkernels.bounds.rates import learning_rate, net_constants, net_gap
-from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
+from convexkernels.bounds.statement import Bound, check_fits, check_inside, check_open_constant
 from convexkernels.cells.cover import VoronoiCover
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
@@ -26,7 +27,7 @@ class CellNumbers(NamedTuple):
     masses : ndarray of shape (m,)
         P(A_j), with sum 1.
     radius : float
-        Of the balls that the cells lie in, at most 1: points have norms up to 1.
+        Of the balls that the cells lie in, at most 1: the unit ball around 0 holds all points, and so every cell.
     n, d : int
         Rows and features.
     """
@@ -65,7 +66,10 @@ class CellNumbers(NamedTuple):
         n, d = sum(len(f.X) for f in functions), functions[0].X.shape[1]
         norm = max(float(np.linalg.norm(f.X, axis=1).max()) for f in functions)
         centered = zip(functions, cover.centers, strict=True)
-        radius = max(float(np.linalg.norm(f.X - center, axis=1).max()) for f, center in centered)
+        largest = max(float(np.linalg.norm(f.X - center, axis=1).max()) for f, center in centered)
+        # Centers are rows: a cell may reach further from its own than the unit ball does from 0. The theorem wants a
+        # ball of a radius up to 1, around any point, that holds the cell.
+        radius = min(largest, norm)
         lams, widths = (np.array([getattr(f, name) for f in functions]) for name in ("lam", "width"))
         weights = np.array([float(f.weights.sum()) for f in functions])
         total = float(weights.sum())
@@ -97,16 +101,24 @@ def cells_risk_bound(
     alpha, p = check_number("alpha", alpha, low=1.0), check_inside("p", p, 0.0, 1.0)
     tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
     lams, widths, d = cells.lams, cells.widths, cells.d
-    r = _checked_radius(cells)
+    r, n = _checked_radius(cells), check_whole_number("n", cells.n, low=1)
     J = np.ones(len(lams), dtype=bool) if region is None else np.asarray(region, dtype=bool)
     if J.shape != lams.shape or not J.any():
         raise InvalidInputError(f"region must name at least one of {len(lams)} cells, got shape {J.shape}.")
-    regularization = float(np.sum(lams[J] * widths[J] ** -d))
-    smoothness = float((widths[J].max() / widths[J].min()) ** d * widths[J].max() ** (2.0 * alpha))
-    # The powers are large: w^(-d / p) leaves the range of numbers for small p.
-    logs = np.log(cells.masses) - np.log(lams) - (d + 2.0 * p) / p * np.log(widths)
-    estimation = r ** (2.0 * p) * float(np.exp(p * np.logaddexp.reduce(logs))) / cells.n
-    return Bound(C * (regularization + smoothness + estimation + tau / cells.n), 1.0 - float(np.exp(-tau)))
+    with np.errstate(over="ignore"):  # what is infinite is refused below
+        regularization = float(np.sum(lams[J] * widths[J] ** -d))
+        smoothness = float((widths[J].max() / widths[J].min()) ** d * widths[J].max() ** (2.0 * alpha))
+        # The powers are large: w^(-d / p) leaves the range of numbers for small p.
+        logs = np.log(cells.masses) - np.log(lams) - (d + 2.0 * p) / p * np.log(widths)
+        estimation = r ** (2.0 * p) * float(np.exp(p * np.logaddexp.reduce(logs))) / n
+    value = C * (regularization + smoothness + estimation + tau / n)
+    if not np.isfinite(value):
+        raise InvalidInputError(
+            f"the bound is out of the range of floats for widths from {widths.min():g} to {widths.max():g} in d={d} "
+            f"features and constant={C:g}; fit with CellSelection(candidates=(lams, widths)) and larger widths, or on "
+            "fewer features."
+        )
+    return Bound(value, 1.0 - float(np.exp(-tau)))
 
 
 def _checked_radius(cells: CellNumbers) -> float:
@@ -115,7 +127,8 @@ def _checked_radius(cells: CellNumbers) -> float:
     if not (cells.widths <= r).all():
         raise InvalidInputError(
             f"the theorem is for widths up to the radius of the cells, {r:g}, but the largest width is "
-            f"{cells.widths.max():g}; learn with larger cells, or fewer and smaller widths."
+            f"{cells.widths.max():g}; fit with CellSelection(candidates=(lams, widths)), whose widths are at most "
+            f"{r:g} times the largest norm of a scaled row, or with larger cells."
         )
     return r
 
@@ -178,6 +191,11 @@ def selected_risk_bound(
     M = check_number("largest_label", largest_label, low=0.0, open_low=True)
     n, d, m = 2 * check_whole_number("rows of D1", cells.n, low=3) - 2, cells.d, len(cells.lams)
     xi, c = net_gap(alpha, d, beta=beta, p=p), cells.radius * n ** (1.0 / (beta * d))
+    if not cells.radius < 1.0:
+        raise InvalidInputError(
+            f"the theorem is for cells that shrink as rows grow, got radius {cells.radius:g}, that of the unit ball; "
+            "fit with smaller cells, Cells('voronoi', radius=...)."
+        )
     if not c <= 1.0:
         raise InvalidInputError(
             f"beta={beta:g} asks for cells of radius {n ** (-1.0 / (beta * d)):.3g} or less, got {cells.radius:.3g}; "
@@ -185,6 +203,8 @@ def selected_risk_bound(
         )
     a, b = net_constants(alpha, d, p=p, c=c)
     choices = float(np.logaddexp(0.0, m * np.log(float(check_whole_number("n_pairs", n_pairs, low=1)))))
+    size = log(2048.0) + 2.0 * log(M) + log(tau + 2.0 * choices) - log(n)
+    check_fits(f"the bound for largest_label={M:g}", max(size, 2.0 * log(M) + log(2048.0)), "scale labels")
     mesh = n ** (-1.0 / (2.0 + d))
     best = a * n ** (xi - learning_rate(alpha, d)) + b * mesh ** (2.0 * alpha) + (tau + choices) / n
     return Bound(6.0 * C * best + 2048.0 * M**2 * (tau + 2.0 * choices) / n, 1.0 - float(np.exp(-tau)))

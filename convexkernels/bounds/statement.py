@@ -2,8 +2,13 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
+
+# Floats are between exp(-708.4) and exp(709.8); the rest is for rounding of logarithms.
+LARGEST_LOG = 708.0
 
 
 class Bound(NamedTuple):
@@ -29,3 +34,9 @@ def check_inside(name: str, value: Any, low: float, high: float) -> float:
     if not low < number < high:
         raise InvalidInputError(f"{name} must be more than {low:g} and less than {high:g}, got {number:g}.")
     return number
+
+
+def check_fits(what: str, log: float, remedy: str, *, low: float = -np.inf) -> None:
+    """Refuse a number, by its natural logarithm, that is larger than all floats, or not above ``exp(low)``."""
+    if not (log == -np.inf or low < log) or not log < LARGEST_LOG:
+        raise InvalidInputError(f"{what} is about 10^{log / np.log(10.0):.4g}, out of the range of floats; {remedy}.")

@@ -187,5 +187,5 @@ def measure_smallest_order(has_kernel: Callable[[int, int], bool], rng: Generato
     K, error = gram_and_error(Matern(order=s), X)
     value, bound, c = smallest_eigenvalue(K, error)
     is_kernel = bool(np.isfinite(K).all()) and value > bound
-    witness = {"s": s, "X": X, "c": c, "smallest_eigenvalue": value, "error": bound}
+    witness = {"s": s, "X": X, "c": c, "smallest_eigenvalue": value, "rounding": bound}
     return Verdict(float(is_kernel != has_kernel(s, d)), 0.0, 1, witness)
