@@ -18,6 +18,7 @@ from proofs_check.hierarchical.direct import Node, complex_step, evaluate
 
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
+SHORT = Schedule(2, 2, 30, 10, 3, n_lams=4, n_gammas=1)
 ARCHITECTURES: tuple[Any, ...] = ([[0, 1], [1, 2]], [[0], [1, 2], [0, 2]], [[[0], [1]], [[1, 2], [0]]])
 
 
@@ -44,7 +45,7 @@ def matrix(node: Node, X: Array, Z: Array) -> Array:
 # ---- the three parts, the training of step 3, the slope of step 9
 
 
-def _search(rng: Generator, trained: bool) -> tuple[Any, Any]:
+def new_search(rng: Generator, trained: bool, schedule: Schedule = SHORT) -> tuple[Any, Any]:
     """A problem with two outputs, and the search at its start or after its first training."""
     X = rng.uniform(-1.0, 1.0, (18, 3))
     y = np.stack([np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2]], axis=1) + 0.1 * rng.standard_normal((18, 2))
@@ -52,7 +53,6 @@ def _search(rng: Generator, trained: bool) -> tuple[Any, Any]:
     loss = LeastSquares(0.1, intercept=False)
     weights = rng.uniform(0.5, 2.0, 18)
     problem = OuterLearning(family, loss, HeldOut(), X, y, sample_weight=weights)
-    schedule = Schedule(2, 2, 30, 10, 3, n_lams=4, n_gammas=1)
     search = Annealing(schedule=schedule, random_state=int(rng.integers(2**31))).start(problem, 1e-4, None).memory
     if trained:
         search.trained = search._train()
@@ -76,7 +76,7 @@ def _risk(problem: Any, rows: Rows, F: Array) -> float:
 
 def measure_slope(read: Callable[[Array, Array], Array], rng: Generator) -> Verdict:
     """Risk (11) on D2 and its gradient in the weights w, coefficients fixed, against complex steps [ST16 Section 4]."""
-    problem, search = _search(rng, trained=True)
+    problem, search = new_search(rng, trained=True)
     train, move, _ = search.parts
     node = node_of(search.tree, search.weights)
     X, alpha, V = problem.X[train], search.trained.alpha, problem.X[move]
@@ -100,7 +100,7 @@ def measure_answer(judge: int, rng: Generator) -> Verdict:
 
     `judge` is the part whose risks are compared, 2 for D3. Coefficients are those of the training of the round.
     """
-    problem, search = _search(rng, trained=False)
+    problem, search = new_search(rng, trained=False)
     ends, risks, size = [], [], 1.0
     for _ in range(4):
         parts = search.parts
@@ -119,7 +119,7 @@ def measure_answer(judge: int, rng: Generator) -> Verdict:
 
 def measure_training(count: Callable[[Array], float], rng: Generator) -> Verdict:
     """Step 3 solves ``(K + lam S^-1) alpha = y`` on D1, lam over the weight of its rows from 1e-7 to 0.1."""
-    problem, search = _search(rng, trained=True)
+    problem, search = new_search(rng, trained=True)
     train, trained = search.parts[0], search.trained
     K = matrix(node_of(search.tree, trained.weights), problem.X[train], problem.X[train])
     left = K @ trained.alpha + trained.lam * trained.alpha / problem.weights[train, None] - problem.Y[:, train].T

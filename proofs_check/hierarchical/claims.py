@@ -5,7 +5,7 @@ from __future__ import annotations
 from convexkernels import bounds
 from proofs_check import risk_bounds as risks
 from proofs_check.claim import REFUTED, Claim
-from proofs_check.hierarchical import algorithm, formulas
+from proofs_check.hierarchical import algorithm, formulas, steps
 from proofs_check.universality import measure_dense
 
 PAPER = "hierarchical"
@@ -133,6 +133,36 @@ CLAIMS = [
         algorithm.measure_training,
         lambda weights: float(weights.sum()),
         lambda weights: 1.0,
+        trials=3,
+    ),
+    Claim(
+        "algorithm-1-steps",
+        "Trainings, annealing of N1 and N2 steps, descents and reshuffles follow each other as in Algorithm 1.",
+        PAPER,
+        "Algorithm 1, lines 2 to 16",
+        steps.measure_steps,
+        steps.steps_as_printed,
+        steps.steps_without_reshuffling,
+    ),
+    Claim(
+        "algorithm-1-constants",
+        "By default M = 15, L = 10, N1 = 1000, N2 = 500, N3 = 10, and trainings try 10 lambdas, from 1e-7 to 0.1 per "
+        "row, and 10 widths.",
+        PAPER,
+        "Section 5",
+        steps.measure_constants,
+        (15, 10, 1000, 500, 10),
+        (15, 10, 1000, 500, 9),
+        trials=1,
+    ),
+    Claim(
+        "algorithm-1-descent",
+        "A descent is N3 steps that satisfy Armijo's condition; where they gain nothing, it is at a local minimum.",
+        PAPER,
+        "Algorithm 1, steps 6 and 9",
+        steps.measure_descent,
+        steps.no_gain,
+        steps.up_to_nearly_all,
         trials=3,
     ),
     Claim(

@@ -15,8 +15,10 @@ from convexkernels.kernels import KERNELS
 from proofs_check.claim import Claim
 from proofs_check.library.duality import duality_claims
 from proofs_check.library.risks import risk_claims
+from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
 from proofs_check.library.tasks import task_claims
+from proofs_check.library.training_points import training_point_claims
 from proofs_check.library.values import values_claims
 
 PAPER = "library"
@@ -146,4 +148,6 @@ CLAIMS = [
     *risk_claims(PAPER),
     *slope_claims(PAPER),
     *duality_claims(PAPER),
+    *training_point_claims(PAPER),
+    *side_claims(PAPER),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.special import comb
+from scipy.special import comb, gammaln
 from scipy.stats import norm
 
 from convexkernels import Cells, CellSelection, Gaussian, Localized, VoronoiCover, VoronoiRidge, farthest_first
@@ -22,6 +22,7 @@ from convexkernels.bounds import (
     learning_rate,
     local_entropy,
     net_constants,
+    net_gap,
     rate_gap,
 )
 from convexkernels.checking import Verdict
@@ -45,6 +46,7 @@ def measure_cover_numbers(bounds: Callable[..., tuple[float, float]], rng: Gener
 
     Centers of the traversal are farther apart than the radius; that many are at least as many as a cover needs. From
     one end of an interval, and with a radius just below a half, a quarter, an eighth of it, they are as many as can be.
+    The lower bound is the ratio of the volumes of the balls.
     """
     c, r, halvings = 1.0, float(rng.uniform(0.06, 0.9)), int(rng.integers(1, 4))
     X = np.linspace(-c, c, 1001)[:, None]
@@ -56,7 +58,16 @@ def measure_cover_numbers(bounds: Callable[..., tuple[float, float]], rng: Gener
         low, high = bounds(radius, 1, c=c)
         line = float(np.ceil(c / radius))
         excess = max(excess, low - line, line - high, len(farthest_first(X, radius=radius, start=0).centers) - high)
-    return Verdict(max(0.0, excess), 64.0 * EPS * (1.0 + 2.0 / r) ** d, 1, {"r": r, "d": d, "halvings": halvings})
+    witness = {"r": r, "d": d, "halvings": halvings}
+    enough = Verdict(max(0.0, excess), 64.0 * EPS * (1.0 + 2.0 / r) ** d, 1, witness)
+    volumes = [log_volume(c, d) - log_volume(r, d), log_volume(c, 1) - log_volume(r, 1)]
+    least = _apart([bounds(r, d, c=c)[0], bounds(r, 1, c=c)[0]], np.exp(volumes), witness)
+    return Verdict.worst([enough, least])
+
+
+def log_volume(radius: float, d: int) -> float:
+    """Logarithm of the volume ``pi^(d / 2) r^d / Gamma(d / 2 + 1)`` of a ball."""
+    return float(0.5 * d * np.log(np.pi) + d * np.log(radius) - gammaln(0.5 * d + 1.0))
 
 
 def measure_interior(radii: Callable[[Array], Array], rng: Generator) -> Verdict:
@@ -228,6 +239,36 @@ def measure_nets(nets: Callable[..., tuple[Array, Array]], rng: Generator) -> Ve
     return Verdict(float(wrong), 0.0, 1, {"n": n, "d": d, "r": r})
 
 
+def numbers_of_the_library(alpha: float, d: int, *, beta: float, p: float, c: float) -> tuple[float, float, float]:
+    """a, b and xi of Lemma 14."""
+    return *net_constants(alpha, d, p=p, c=c), net_gap(alpha, d, beta=beta, p=p)
+
+
+def numbers_of_the_proof(alpha: float, d: int, *, beta: float, p: float, c: float) -> tuple[float, float, float]:
+    """a, b and xi such that (32) is at most ``a n^(-rate + xi) + b mesh^(2 alpha)`` [MS16 Lemma 14, its proof].
+
+    With ``lam* = n^(-(2 alpha + d) / D)``, ``gamma* = c n^(-1 / D)`` and ``D = (2 alpha + d)(1 + p) + 2p`` the terms
+    are ``3^d r^-d 3 r^d lam* gamma*^-d``, then ``(gamma* + 2 mesh)^(2 alpha)``, and ``lam*^-p gamma*^-(d + 2p)
+    r^((2 - d) p) / n``. The second is split into powers of gamma* and of 2 mesh by the least constant that does.
+    """
+    D = (2.0 * alpha + d) * (1.0 + p) + 2.0 * p
+    # (s + t)^q <= C (s^q + t^q): the ratio is largest where s = t, or where one of them is 0.
+    C = max(2.0 ** (2.0 * alpha) / 2.0, 1.0)
+    a = 3.0 * (3.0 / c) ** d + C * c ** (2.0 * alpha) + c ** (-d * (1.0 + p))
+    xi = 2.0 * alpha / (2.0 * alpha + d) - 2.0 * alpha / D + max(0.0, p / beta - 2.0 * p / (beta * d))
+    return a, C * 4.0**alpha, xi
+
+
+def measure_net_numbers(numbers: Callable[..., tuple[float, float, float]], rng: Generator) -> Verdict:
+    """Constants and exponent are those of the proof, for every smoothness and every radius [MS16 Lemma 14]."""
+    alpha, d, c = float(rng.uniform(0.2, 2.5)), int(rng.integers(1, 6)), float(rng.uniform(0.3, 1.0))
+    beta = 2.0 * alpha / d + float(rng.uniform(1.5, 3.0))
+    p = float(rng.uniform(0.2, 0.9)) * min(1.0, ((beta - 1.0) * d - 2.0 * alpha) / (2.0 * alpha + d + 2.0))
+    witness = {"alpha": alpha, "d": d, "beta": beta, "p": p, "c": c}
+    exact = numbers_of_the_proof(alpha, d, beta=beta, p=p, c=c)
+    return _apart(numbers(alpha, d, beta=beta, p=p, c=c), exact, witness, 4096.0)
+
+
 def measure_net_gap(gap: Callable[..., float], rng: Generator) -> Verdict:
     """The best of the nets is at most what the lemma says, with the constants of its proof [MS16 Lemma 14].
 
@@ -237,7 +278,7 @@ def measure_net_gap(gap: Callable[..., float], rng: Generator) -> Verdict:
     alpha, d, c = float(rng.uniform(1.0, 2.0)), int(rng.integers(1, 4)), 1.0
     beta = 2.0 * alpha / d + float(rng.uniform(2.0, 3.0))
     p = 0.9 * min(1.0, ((beta - 1.0) * d - 2.0 * alpha) / (2.0 * alpha + d + 2.0))
-    a, b = net_constants(alpha, d, p=p, c=c)
+    a, b, _ = numbers_of_the_proof(alpha, d, beta=beta, p=p, c=c)
     rate, xi, D = learning_rate(alpha, d), gap(alpha, d, beta=beta, p=p), (2.0 * alpha + d) * (1.0 + p) + 2.0 * p
     excess = 0.0
     for n in (100, 10**200):
@@ -270,6 +311,7 @@ def measure_fitted_cells(scale: float, rng: Generator) -> Verdict:
     m = np.array([float((cells == j).sum()) for j in range(model.n_cells_)])
     lams, widths = np.array([f.lam for f in parts]) / len(X), np.array([f.width for f in parts]) / unit
     r = float(max(np.linalg.norm(Z[cells == j] - c, axis=1).max() for j, c in enumerate(model.cover_.centers))) / unit
+    r = min(r, 1.0)  # all rows are in the unit ball
     found = CellNumbers.of(model)
     witness = {"X": X, "y": y}
     numbers = _apart(
@@ -280,8 +322,9 @@ def measure_fitted_cells(scale: float, rng: Generator) -> Verdict:
     w = shrunk.widths
     third = r ** (2.0 * p) * np.sum(m / 120.0 / lams * w ** (-(2.0 + 2.0 * p) / p)) ** p / 120.0
     exact = np.sum(lams / w**2) + (w.max() / w.min()) ** 2 * w.max() ** (2.0 * alpha) + third + scale * tau / 120.0
-    claimed = cells_risk_bound(shrunk, alpha=alpha, p=p, tau=tau, constant=3.0).value
-    return Verdict.worst([numbers, _apart(claimed, 3.0 * exact, witness, 4096.0)])
+    claimed = cells_risk_bound(shrunk, alpha=alpha, p=p, tau=tau, constant=3.0)
+    values = _apart([claimed.value, 1.0 - claimed.probability], [3.0 * exact, np.exp(-tau)], witness, 4096.0)
+    return Verdict.worst([numbers, values])
 
 
 # ---- false variants
@@ -290,6 +333,12 @@ def measure_fitted_cells(scale: float, rng: Generator) -> Verdict:
 def half_a_power(*arguments: Any, **named: Any) -> float:
     """Theorem 12 with d in place of d + 2p."""
     return local_entropy(*arguments, **named) * float(arguments[2] / arguments[1])
+
+
+def with_larger_p(alpha: float, d: int, *, beta: float, p: float, c: float) -> tuple[float, float, float]:
+    """The constants of a p that is larger by a thousandth."""
+    a, b = net_constants(alpha, d, p=1.001 * p, c=c)
+    return a, b, net_gap(alpha, d, beta=beta, p=p)
 
 
 def narrower(n: int, alpha: float, d: int, *, beta: float) -> CellSchedule:

@@ -213,7 +213,8 @@ CLAIMS = [
     ),
     Claim(
         "lemma-1-numbers",
-        "Between (c / r)^d and (1 + 2 c / r)^d balls of radius r cover one of radius c, and a traversal takes no more.",
+        "Between (c / r)^d, the ratio of volumes, and (1 + 2 c / r)^d balls of radius r cover one of radius c, and a "
+        "traversal takes no more.",
         PAPER,
         "Lemma 1, its proof",
         bounds.measure_cover_numbers,
@@ -301,6 +302,16 @@ CLAIMS = [
         bounds.measure_nets,
         library.cell_nets,
         lambda n, d, r: library.cell_nets(n + 40, d, r),
+    ),
+    Claim(
+        "lemma-14-constants",
+        "The library's constants of Lemma 14, and its exponent, are those that (31), (32) and its proof add up to.",
+        PAPER,
+        "Lemma 14, (31), (32)",
+        bounds.measure_net_numbers,
+        bounds.numbers_of_the_library,
+        bounds.with_larger_p,
+        trials=20,
     ),
     Claim(
         "lemma-14",

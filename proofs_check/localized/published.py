@@ -15,9 +15,6 @@ from convexkernels.bounds import (
     Bound,
     CellNumbers,
     CellSchedule,
-    learning_rate,
-    net_constants,
-    net_gap,
     selected_risk_bound,
 )
 from convexkernels.cells.kernel_learner import KernelLearner
@@ -25,6 +22,7 @@ from convexkernels.cells.learner import CellRows
 from convexkernels.cells.training import learn_cells
 from convexkernels.checking import Verdict
 from convexkernels.clock import Clock
+from proofs_check.localized.bounds import numbers_of_the_proof
 from proofs_check.localized.cells import svm_of_cell
 
 Generator = np.random.Generator
@@ -112,11 +110,11 @@ def measure_selected(bound: Callable[..., Bound], rng: Generator) -> Verdict:
     """
     alpha, d, tau, M = float(rng.uniform(1.5, 2.5)), int(rng.integers(1, 4)), 2.0, float(rng.uniform(0.5, 2.0))
     p, beta, C = float(rng.uniform(0.02, 0.1)), 60.0, 3.0
-    xi, rate = net_gap(alpha, d, beta=beta, p=p), learning_rate(alpha, d)
-    values = []
+    a, b, xi = numbers_of_the_proof(alpha, d, beta=beta, p=p, c=0.9)
+    rate, values = 2.0 * alpha / (2.0 * alpha + d), []
     for n in (1000, 10**120, 10**122):
         r = 0.9 * float(n) ** (-1.0 / (beta * d))
-        m, a, b = int(3.0**d * r**-d), *net_constants(alpha, d, p=p, c=0.9)
+        m = int(3.0**d * r**-d)
         cells = CellNumbers(np.full(m, 1e-3), np.full(m, r), np.full(m, 1.0 / m), r, n // 2 + 1, d)
         found = bound(cells, alpha=alpha, beta=beta, p=p, tau=tau, n_pairs=n, largest_label=M, constant=C)
         values.append(found.value)

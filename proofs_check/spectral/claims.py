@@ -332,6 +332,15 @@ CLAIMS = [
         1.01,
     ),
     Claim(
+        "penalty-as-ridge",
+        "The ridge that the library names for a penalty pulls at W, along W, as hard as the penalty.",
+        PAPER,
+        "(4), W of a given trace norm",
+        learning.measure_as_ridge,
+        1.0,
+        1.001,
+    ),
+    Claim(
         "frobenius-step",
         "W / (1 + 2 eta) is the proximal step of eta |W|_F^2.",
         PAPER,

@@ -19,7 +19,7 @@ from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SCORE_LOSSES
 from convexkernels.spectral.options import SETTINGS, setting_of
-from convexkernels.spectral.penalties import FrobeniusNorm
+from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm
 from convexkernels.spectral.selection import matched_trace_weight
 
 Generator = np.random.Generator
@@ -291,6 +291,25 @@ def measure_matched_weight(factor: float, rng: Generator) -> Verdict:
     singular = np.linalg.svd(W, compute_uv=False)
     slopes = lam1 * float(singular.sum()), 2.0 * lam * float(np.sum(W**2))
     return Verdict(abs(slopes[0] - slopes[1]), 1e-13 * slopes[1], 1, {"W": W, "lam": lam})
+
+
+def measure_as_ridge(factor: float, rng: Generator) -> Verdict:
+    """The ridge of a penalty: at t = 1 the slope of ``ridge |t W|_F^2`` is that of the penalty of t W.
+
+    Both are polynomials in t of degree 2 at most, so that central differences are their slopes. The trace norm is the
+    trace of the root of W'W.
+    """
+    W, weight, h = rng.standard_normal((5, 3)), float(rng.uniform(0.1, 2.0)), 0.25
+    verdicts = []
+    for penalty, value in (
+        (TraceNorm(weight), lambda V: weight * float(np.sqrt(np.linalg.eigvalsh(V.T @ V)).sum())),
+        (FrobeniusNorm(weight), lambda V: weight * float(np.sum(V**2))),
+    ):
+        slope = (value((1.0 + h) * W) - value((1.0 - h) * W)) / (2.0 * h)
+        ridge = factor * penalty.as_ridge(W)
+        found = ridge * float(np.sum(W**2)) * ((1.0 + h) ** 2 - (1.0 - h) ** 2) / (2.0 * h)
+        verdicts.append(Verdict(abs(found - slope), 1e-13 * abs(slope), 1, {"W": W, "weight": weight, "ridge": ridge}))
+    return Verdict.worst(verdicts)
 
 
 def measure_frobenius_step(factor: float, rng: Generator) -> Verdict:
