@@ -1,4 +1,4 @@
-"""How late a fit ends, and what it has learned by then: ``python -m benchmarks.time_limit --data FOLDER``.
+"""How late a fit ends whose time is limited, and what it has learned by then.
 
     python -m benchmarks.time_limit --data FOLDER [--limits 1 4] [--rows 2000] [--methods NAME ...]
     python -m benchmarks.time_limit --report

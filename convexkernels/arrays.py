@@ -24,7 +24,7 @@ def sorted_rows(table: Array) -> Index:
 
 
 def as_counts(weights: Array) -> Array:
-    """Weights that count rows: in the unit in which their mean is 1, where that is larger than the one they have."""
+    """Weights that count rows: where their mean over (different) rows is below 1, in the unit in which it is 1."""
     return weights * max(1.0, len(weights) / float(weights.sum()))
 
 

@@ -95,7 +95,8 @@ class _Earlier:
 
     def conclude(self, solution: Solution, n_steps: int) -> None:
         """Write how the run has ended, unless what was known is better, by more than rounding."""
-        known = np.inf if self.point is None else self.point.upper
+        compares = self.solver.values_compare or self.solver.certificates_compare
+        known = np.inf if self.point is None or not compares else self.point.upper
         if self.piece.checkpoint is not None and solution.value <= known + LEAST_GAIN * abs(known):
             self.keep(solution, n_steps, solution.status.name, now=True)
 

@@ -354,6 +354,18 @@ def test_one_cell_and_one_part_are_enough():
         np.testing.assert_allclose(model.predict(X), expected, atol=1e-8)
 
 
+def test_a_fit_of_parts_that_comes_to_no_end_leaves_the_model_as_it_was(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    model = VoronoiRidge(**SMALL).fit(parts(X, [30, 30]), parts(y, [30, 30]))
+    had = dict(vars(model))
+    monkeypatch.setattr(VoronoiRidge, "_finish_parts", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.fit(parts(X[:, :1], [30, 30]), parts(-y, [30, 30]))
+    assert vars(model).keys() == had.keys()
+    assert all(vars(model)[name] is value for name, value in had.items())
+
+
 def test_parts_that_hold_text_are_refused():
     frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]}), npartitions=1)
     with pytest.raises(InvalidInputError, match="partition 0: X must hold numbers only"):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom
+from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
@@ -443,6 +444,15 @@ def test_rows_twice_are_rows_of_twice_the_weight_for_a_link(rng):
     repeated = link_of(np.repeat(f, weights, axis=1), np.repeat(y, weights, axis=1), np.ones(weights.sum()))
     np.testing.assert_allclose(weighed.knots, repeated.knots)
     np.testing.assert_allclose(weighed.slopes, repeated.slopes, rtol=1e-3)
+
+
+def test_rows_are_left_out_whatever_the_unit_of_weights(rng):
+    X, y = noisy(120, rng, 0.5)
+    model = ck.HierarchicalGaussianRegressor(2, clip=False, selection=ck.TreeSelection(combine="one"), random_state=0)
+    plain = clone(model).fit(X, y)
+    shares = clone(model).fit(X, y, sample_weight=np.full(120, 1.0 / 120))
+    assert plain.loo_score_ < plain.score(X, y) - 0.01
+    np.testing.assert_allclose(shares.loo_predictions_, plain.loo_predictions_, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_that_sum_to_one_say_how_rows_compare(rng):

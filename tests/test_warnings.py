@@ -14,6 +14,11 @@ def _limited(C=1.0):
     return ck.MultipleKernelSVC([ck.Gaussian(1.0), ck.Gaussian(0.1)], C=C, tol=1e-12, max_time=1e-4)
 
 
+@pytest.fixture(autouse=True)
+def nothing_said(monkeypatch):
+    monkeypatch.setattr("convexkernels.exceptions._SAID", set())
+
+
 @pytest.fixture
 def table():
     rng = np.random.default_rng(0)

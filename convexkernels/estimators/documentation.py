@@ -202,7 +202,7 @@ plan_ : Plan
 choice_ : ArchitectureChoice or None
 lam_ : float
     Weight of ``|f|^2`` beside the sum of the losses in the function of the first search, as it was trained on all rows.
-    Weights of rows whose mean is below 1 count in units of it.
+    Weights of rows in memory whose mean is below 1 count in units of it.
 selection_ : Selection
     How architectures compare, where there are several; else the risks along lam, for the kernel of the first search. Of
     a search these are computed when they are first asked for, and lam need not be where they are least: it moves with

@@ -82,7 +82,7 @@ class LeftOut:
             return None
         F, Y = self.F[:, found], self.Y[:, found]
         if self.leverage is not None:
-            rest, share = 1.0 - self.leverage[found], weights / self.weights[found]
+            rest, share = 1.0 - self.leverage[found], weights / np.bincount(places, weights)[places]
             F = Y - (Y - F) * rest / np.maximum(1.0 - share * (1.0 - rest), np.finfo(np.float64).eps)
         return LeftOut(F, Y, weights)
 

@@ -19,6 +19,7 @@ from convexkernels.validation import (
     check_labels_finite,
     check_points,
     check_weights,
+    floats,
     refuse_distributed,
     refuse_other_tables,
 )
@@ -75,6 +76,8 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     refuse_distributed_of(estimator, X=X, y=y, sample_weight=sample_weight)
     refuse_other_tables(X)
     _refuse_missing_targets(y)
+    if is_regressor(estimator) and y is not None and not np.iscomplexobj(y):
+        y = floats("y", y)
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
         weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))

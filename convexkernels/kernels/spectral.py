@@ -214,7 +214,8 @@ class Spectral(Kernel):
         return _above(below, SpectralMap(np.hstack([omega, omega2]), phase, D))
 
     def _centered(self, X: Array) -> Array:
-        return X if self.center is None else X - check_vector("center", self.center, X.shape[1], per="feature")
+        points = X if self.center is None else X - check_vector("center", self.center, X.shape[1], per="feature")
+        return points if self.inner is None else self.inner._centered(points)
 
     def _features(self, X: Array) -> Array:
         return np.asarray(self._map(X)(self._centered(X)).values)

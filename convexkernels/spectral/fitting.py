@@ -157,7 +157,10 @@ def continue_training(
     """One more pass, over new rows only; `run` carries the moments of Adam from call to call."""
     problem = replace(fit.solution.problem, X=X, Y=Y, weights=weights)
     if run is None:
-        run = TrainingRun(problem, fit.solution.theta.copy(), training, rng, pace=pace * fit.calm, continues=True)
+        # Its first step is one for the rows that were learned from: new ones may be few, or all of one value.
+        run = TrainingRun(
+            fit.solution.problem, fit.solution.theta.copy(), training, rng, pace=pace * fit.calm, continues=True
+        )
     run.problem, run.training, run.clock, run.status = problem, training, clock, Status.ITERATION_LIMIT
     run.run(1)
     epochs = (*fit.epochs, *run.history[-1:])

@@ -127,7 +127,7 @@ class TrainingRun:
         some = slice(None, None, -(-problem.m // ROWS_OF_FIRST_STEP))
         X = problem.X[some]
         slope = problem.smooth(point, X, problem.Y[some], problem.relative(some))[3]
-        along, before = point.map.size() * problem.backend.xp.sign(slope), point.scores(X)
+        along, before = self.pace * point.map.size() * problem.backend.xp.sign(slope), point.scores(X)
         largest = LARGEST_CHANGE * _distance(before, before.mean(0))
         for _ in range(MOST_TRIES):
             moved = replace(point, map=point.map.with_omega(point.map.omega - rate * along))

@@ -639,6 +639,20 @@ def test_another_pass_keeps_what_was_learned_in_any_units(unit):
     assert min(model.score(X[:200], y[:200]), model.score(X[200:], y[200:])) > 0.9
 
 
+def test_a_first_pass_over_one_row_does_not_end_learning():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1]
+    model = SpectralKernelRegressor(n_components=100, random_state=0).fit(X[:100], y[:100])
+    model.partial_fit(X[:1], y[:1])
+    before = model.kernel_.omega
+    assert np.abs(model.partial_fit(X[100:], y[100:]).kernel_.omega - before).max() > 1e-3
+    fitted = SpectralKernelRegressor(n_components=100, random_state=0).fit(X[:100], y[:100])
+    with pytest.raises(InvalidInputError, match="y must hold numbers"):
+        fitted.partial_fit(X[:5], ["a"] * 5)
+    assert fitted.loo_score_ > 0.9  # of the rows of the fit, as before
+
+
 def test_columns_far_from_zero_lose_no_digits():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))

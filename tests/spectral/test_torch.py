@@ -160,3 +160,11 @@ def test_cross_validation_chooses_the_same_on_tensors(setting):
     here = SpectralKernelClassifier(setting, **classes).fit(X, y)
     there = SpectralKernelClassifier(setting, **classes).fit(torch.tensor(X), torch.tensor(y))
     np.testing.assert_allclose(here.selection_.scores, there.selection_.scores, atol=0.02)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e7])
+def test_models_of_arrays_answer_for_tensors(far, rng):
+    X = rng.normal(size=(80, 3)) + far
+    model = SpectralKernelRegressor(n_components=50, random_state=0).fit(X, np.sin(X[:, 0] - far))
+    np.testing.assert_allclose(to_numpy(model.predict(torch.tensor(X))), model.predict(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(to_numpy(model.transform(torch.tensor(X))), model.transform(X), atol=1e-4)

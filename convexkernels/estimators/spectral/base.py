@@ -108,7 +108,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         if X.shape[1] != self.n_features_in_:
             raise InvalidInputError(f"X has {X.shape[1]} features, but {self.n_features_in_} are expected.")
         backend = self.solution_.problem.backend
-        points = backend.array(X - backend.xp.asarray(self.scaling_.offset, device=X.device))
+        offset = self.scaling_.offset
+        points = backend.array(X.double() - X.double().new_tensor(offset) if offset.any() else X)
         if not bool(backend.xp.all(backend.xp.isfinite(points))):
             raise InvalidInputError("X has a missing or infinite value; impute or drop it first.")
         return points
@@ -192,8 +193,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         """
         if not hasattr(self, "solution_"):
             return self.fit(X, y, sample_weight)
-        self._merged_rows = None  # rows that were passed before are not kept
         table = self.targets_.encoded(self._rows(X, y, sample_weight))
+        self._merged_rows = None  # rows that were passed before are not kept
         array, weights = self.solution_.problem.backend.array, _unless_equal(table.weights)
         X, Y = array(table.X), array(self._columns(table.y, self.targets_))
         weights = None if weights is None else array(weights)
