@@ -76,7 +76,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     refuse_distributed_of(estimator, X=X, y=y, sample_weight=sample_weight)
     refuse_other_tables(X)
     _refuse_missing_targets(y)
-    if is_regressor(estimator) and y is not None and not np.iscomplexobj(y):
+    if is_regressor(estimator) and y is not None and np.asarray(y).dtype.kind != "c":
         y = floats("y", y)
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names

@@ -245,7 +245,7 @@ def numbers_of_the_library(alpha: float, d: int, *, beta: float, p: float, c: fl
 
 
 def numbers_of_the_proof(alpha: float, d: int, *, beta: float, p: float, c: float) -> tuple[float, float, float]:
-    """a, b and xi such that (32) is at most ``a n^(-rate + xi) + b mesh^(2 alpha)`` [MS16 Lemma 14, its proof].
+    """a, b and xi such that (32) is at most ``a n^(-rate + xi) + b mesh^(2 alpha)`` [MS16 Lemma 14].
 
     With ``lam* = n^(-(2 alpha + d) / D)``, ``gamma* = c n^(-1 / D)`` and ``D = (2 alpha + d)(1 + p) + 2p`` the terms
     are ``3^d r^-d 3 r^d lam* gamma*^-d``, then ``(gamma* + 2 mesh)^(2 alpha)``, and ``lam*^-p gamma*^-(d + 2p)

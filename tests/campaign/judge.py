@@ -1,8 +1,8 @@
 """What a case did wrong: lies, crossed bounds, crashes, hangs, leaked warnings; and what was left open."""
 
-import gc
 import math
 import signal
+import sys
 import time
 import traceback
 import warnings
@@ -46,21 +46,24 @@ def alarm(seconds, error):
     """Raise `error` in the main thread after some seconds, as Ctrl-C would."""
 
     def ring(signum, frame):
-        # Out of what others have the garbage collector call nothing is raised: a moment later then.
-        callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
-        while frame is not None and frame.f_code not in callbacks:
-            frame = frame.f_back
-        if frame is None:
-            raise error
-        signal.setitimer(signal.ITIMER_REAL, 1e-3)
+        raise error
 
-    before = signal.signal(signal.SIGALRM, ring)
+    def lost(unraisable):
+        # Nothing is raised out of what the garbage collector calls: a moment later then.
+        if unraisable.exc_value is error:
+            signal.setitimer(signal.ITIMER_REAL, 1e-3)
+        else:
+            hook(unraisable)
+
+    before, hook = signal.signal(signal.SIGALRM, ring), sys.unraisablehook
+    sys.unraisablehook = lost
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
 
 
 def is_interrupt(error):
