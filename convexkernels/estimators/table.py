@@ -19,7 +19,6 @@ from convexkernels.validation import (
     check_labels_finite,
     check_points,
     check_weights,
-    floats,
     refuse_distributed,
     refuse_other_tables,
 )
@@ -76,8 +75,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     refuse_distributed_of(estimator, X=X, y=y, sample_weight=sample_weight)
     refuse_other_tables(X)
     _refuse_missing_targets(y)
-    if is_regressor(estimator) and y is not None and np.asarray(y).dtype.kind != "c":
-        y = floats("y", y)
+    y = _numbers(y) if is_regressor(estimator) else y
     try:
         validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
         weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
@@ -97,8 +95,6 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
             raise
         raise InvalidInputError(_explained(error, X, y)) from error
     points = check_points(points)
-    if is_regressor(estimator):
-        target = check_labels_finite(target, len(points))
     rows = np.flatnonzero(weights)
     return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
@@ -141,6 +137,13 @@ def _refuse_missing_targets(y: Any) -> None:
         raise InvalidInputError(f"y has a missing value at row {gone[0]} ({targets[gone[0]]!r}); drop that row first.")
 
 
+def _numbers(y: Any) -> Any:
+    """Targets of a regressor, a missing or infinite one being refused by its row; other shapes are scikit-learn's."""
+    found = np.asarray(y)
+    is_column = found.ndim in (1, 2) and found.dtype.kind != "c"
+    return check_labels_finite(y, len(found)) if is_column else y
+
+
 def refuse_distributed_of(estimator: Any, **tables: Any) -> None:
     """Refuse Dask collections by name, with what an estimator that works in memory can do for them."""
     cells = "VoronoiSVC" if is_classifier(estimator) else "VoronoiRidge"
@@ -162,9 +165,6 @@ def _explained(error: ValueError, X: Any, y: Any = None) -> str:
             f"X must hold numbers only, but {_first_text_column(X)} does not ({message}); encode text and category "
             "columns first, for example with sklearn.preprocessing.OneHotEncoder."
         )
-    if message.startswith("Input y contains"):
-        rows = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        return f"{message} The first is in row {np.flatnonzero(~np.isfinite(rows).all(axis=1))[0]}; drop such rows."
     if "minimum of 2 is required" in message:
         return f"{message} Learning needs two rows or more, of two classes or with two targets."
     if "feature names should match" in message:

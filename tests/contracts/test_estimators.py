@@ -419,14 +419,11 @@ def data_frames_are_tables_with_names(estimator, kind, monkeypatch):
 
 
 TWO_WORDS = np.array(["one", "two"] * (M // 2))
+NO_NUMBERS = [TWO_WORDS, TWO_WORDS.astype(object), TWO_WORDS.tolist(), pd.Series(TWO_WORDS, dtype="category")]
+GAPS = [[1.0] * (M - 1) + [np.nan], pd.DataFrame({"y": [1.0] * (M - 1) + [pd.NA]}, dtype="Float64")]
 BAD_NUMBERS = [
-    *(
-        ("y must hold numbers", (np.zeros((M, 1)), y))
-        for y in (TWO_WORDS, TWO_WORDS.astype(object), TWO_WORDS.tolist())
-    ),
-    ("y must hold numbers", (np.zeros((M, 1)), pd.Series(TWO_WORDS, dtype="category"))),
-    ("The first is in row 39", (np.zeros((M, 1)), pd.DataFrame({"y": [1.0] * (M - 1) + [pd.NA]}, dtype="Float64"))),
-    (r"Input y contains NaN. The first is in row 7; drop", (np.zeros((M, 1)), [1.0] * 7 + [np.nan] * (M - 7))),
+    *(("y must hold numbers", (np.zeros((M, 1)), y)) for y in NO_NUMBERS),
+    *(("y has a missing or infinite value at row 39; drop", (np.zeros((M, 1)), y)) for y in GAPS),
 ]
 
 

@@ -206,7 +206,6 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
 
     def _learned(self, task: TreeTask, clock: Clock, seed: int) -> Solution:
         """Choose the tree, search for its weights, train on all rows: all of it within the time limit."""
-        search = self.search or TreeSearch()
         candidates = as_candidates(self.architecture)
         task = replace(task, loss=self._suited_loss(task, clock, seed))
         earlier: list[Solution] = getattr(self, "solutions_", []) if self.warm_start else []
@@ -226,17 +225,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if found is not None and (self._in_folds or found.interrupted):
             solutions, interrupted = found.solutions, found.interrupted
         else:
-            families = [candidates[0]]
-            if self._combines == "stack" and plan.method == "dense":  # two kinds of kernels err in different places
-                families += on_ranks(candidates[0], task.X)
-            jobs: list[Job] = []
-            for k, (family, each) in enumerate(product(families, range(search.n_restarts))):
-                start = earlier[k].theta if k < len(earlier) else None
-                jobs.append(partial(search.run, drawn.problem(family, seed + each), seed + each, start))
-            spared = clock.sparing(self._n_trainings(len(jobs)) * plan.seconds)
-            solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
-            if drawn is not task:
-                solutions = [_of_problem(task.problem(one.problem.family, seed), one) for one in solutions]
+            solutions, interrupted = self._searched(task, drawn, candidates[0], earlier, seed, clock, plan)
         if interrupted:
             clock.interrupt()
         if found is not None and found.trained:
@@ -248,14 +237,38 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if status is not None:
             solutions[0] = replace(solutions[0], status=status)
         self.solutions_, self.architecture_ = solutions, candidates[0]
-        self._functions = functions
-        self._held_out = found.parts if found is not None and self._in_folds else []
+        of_folds = found if self._in_folds else None
+        self._functions, self._held_out = functions, [] if of_folds is None else of_folds.parts
         self.function_: Any = MeanFunction.of(functions)
-        if found is not None and self._in_folds and not interrupted:
-            self._seen = LeftOut(found.F, task.loss.targets(task.y, len(task.y)), task.weights)
+        if of_folds is not None and not interrupted:
+            self._seen = LeftOut(of_folds.F, task.loss.targets(task.y, len(task.y)), task.weights)
         if self._combines == "stack" and not clock.interrupted:
-            self._stack(task, found.parts if found is not None and self._in_folds else None, clock)
+            self._stack(task, None if of_folds is None else of_folds.parts, clock)
         return self.solutions_[0]
+
+    def _searched(
+        self,
+        task: TreeTask,
+        drawn: TreeTask,
+        architecture: Any,
+        earlier: Sequence[Solution],
+        seed: int,
+        clock: Clock,
+        plan: Plan,
+    ) -> tuple[list[Solution], bool]:
+        """Weights of one architecture, by every restart, on the rows that were drawn; and whether the user ended it."""
+        search, families = self.search or TreeSearch(), [architecture]
+        if self._combines == "stack" and plan.method == "dense":  # two kinds of kernels err in different places
+            families += on_ranks(architecture, task.X)
+        jobs: list[Job] = []
+        for k, (family, each) in enumerate(product(families, range(search.n_restarts))):
+            start = earlier[k].theta if k < len(earlier) else None
+            jobs.append(partial(search.run, drawn.problem(family, seed + each), seed + each, start))
+        spared = clock.sparing(self._n_trainings(len(jobs)) * plan.seconds)
+        solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
+        if drawn is not task:
+            solutions = [_of_problem(task.problem(one.problem.family, seed), one) for one in solutions]
+        return solutions, interrupted
 
     def _stack(self, task: TreeTask, parts: Sequence[Index] | None, clock: Clock) -> None:
         """Put functions of simple kernels beside the one there is, which an interrupt leaves alone."""
