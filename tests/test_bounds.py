@@ -2,17 +2,14 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.tessellated import figures
 from convexkernels import (
     AllRows,
     Cells,
     CellSelection,
     EpsilonInsensitive,
     Gaussian,
-    GeneralizedPolynomial,
     HierarchicalGaussianClassifier,
     HierarchicalGaussianRegressor,
     Hinge,
@@ -28,10 +25,6 @@ from convexkernels import (
     VoronoiRidge,
     bounds,
 )
-from convexkernels.plotting.canvas import new_axes
-from models import kernel_matching, voronoi_svm
-from proofs_check.claim import settle
-from proofs_check.table import claims
 
 CELLS = bounds.CellNumbers(np.array([1e-3, 1e-2]), np.array([0.2, 0.3]), np.array([0.4, 0.6]), 0.5, 100, 2)
 TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
@@ -373,71 +366,3 @@ def test_the_entropy_of_the_cells_of_a_fitted_estimator_is_that_of_all_of_them()
         bounds.cells_entropy(cells._replace(widths=2.0 * cells.widths), p=p, constant=c)
     with pytest.raises(InvalidInputError, match="Theorem 12 says there is"):
         bounds.cells_entropy(cells, p=p, constant=None)
-
-
-# ---- scripts that draw the figures of papers
-
-
-def test_the_gaussians_are_as_many_as_the_decisions_of_the_tessellated_kernels():
-    """Up to 400; with z the monomials are of twice as many variables."""
-    for degree, z_degree, decisions in (
-        (1, 0, 21),
-        (2, 0, 78),
-        (3, 0, 210),
-        (4, 0, 465),
-        (1, None, 55),
-        (2, None, 465),
-    ):
-        classes = kernel_matching.classes(degree, z_degree)
-        rank = classes["TK"].on(0.5 * TABLE[:3] + 0.5).size
-        assert rank * (rank + 1) // 2 == decisions
-        assert len(classes["Gaussians"].candidates) == min(decisions, 400)
-
-
-def test_the_run_with_z_has_a_picture_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel_matching, "classes", lambda degree, z_degree: {"GPK": GeneralizedPolynomial(1)})
-    for options in ([], ["--with-z"]):
-        kernel_matching.main(["--degree", "1", "--out", str(tmp_path), *options])
-    assert {file.name for file in tmp_path.iterdir()} == {"kernel_matching.png", "kernel_matching_with_z.png"}
-    plt.close("all")
-
-
-@pytest.mark.parametrize(
-    ("given", "sizes", "repeats", "validation"),
-    [
-        ([], voronoi_svm.FEW_SIZES, 3, "leave-one-out"),
-        (["--as-printed"], voronoi_svm.SIZES, 100, "folds"),
-        (["--as-printed", "--sizes", "700", "--repeats", "2", "--validation", "split"], [700], 2, "split"),
-        (["--as-printed", "--validation", "leave-one-out"], voronoi_svm.SIZES, 100, "leave-one-out"),
-        (["--quick", "--as-printed"], [300, 800], 1, "folds"),
-        (["--quick", "--repeats", "2"], [300, 800], 2, "leave-one-out"),
-    ],
-)
-def test_what_is_given_beside_the_printed_sizes_counts(given, sizes, repeats, validation, tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(voronoi_svm, "run", lambda X, y, *what: seen.append(what))
-    monkeypatch.setattr(voronoi_svm, "draw", lambda *what: None)
-    voronoi_svm.main(["--out", str(tmp_path), *given])
-    found, repeats_of, options, _ = seen[0]
-    assert (found, repeats_of(1000), options.validation) == (sizes, repeats, validation)
-
-
-def test_the_axes_of_the_figures_of_tessellated_kernels(tmp_path, monkeypatch):
-    """Figure 1 says what is drawn; errors of Figure 7 are on a logarithmic axis, those of Figure 5 are not."""
-    made = []
-    monkeypatch.setattr(figures, "new_axes", lambda *a, **options: made.append(new_axes(*a, **options)) or made[-1])
-    monkeypatch.setattr(figures, "errors", lambda *a: {"TK": ([40, 80], [0.3, 0.0])})
-    for k in (1, 5, 7):
-        figures.main(["--figures", str(k), "--tables", "spiral", "--out", str(tmp_path)])
-    (above, below), *curves = (np.ravel(axes) for axes in made)
-    assert (above.get_ylabel(), below.get_ylabel()) == ("classifier f(z)", "k(5, z), largest value 1")
-    assert below.get_xlabel() == "z"
-    assert [axis.get_yscale() for axes in curves for axis in axes] == ["linear", "log"]
-    plt.close("all")
-
-
-@pytest.mark.parametrize("name", ["matern-smallest-order-corrected", "matern-smallest-order-as-printed"])
-def test_a_witness_without_an_exception_has_no_error(name):
-    """A report takes the key for an exception, and the claim for one that is not settled."""
-    (claim,) = [claim for claim in claims() if claim.name == name]
-    assert "error" not in settle(claim, seed=0, trials=2).verdict.witness

@@ -564,3 +564,10 @@ def test_module_runs_as_a_command():
     assert done.returncode == 0, done.stderr
     assert "lemma-9" in done.stdout
     assert "seed 5" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["matern-smallest-order-corrected", "matern-smallest-order-as-printed"])
+def test_a_witness_without_an_exception_has_no_error(name):
+    """A report takes the key for an exception, and the claim for one that is not settled."""
+    (claim,) = [claim for claim in claims() if claim.name == name]
+    assert "error" not in settle(claim, seed=0, trials=2).verdict.witness
