@@ -230,7 +230,7 @@ class Spectral(Kernel):
 
     def _pullback(self, X: Array, Y: Array, M: Array) -> Array:
         there = self._map(X)
-        return np.asarray(there(self._centered(X)).both_gradients(M @ self._features(Y))[1])
+        return np.asarray(there(self._centered(X)).both_gradients(M @ there(self._centered(Y)).values)[1])
 
 
 def _above(below: SpectralMap | None, last: SpectralMap) -> SpectralMap:
