@@ -101,7 +101,8 @@ def learn_spectral(
         _tell(clock, f"{choice.best} of {len(choice.candidates)}")
     chance, drawn = json.dumps(rng.bit_generator.state), preparation.draw(options.n_components)
     began = clock.seconds
-    start = preparation.start(drawn, sigma if choice is None else choice.best.sigma, rows)
+    moments = preparation.moments(drawn, sigma if choice is None else choice.best.sigma, rows)
+    start = preparation.start(moments, sigma if choice is None else choice.best.sigma)
     solve_seconds = clock.seconds - began
     chosen = preparation.candidates(start)[0] if choice is None else choice.best
     problem = problem.with_weights(chosen.lam1, chosen.lam2)
@@ -111,7 +112,13 @@ def learn_spectral(
     piece = clock.piece("training", replace(options, factors=()), choice and choice.best.sigma, chance)
     spared = clock.sparing(LAST * solve_seconds)
     run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, spared, piece=piece)
-    if problem.learned or not preparation.is_exact:
+    # Without the time for one more solve, the start is all there is, with the ridge that is right for it.
+    is_late = clock.left is not None and clock.left < LAST * solve_seconds
+    known = moments if is_late and problem.learned and preparation.is_exact and not run.history else None
+    del moments
+    if known is not None:
+        run.status = Status.TIME_LIMIT
+    elif problem.learned or not preparation.is_exact:
         is_over = clock.interrupted or run.status is Status.EARLY_STOPPED
         run.run(0 if is_over else options.training.max_epochs - len(run.history))
     if spared.interrupted:
@@ -123,7 +130,7 @@ def learn_spectral(
             clock.cut("the choice of the last ridge")
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:
-            problem, point = _final_solve(problem, run, rows, validate, weights, is_short)
+            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, known)
         except KeyboardInterrupt:
             clock.interrupt()
     _tell(clock, "the weights W are found")
@@ -174,8 +181,9 @@ def _final_solve(
     validate: Validation | None,
     last: FinalWeights,
     is_short: bool,
+    known: Moments | None,
 ) -> tuple[SpectralLearning, SpectralPoint]:
-    """The exact W for learned frequencies, from all rows.
+    """The exact W for learned frequencies, from all rows or, where only that much is `known`, those of training.
 
     Validation chooses between the frequencies of the best and of the last epoch, each with the W that is exact for it,
     and the weight where `last` leaves it open. Scores of the W that was trained on the way say little about that.
@@ -194,7 +202,7 @@ def _final_solve(
                     top, best, weight = score, point, candidate
     if not problem.learned:  # the optimum of a convex problem is not to be missed by the rounding of float32
         problem, best = problem.doubled(), best.doubled()
-    moments = Moments.of(best.map, problem)
+    moments = Moments.of(best.map, problem) if known is None else known
     [(lam1, found)] = exact_points(problem, moments, replace(last, weights=(weight,)), run.clock)
     problem = problem.with_weights(lam1, problem.lam2)
     if last.are_ridges and not isinstance(problem.penalty, FrobeniusNorm):  # the ridge was a stand-in

@@ -14,11 +14,10 @@ from convexkernels.criteria.folds import random_folds
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.stacked_frequencies import draw_layers
 from convexkernels.spectral.cross_validation import Candidate, Choice, FinalWeights, Fold, choose_candidate
-from convexkernels.spectral.inner import Moments, solve_inner
+from convexkernels.spectral.inner import Moments
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.losses import SquaredLoss
 from convexkernels.spectral.options import Hyperparameters
-from convexkernels.spectral.penalties import FrobeniusNorm
 from convexkernels.spectral.selection import Width, choose_width, matched_trace_weight
 from convexkernels.spectral.training import validation_of
 
@@ -81,8 +80,7 @@ class Preparation:
             return None
         state, began = copy.deepcopy(self.rng), self.clock.seconds
         width = self._width_with(None, self.rng)
-        following = FOLLOWING * max(1.0, self.problem.m / FOLLOWING_ROWS)
-        needed = (1.0 + following) * (self.clock.seconds - began)
+        needed = (1.0 + self._following) * (self.clock.seconds - began)
         for find in options.factors:
             if self.clock.left is not None and self.clock.left < needed:
                 self.clock.cut("the choice of the width")
@@ -92,6 +90,11 @@ class Preparation:
                 if other.risks.min() < CLEARLY * width.risks.min():
                     self.factors, width = factors, other
         return width
+
+    @property
+    def _following(self) -> float:
+        """What follows the choice of a width, in choices of one."""
+        return FOLLOWING * max(1.0, self.problem.m / FOLLOWING_ROWS)
 
     def _width_with(self, factors: Any, rng: Any) -> Width:
         options, problem = self.options, self.problem
@@ -109,7 +112,10 @@ class Preparation:
         }
 
         def choice() -> dict[str, Any]:
-            width = choose_width(problem.X, problem.Y, problem.weights, rng=rng, clock=self.clock, **asked)
+            clock = self.clock.part(1.0 / (1.0 + self._following))
+            width = choose_width(problem.X, problem.Y, problem.weights, rng=rng, clock=clock, **asked)
+            if clock.interrupted:
+                self.clock.interrupt()
             return vars(width) | {"rng": json.dumps(rng.bit_generator.state)}
 
         table = map(to_numpy, (problem.X, problem.Y, () if problem.weights is None else problem.weights))
@@ -142,13 +148,16 @@ class Preparation:
         )
         return drawn if self.factors is None else drawn.weighed(self.factors)
 
-    def start(self, drawn: SpectralMap, sigma: float, rows: Any) -> SpectralPoint:
-        """W by ridge regression on (some of) the rows, for the frequencies as drawn."""
-        spectral_map = drawn.scaled(sigma)
+    def moments(self, drawn: SpectralMap, sigma: float, rows: Any) -> Moments:
+        """What a start needs to know of (some of) the rows, for the frequencies as drawn."""
         some = rows if len(rows) <= WARM_ROWS else self.rng.choice(rows, WARM_ROWS, replace=False)
-        ridge = replace(self.problem, penalty=FrobeniusNorm(self.training_ridge(sigma))).on_rows(some)
-        found, scale = solve_inner(ridge, Moments.of(spectral_map, ridge)), SCORE_SCALE[self.problem.loss.name]
-        return SpectralPoint(spectral_map, found.W * scale, found.intercept * scale).copy()
+        return Moments.of(drawn.scaled(sigma), self.problem.on_rows(some))
+
+    def start(self, moments: Moments, sigma: float) -> SpectralPoint:
+        """W by ridge regression, for the frequencies as drawn."""
+        found = moments.point(moments.ridge(self.training_ridge(sigma)))
+        scale = SCORE_SCALE[self.problem.loss.name]
+        return SpectralPoint(found.map, found.W * scale, found.intercept * scale).copy()
 
     def candidates(self, *starts: SpectralPoint) -> list[Candidate]:
         """All triples, one start per sigma; lam1 is the weight that is trained with."""
@@ -227,6 +236,6 @@ class Preparation:
                 break
             validate, problem = validation_of(self.problem, part, codes), self.problem.on_rows(train)
             assert validate is not None
-            starts = {sigma: self.start(drawn, sigma, train) for sigma in self.sigmas}
+            starts = {sigma: self.start(self.moments(drawn, sigma, train), sigma) for sigma in self.sigmas}
             found.append(Fold(problem, starts, validate, self.problem.total / problem.total))
         return found

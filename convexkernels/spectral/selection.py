@@ -16,8 +16,9 @@ from convexkernels.kernels.distances import typical_of
 from convexkernels.kernels.stacked_frequencies import draw_layers
 from convexkernels.threads import threads_for
 
-# sigma times the median distance between points: from periods much longer than that to five within it.
-REACHES = tuple(2.0 ** np.arange(-1.0, 6.0))
+# sigma times the median distance between points: from periods much longer than that to five within it; what suits most
+# tables comes first, for the case that there is no time for all.
+REACHES = (2.0, 1.0, 4.0, 0.5, 8.0, 16.0, 32.0)
 RIDGES = tuple(10.0 ** np.arange(-7.0, 1.0, 0.5))
 SELECTION_ROWS = 1500
 # With a risk above this share of the variance no sigma says anything: a period within a median distance is taken.

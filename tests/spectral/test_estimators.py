@@ -32,7 +32,9 @@ from convexkernels.backend import Backend, MissingTorchError, backend_for
 from convexkernels.estimators.spectral import base as spectral_base
 from convexkernels.kernels import frequencies
 from convexkernels.spectral import preparation
+from convexkernels.spectral.inner import Moments
 from convexkernels.spectral.options import SETTINGS
+from convexkernels.spectral.selection import matched_trace_weight
 from convexkernels.spectral.training import TrainingRun
 
 SMALL = {"n_components": 60, "sigma": 0.5, "training": Training(max_epochs=12), "random_state": 0}
@@ -412,11 +414,33 @@ def test_widths_of_features_are_learned_where_the_rest_has_time(monkeypatch):
     assert learned
 
 
+def test_without_time_to_train_the_start_has_the_ridge_that_is_right_for_it(monkeypatch):
+    X, y = wave(400)
+    read, trained = [], []
+    of, step = Moments.of.__func__, TrainingRun.step
+
+    def slow(cls, *arguments):
+        read.append(1)
+        time.sleep(0.6)
+        return of(cls, *arguments)
+
+    monkeypatch.setattr(Moments, "of", classmethod(slow))
+    monkeypatch.setattr(TrainingRun, "step", lambda *a: trained.append(1) or step(*a))
+    with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
+        model = SpectralKernelRegressor(n_components=100, max_time=1.5, random_state=0).fit(X, y)
+    assert len(read) == 1
+    assert not trained
+    assert model.solution_.status is Status.TIME_LIMIT
+    stands_for = matched_trace_weight(model.width_.ridge(model.sigma_), model.solution_.theta.W)
+    assert model.solution_.problem.penalty.weight == pytest.approx(stands_for, rel=1e-3)
+    assert model.score(X, y) > 0.95
+
+
 @pytest.mark.parametrize(
     ("module", "name", "call"),
     [
         ("selection", "path_residuals", 3),  # while sigma is looked for
-        ("preparation", "solve_inner", 2),  # at the starts of the folds
+        ("preparation", "draw_layers", 1),  # at the starts of the folds
         ("cross_validation", "exact_points", 4),  # in a fold
         ("training", "threads_for", 30),  # in an epoch
         ("fitting", "solve_inner", 1),  # at the end
