@@ -57,3 +57,28 @@ class FactoredGram(ABC):
         """K itself, for a few rows."""
         Psi = self.rows(slice(0, self.m))
         return Psi @ Psi.T
+
+
+class CombinedFeatures(FactoredGram):
+    """Features side by side, shapes (m, width_k), each kind times a factor: a sum of kernels."""
+
+    def __init__(self, m: int, parts: list[Array], factors: Array) -> None:
+        self.parts, self.factors = parts, factors
+        self.ends = np.cumsum([0, *(part.shape[1] for part in parts)])
+        super().__init__(m, int(self.ends[-1]))
+
+    def values(self, v: Array) -> Array:
+        total = np.zeros(self.m)
+        for k, part in enumerate(self.parts):
+            total += part @ (self.factors[k] * v[self.ends[k] : self.ends[k + 1]])
+        return total
+
+    def pulled(self, a: Array) -> Array:
+        return np.concatenate(
+            [np.zeros(0), *(c * (a @ part) for c, part in zip(self.factors, self.parts, strict=True))]
+        )
+
+    def rows(self, index: Index | slice) -> Array:
+        n = len(np.arange(self.m)[index])
+        made = (c * part[index] for c, part in zip(self.factors, self.parts, strict=True))
+        return np.concatenate([np.zeros((n, 0)), *made], axis=1)

@@ -67,6 +67,51 @@ def test_factorizations_are_spared_where_the_gap_with_the_best_intercept_holds(m
 
 
 @pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("loss", "options"), [(ck.EpsilonInsensitive, {"epsilon": 0.05}), (ck.Pinball, {"quantile": 0.7}), (Hinge, {})]
+)
+def test_smooth_kernels_are_solved_by_a_factor_of_few_columns(loss, options, intercept, monkeypatch, rng):
+    """Of 600 rows steps were far from the end, and a dozen factorizations of the whole matrix followed."""
+    X, y = table(rng, 600, noise=0.3)
+    loss = loss(C=300.0, intercept=intercept, **options)
+    y = np.where(y > y.mean(), 1.0, -1.0) if loss.of_labels else y
+    K, weights, called = Gaussian(0.7)(X), rng.uniform(0.5, 2.0, 600), []
+
+    def whole(*arguments):
+        called.append("whole")
+        return arguments[2], np.inf
+
+    with monkeypatch.context() as patched:
+        patched.setattr(support_vector, "_from_inside", whole)
+        found = fit(loss, K, y[None], weights, tol=1e-3)
+    assert not called
+    assert found.upper - found.value <= 1e-3 * found.upper
+    monkeypatch.setattr(support_vector, "SMALLEST_FACTORED", 10**9)
+    other = fit(loss, K, y[None], weights, tol=1e-6)
+    assert other.value <= found.upper + 1e-6 * abs(other.value)
+    assert found.value <= other.upper + 1e-6 * abs(other.value)
+
+
+def test_a_factor_that_leaves_something_out_is_judged_by_the_matrix_itself(monkeypatch, rng):
+    X, y = table(rng, 400, noise=0.1)
+    loss, weights, K = ck.EpsilonInsensitive(50.0, 0.02), np.ones(400), Gaussian(0.25)(X)
+    tried, from_factor = [], support_vector._from_factor
+
+    def watched(K, dual, w, gap, *rest):
+        tried.append((gap, *from_factor(K, dual, w, gap, *rest)))
+        return tried[-1][1:]
+
+    monkeypatch.setattr(support_vector, "_from_factor", watched)
+    monkeypatch.setattr(support_vector, "LOOSE", 1e12)  # anything goes
+    found = fit(loss, K, y[None], weights, tol=1e-3)
+    [(before, w, after)] = tried
+    assert after <= before
+    dual = loss.box_dual(y, weights)
+    assert after == pytest.approx(support_vector._gap(dual, w, dual.lin - K @ w, True))
+    assert found.upper - found.value <= 1e-3 * found.upper
+
+
+@pytest.mark.parametrize("intercept", [True, False])
 def test_lam_is_that_of_the_least_risk_on_held_out_rows(intercept, rng):
     X, y = table(rng, noise=0.1)
     Y, weights, kernel = np.column_stack([y, y**2]), rng.uniform(0.5, 2.0, 200), Gaussian(6.0)

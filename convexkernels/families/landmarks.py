@@ -10,9 +10,9 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.cones import Cone
-from convexkernels.factored import FactoredGram
+from convexkernels.factored import CombinedFeatures, FactoredGram
 from convexkernels.families.base import Crossing, FamilyStatement, GramSet
-from convexkernels.families.stacks.factored import CHUNK, CombinedFeatures
+from convexkernels.families.stacks.factored import CHUNK
 from convexkernels.kernels.nystrom import LandmarkView, Nystrom
 from convexkernels.validation import check_points
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array, Index, distinct_rows
-from convexkernels.factored import FactoredGram
+from convexkernels.factored import CombinedFeatures
 from convexkernels.families.stacks.base import GramStack
 from convexkernels.kernels.base import Kernel, as_kernel
 from convexkernels.kernels.normalized import Normalized
@@ -104,31 +104,6 @@ class FactoredStack(GramStack):
 
     def diagonals(self) -> Array:
         return self.scales[:, None] * np.array([np.square(part).sum(axis=1) for part in self.parts])
-
-
-class CombinedFeatures(FactoredGram):
-    """Features side by side, shapes (m, width_k), each kind times a factor: a sum of kernels."""
-
-    def __init__(self, m: int, parts: list[Array], factors: Array) -> None:
-        self.parts, self.factors = parts, factors
-        self.ends = np.cumsum([0, *(part.shape[1] for part in parts)])
-        super().__init__(m, int(self.ends[-1]))
-
-    def values(self, v: Array) -> Array:
-        total = np.zeros(self.m)
-        for k, part in enumerate(self.parts):
-            total += part @ (self.factors[k] * v[self.ends[k] : self.ends[k + 1]])
-        return total
-
-    def pulled(self, a: Array) -> Array:
-        return np.concatenate(
-            [np.zeros(0), *(c * (a @ part) for c, part in zip(self.factors, self.parts, strict=True))]
-        )
-
-    def rows(self, index: Index | slice) -> Array:
-        n = len(np.arange(self.m)[index])
-        made = (c * part[index] for c, part in zip(self.factors, self.parts, strict=True))
-        return np.concatenate([np.zeros((n, 0)), *made], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
