@@ -53,6 +53,23 @@ def test_leave_one_out_is_what_leaving_one_out_gives(intercept, rng):
     assert value == pytest.approx(total, rel=1e-9)
 
 
+def test_features_that_are_tied_share_a_weight_and_its_slope(rng):
+    X = rng.random((M, 4)) * [1.0, 2.0, 3.0, 0.0]
+    y = np.sin(4.0 * X[:, 0]) * X[:, 1] + X[:, 2]
+    family = Widths(tied=[[2, 0], np.array([], dtype=int)])
+    problem = OuterLearning(family, LeastSquares(0.3, False), LeaveOneOut(), X, y)
+    assert problem.gram_set.n_unknowns == 3
+    assert problem.gram_set.weight_of.tolist() == [0, 1, 0, 2]
+    point = problem.start(3)
+    z, _ = problem.split(point)
+    np.testing.assert_allclose(problem.kernel(point)(X), Widths().on(X).kernel(z[[0, 1, 0, 2]])(X), rtol=1e-12)
+    slope = problem.evaluate(problem.gram_set.chart(z), point).gradient()
+    for k, step in enumerate(1e-6 * np.eye(len(point))):
+        sides = [(problem.gram_set.chart(problem.split(at)[0]), at) for at in (point + step, point - step)]
+        ends = [problem.evaluate(*side).value for side in sides]
+        assert slope[k] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4, abs=1e-9)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("criterion", [LeaveOneOut(), HeldOut(3)])
 def test_risks_along_lam_are_those_of_single_ones(criterion, intercept, rng):

@@ -4,6 +4,7 @@ import pickle
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.kernel_ridge import KernelRidge
@@ -26,6 +27,7 @@ from convexkernels import (
     OverlappingCover,
     RandomChunks,
     Restarts,
+    SpectralKernelRegressor,
     Status,
     TessellatedRidge,
     TessellatedSVC,
@@ -909,3 +911,47 @@ def test_intervals_of_cells_that_were_not_begun_and_of_estimators_are_finite(rng
     with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
         late = VoronoiQuantile(max_cell_size=50, max_time=1e-9, random_state=0).fit(X, y)
     assert np.isfinite(late.predict_interval(X)).all()
+
+
+# ---- columns of categories, and what rows weigh
+
+
+def with_ids(m, seed, levels=60):
+    """A table with a column of categories that says nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 3))
+    names = [f"id{k}" for k in range(levels)]
+    ids = pd.Categorical.from_codes(rng.integers(levels, size=m), names)
+    y = np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=m)
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "id": ids}), y
+
+
+@pytest.mark.parametrize(
+    ("estimator", "loss"),
+    [(VoronoiRidge, 0.02), (ConcatenatedKernelRegressor, 0.02), (SpectralKernelRegressor, 0.08)],
+)
+def test_many_categories_that_say_nothing_cost_little(estimator, loss):
+    """A weight for every indicator was more than the rows could tell, and rare ones were far from all others."""
+    (table, y), (other, truth) = with_ids(150, 0), with_ids(1000, 1)
+    model = estimator(random_state=0).fit(table, y)
+    without = estimator(random_state=0).fit(table.drop(columns="id"), y)
+    assert model.score(other, truth) > without.score(other.drop(columns="id"), truth) - loss
+    ids = [str(label).startswith("id=") for label in model.feature_labels_]
+    assert model.feature_relevance_[ids].sum() < 0.2
+
+
+def test_indicators_of_one_column_share_a_width():
+    table, y = with_ids(400, 0, levels=6)
+    model = VoronoiRidge(random_state=0).fit(table, y)
+    ids = np.array([str(label).startswith("id=") for label in model.feature_labels_])
+    assert np.ptp(model.feature_factors_[ids]) == 0.0
+    assert np.unique(model.feature_factors_).size == 4
+
+
+@pytest.mark.parametrize("weight", [1e-5, 1e5])
+def test_weights_that_are_all_the_same_leave_widths_as_they_are(weight):
+    table, y = with_ids(150, 2)
+    X = table[["a", "b", "c"]]
+    plain, weighed = (VoronoiRidge(random_state=0).fit(X, y, w) for w in (None, np.full(150, weight)))
+    np.testing.assert_allclose(weighed.feature_factors_, plain.feature_factors_, rtol=1e-6)
+    assert abs(weighed.score(X, y) - plain.score(X, y)) < 0.02

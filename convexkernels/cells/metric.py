@@ -1,18 +1,19 @@
 """The metric in which a table is divided into cells: that of a kernel learned first, on a sample of its rows."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index, as_counts
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.learner import is_constant
 from convexkernels.cells.sampling import Keys, least
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import ConvexKernelsWarning
-from convexkernels.families.curved.widths import Widths
+from convexkernels.families.curved.widths import Widths, weights_of
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.least_squares import LeastSquares
@@ -40,20 +41,27 @@ PRICE = 2.0
 
 
 def learned_metric(
-    X: Array, Y: Array, weights: Array, clock: Clock, seed: int, keys: Keys | None = None
+    X: Array,
+    Y: Array,
+    weights: Array,
+    clock: Clock,
+    seed: int,
+    keys: Keys | None = None,
+    tied: Sequence[Index] = (),
 ) -> tuple[Array | None, float]:
     """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small, and it.
 
     No factors where one for all is about as good, or there are too few rows, of which no risk is known (NaN). Targets
-    are in [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some. An
-    interrupt is raised: there is nothing to use the best point of the search for.
+    are in [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some; features of
+    one of the groups that are `tied` share a factor. An interrupt is raised: there is nothing to use the best point of
+    the search for.
     """
-    if not tells_widths(X, Y) or is_constant(Y):
+    if not tells_widths(X, Y, tied) or is_constant(Y):
         return None, np.nan
     clock.show.note(f"a width for each of {X.shape[1]} features is learned")
     bounds = (-1.0, 1.0) if len(Y) == 1 else None
-    found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys)
-    pays = found.share < 1.0 - PRICE * X.shape[1] / min(len(X), SAMPLE)
+    found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys, tied)
+    pays = found.share < 1.0 - PRICE * _count(X, tied) / min(len(X), SAMPLE)
     return found.by_feature if pays else None, found.risk
 
 
@@ -71,9 +79,14 @@ class LearnedWidths:
     risk: float
 
 
-def tells_widths(X: Array, Y: Array) -> bool:
+def _count(X: Array, tied: Sequence[Index]) -> int:
+    """Number of weights, where features of a group share one."""
+    return int(weights_of(X.shape[1], tied).max()) + 1
+
+
+def tells_widths(X: Array, Y: Array, tied: Sequence[Index] = ()) -> bool:
     """Whether a table has rows enough for a weight of each of its several features; targets -1 and 1 are labels."""
-    m, n = X.shape
+    m, n = len(X), _count(X, tied)
     least = LEAST_ROWS if (np.abs(Y) == 1.0).all() else LEAST_NUMBERS
     return n > 1 and m >= max(least, ROWS_PER_FEATURE * n)
 
@@ -87,10 +100,11 @@ def learned_widths(
     seed: int,
     bounds: tuple[float, float] | None = None,
     keys: Keys | None = None,
+    tied: Sequence[Index] = (),
 ) -> LearnedWidths:
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
-    weights = as_counts(weights)  # the search begins with a lam for rows of weight 1
-    piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds)
+    weights = weights * (len(weights) / weights.sum())  # the search begins with a lam for rows of weight 1
+    piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds, [group.tolist() for group in tied])
     if known := piece.found:
         return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["risk"]))
     rng = np.random.default_rng(seed)
@@ -98,7 +112,7 @@ def learned_widths(
     rows, few = least(drawn, SAMPLE), least(drawn, COMPARED_ROWS)
 
     def problem(per_feature: bool, rows: Index) -> OuterLearning:
-        family, loss = Widths(kernel, per_feature), LeastSquares(lam=1.0, intercept=False)
+        family, loss = Widths(kernel, per_feature, tied), LeastSquares(lam=1.0, intercept=False)
         options: dict[str, Any] = {"sample_weight": weights[rows], "bounds": bounds}
         return OuterLearning(family, loss, LeaveOneOut(), X[rows], Y[:, rows].T, **options)
 
@@ -108,13 +122,14 @@ def learned_widths(
 
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
     factor, risk = np.full(X.shape[1], np.exp(alike.theta[0])), float(alike.certificate.value)
-    if not tells_widths(X, Y):
+    if not tells_widths(X, Y, tied):
         if alike.status is not Status.TIME_LIMIT:
             piece.keep(alike=factor, share=np.inf, risk=risk)
         return LearnedWidths(factor, None, np.inf, risk)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
     share = float(problem(True, few).certificate(each.theta).value / risk)
-    found = LearnedWidths(factor, np.exp(each.theta[:-1]), share, min(1.0, share) * risk)
+    by_feature = np.exp(each.theta[:-1])[weights_of(X.shape[1], tied)]
+    found = LearnedWidths(factor, by_feature, share, min(1.0, share) * risk)
     if Status.TIME_LIMIT not in (alike.status, each.status):
         piece.keep(**vars(found))
     return found

@@ -139,6 +139,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         targets = self._targets_of(read)
         rows = targets.encoded(read)
         scaling = self._scaling_of(rows.X)
+        self._tied = self._categories(scaling)
         table, places = rows.scaled(scaling).merged()
         clock = self._clock(len(table.X), begun)
         try:

@@ -1,7 +1,7 @@
 """What can be read from a fitted estimator: its kernel, what its functions answer to, values at rows left out."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class Learned:
     scaling_: Scaling
     targets_: Targets
     columns_: Columns | None = None
+    # Features that are one column of categories, while that is learned from.
+    _tied: Sequence[Index] = ()
     feature_labels_: list[str]
     # Of the rows that were passed with a weight > 0: the row of the problem that each became, and the weights; and for
     # every row of the problem the first that became it. None where they are not here.
@@ -84,13 +86,18 @@ class Learned:
         function: Any = getattr(self, "function_", None) or getattr(self.solution_, "function", None)
         return function if hasattr(function, "changes") else None
 
-    def _categories(self) -> list[Index]:
+    def _categories(self, scaling: Scaling) -> list[Index]:
         """Columns of the scaled table that each column of categories became."""
+        used = scaling.columns.tolist()
+        found = [[used.index(j) for j in there if j in used] for there in self._encoded_categories()]
+        return [np.array(there, dtype=np.intp) for there in found]
+
+    def _encoded_categories(self) -> list[list[int]]:
+        """The same of the table as numbers."""
         if self.columns_ is None:
             return []
-        kinds, used = self.columns_.categories, self.scaling_.columns.tolist()
-        places = [there for there, kind in zip(self.columns_.places.values(), kinds, strict=True) if kind is not None]
-        return [np.array([used.index(j) for j in there if j in used], dtype=np.intp) for there in places]
+        places = zip(self.columns_.places.values(), self.columns_.categories, strict=True)
+        return [there for there, kind in places if kind is not None]
 
     def _left_out(self, whole: bool = False) -> LeftOut:
         """Values at training rows, or at a sample of many, by functions with the learned kernel without the row."""
@@ -178,7 +185,7 @@ class Learned:
         def compute() -> Array:
             found, columns = np.zeros(len(self.scaling_.scale)), self.scaling_.columns
             points = self._training_points()
-            found[columns] = relevance(self._changes, self._outputs, points, self._categories())
+            found[columns] = relevance(self._changes, self._outputs, points, self._categories(self.scaling_))
             return found
 
         return np.array(self._derived("relevance", compute))

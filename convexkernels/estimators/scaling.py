@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,13 +57,13 @@ class Scaling:
         return cls._of_varying(low + half, half)
 
     @classmethod
-    def standard(cls, X: Array) -> Scaling:
-        """Give every column of `X` that is not constant mean 0 and standard deviation 1.
+    def standard(cls, X: Array, categories: Sequence[Sequence[int]] = ()) -> Scaling:
+        """Give every column of `X` that is not constant mean 0 and standard deviation 1, one of categories as a whole.
 
         Rows count once, so that repeating one and giving it weight are the same.
         """
         distinct = distinct_rows(X)[0]
-        spread = distinct.std(axis=0)
+        spread = spread_of(distinct, categories)
         return cls._of_varying(distinct.mean(axis=0), np.where(spread > 1e-12 * np.abs(X).max(axis=0), spread, 0.0))
 
     @classmethod
@@ -87,3 +88,14 @@ class Scaling:
         limits = None if self.limits is None else tuple(limit[self.columns] for limit in self.limits)
         inside = Rescaled(kernel, self.offset[self.columns], scale, limits)
         return inside if len(self.columns) == len(self.scale) else OnColumns(inside, self.columns.tolist())
+
+
+def spread_of(X: Array, categories: Sequence[Sequence[int] | Index] = ()) -> Array:
+    """Standard deviations of columns; the columns of one of categories have that of their sum of squares.
+
+    Each by itself, that of a rare category is next to nothing, and rows with it would be far from all others.
+    """
+    spread = np.asarray(X.std(axis=0))
+    for there in categories:
+        spread[there] = np.where(spread[there] > 0.0, np.sqrt(np.square(spread[there]).sum()), 0.0)
+    return spread

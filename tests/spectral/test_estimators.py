@@ -402,7 +402,7 @@ def test_widths_of_features_are_learned_where_the_rest_has_time(monkeypatch):
 
     choose_width, learned_metric = preparation.choose_width, spectral_base.learned_metric
     monkeypatch.setattr(preparation, "choose_width", slow)
-    monkeypatch.setattr(spectral_base, "learned_metric", lambda *a: learned.append(a) or learned_metric(*a))
+    monkeypatch.setattr(spectral_base, "learned_metric", lambda *a, **k: learned.append(a) or learned_metric(*a, **k))
     X, y = wave(300)
     options = {"n_components": 30, "training": Training(max_epochs=2), "random_state": 0}
     with pytest.warns(ConvexKernelsWarning, match="choice of the width"):

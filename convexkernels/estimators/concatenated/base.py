@@ -93,7 +93,7 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return Concatenations(self.layers)
 
     def _scaling_of(self, X: Array) -> Scaling:
-        return Scaling.standard(X) if self.layers is None else Scaling.none(X)
+        return Scaling.standard(X, self._encoded_categories()) if self.layers is None else Scaling.none(X)
 
     def _solver(self, seed: Any) -> Restarts:
         chosen = self.n_restarts
@@ -110,7 +110,7 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         if self.layers is None:
             # First of all: to state the problem on other points takes as long as several steps of its search.
             Y = loss.targets(y, len(X))
-            self._learned_factors = learned_scale(family.layers[0], X, Y, table.weights, clock, self._seed)
+            self._learned_factors = learned_scale(family.layers[0], X, Y, table.weights, clock, self._seed, self._tied)
             X = X * self._learned_factors
         return OuterLearning(family, loss, TrainingValue(), X, y, sample_weight=table.weights)
 

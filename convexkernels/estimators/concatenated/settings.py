@@ -1,10 +1,11 @@
 """What parameters of concatenated estimators stand for: losses by name, the scale of features, weights of norms."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.metric import learned_widths
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge import matrix_path_residuals
@@ -106,15 +107,17 @@ def _listed(name: str, value: Any) -> list[float]:
     return [check_number(name, entry, low=0.0, open_low=True) for entry in value]
 
 
-def learned_scale(kernel: Kernel, X: Array, Y: Array, weights: Array, clock: Clock, seed: int) -> Array:
+def learned_scale(
+    kernel: Kernel, X: Array, Y: Array, weights: Array, clock: Clock, seed: int, tied: Sequence[Index] = ()
+) -> Array:
     """Factors of the features for which the plainest images have the width that the data ask for.
 
     Leave-one-out risks of least squares with the outermost kernel decide: one factor for all features, or one for each
-    where that is clearly better.
+    where that is clearly better; features that are `tied` share one.
     """
     if (Y[:, :1] == Y).all() or not np.ptp(X, axis=0).any():
         return np.ones(X.shape[1])
-    found = learned_widths(kernel, X, Y, weights, clock, seed)
+    found = learned_widths(kernel, X, Y, weights, clock, seed, tied=tied)
     return found.by_feature if found.by_feature is not None and found.share < WORTHWHILE else found.alike
 
 

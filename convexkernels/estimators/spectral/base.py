@@ -1,7 +1,7 @@
 """What the spectral estimators share: parameters, tables in, features and kernels out."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.backend import backend_for, is_tensor, to_numpy
 from convexkernels.cells.metric import learned_metric
 from convexkernels.clock import Clock
@@ -17,7 +17,7 @@ from convexkernels.criteria.folds import held_out_share
 from convexkernels.estimators.base import KernelEstimator, seed_from
 from convexkernels.estimators.left_out import LeftOut, left_out_of_features
 from convexkernels.estimators.of_tables import of_tables
-from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.scaling import Scaling, spread_of
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from convexkernels.estimators.table import TrainingTable, read_points
 from convexkernels.exceptions import InvalidInputError
@@ -160,7 +160,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
             held_out = held_out_share(m, training.validation_fraction, codes, rng)
         self._held_rows = np.arange(m) if held_out is None else held_out
         setting = setting_of(self.setting)
-        factors = _scales(problem, clock, rng.spawn(1)[0]) if setting.learned and self.sigma is None else ()
+        factors = _scales(problem, clock, rng.spawn(1)[0], self._tied) if setting.learned and self.sigma is None else ()
         options = Hyperparameters(setting, self.n_components, self.feature_map, *choices, training, factors)
         self._run: TrainingRun | None = None
         self._fit = learn_spectral(problem, options, held_out=held_out, codes=codes, rng=rng, clock=clock)
@@ -254,11 +254,13 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         return self.solution_.theta.map(points).values if is_tensor(X) else self.solution_.kernel.transform(points)
 
 
-def _scales(problem: SpectralLearning, clock: Clock, rng: Any) -> list[Callable[[], Array | None]]:
+def _scales(
+    problem: SpectralLearning, clock: Clock, rng: Any, tied: Sequence[Index]
+) -> list[Callable[[], Array | None]]:
     """Factors of the features: one over their spread, and from a Gaussian kernel with a width for each of them."""
     rows = rng.permutation(problem.m)[:METRIC_ROWS]
     X, Y = (np.asarray(to_numpy(part[rows]), dtype=np.float64) for part in (problem.X, problem.Y))
-    spread = X.std(axis=0)
+    spread = spread_of(X, tied)
     units = 1.0 / np.where(spread > 0.0, spread, 1.0)
 
     def learned() -> Array | None:
@@ -266,7 +268,7 @@ def _scales(problem: SpectralLearning, clock: Clock, rng: Any) -> list[Callable[
         low, high = Y.min(axis=0), Y.max(axis=0)
         codes = np.ascontiguousarray(((2.0 * Y - low - high) / np.where(high > low, high - low, 1.0)).T)
         weights, seed = np.asarray(sample, dtype=np.float64), int(rng.integers(2**31))
-        found, _ = learned_metric(X * units, codes, weights, clock, seed)
+        found, _ = learned_metric(X * units, codes, weights, clock, seed, tied=tied)
         return None if found is None else units * found
 
     return [lambda: units, learned]

@@ -95,7 +95,7 @@ class VoronoiEstimator(LearnsInParts):
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
-        factors, risk = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys)
+        factors, risk = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
         self._expect(risk)
         return factors
 

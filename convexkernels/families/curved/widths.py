@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.kernels.base import Kernel
@@ -26,16 +27,22 @@ class Widths(CurvedFamily):
         Differentiable; ``Gaussian(0.5)``, ``exp(-|s * (x - y)|^2 / 2)``, when not given.
     per_feature : bool
         One weight for each feature (ARD), or one for all.
+    tied : sequence of lists of int
+        Features that share one weight all the same, such as the indicators of one column of categories.
     """
 
-    def __init__(self, kernel: Kernel | None = None, per_feature: bool = True) -> None:
+    def __init__(
+        self, kernel: Kernel | None = None, per_feature: bool = True, tied: Sequence[Sequence[int] | Index] = ()
+    ) -> None:
         self.kernel = Gaussian(0.5) if kernel is None else kernel
         if not isinstance(self.kernel, Kernel):
             raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(0.5), got {kernel!r}.")
         self.per_feature = bool(per_feature)
+        self.tied = tuple(tuple(map(int, group)) for group in tied)
 
     def __repr__(self) -> str:
-        return f"Widths({self.kernel!r}, per_feature={self.per_feature})"
+        tied = f", tied={self.tied}" if self.tied else ""
+        return f"Widths({self.kernel!r}, per_feature={self.per_feature}{tied})"
 
     def on(self, X: Array) -> WidthsGramSet:
         self.kernel.pullback(X[:1], X[:1], np.zeros((1, 1)))  # refuses a kernel without a derivative
@@ -47,34 +54,47 @@ class WidthsGramSet(CurvedGramSet):
 
     def __init__(self, family: Widths, X: Array) -> None:
         super().__init__(family, X)
-        self.n_unknowns = X.shape[1] if family.per_feature else 1
+        # The weight that each feature has.
+        self.weight_of = weights_of(X.shape[1], family.tied if family.per_feature else (range(X.shape[1]),))
+        self.n_unknowns = int(self.weight_of.max(initial=0)) + 1
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         """Weights with which two rows are about sqrt(2) apart; for `k` > 0 each times ``exp N(0, 1/4)``."""
         deviation = self.X.std(axis=0)
         typical = max(float(np.sqrt(np.mean(deviation**2))), 1e-12)
-        deviation = np.where(deviation > 0.05 * typical, deviation, typical) if self.family.per_feature else typical
-        first = np.full(self.n_unknowns, -0.5 * np.log(self.X.shape[1])) - np.log(deviation)
+        shared = np.sqrt(self._over(deviation**2) / self._over(np.ones(len(deviation))))
+        first = -0.5 * np.log(self.X.shape[1]) - np.log(np.where(shared > 0.05 * typical, shared, typical))
         return first if k == 0 else first + 0.5 * rng.standard_normal(self.n_unknowns)
 
     def at(self, z: Array, dtype: Any = np.float64) -> WidthsAt | None:
         return WidthsAt(self, z, dtype) if np.isfinite(z).all() and z.max() <= LARGEST_LOG else None
 
+    def _over(self, values: Array) -> Array:
+        """Sums of values of features over those that share a weight."""
+        return np.asarray(np.bincount(self.weight_of, values, minlength=self.n_unknowns), dtype=np.float64)
+
     def kernel(self, z: Array) -> Kernel:
-        n = self.X.shape[1]
-        return Rescaled(self.family.kernel, np.zeros(n), np.broadcast_to(np.exp(-z), n).copy())
+        return Rescaled(self.family.kernel, np.zeros(self.X.shape[1]), np.exp(-z)[self.weight_of])
 
 
 class WidthsAt(CurvedGram):
     """The kernel with one choice of weights: only the points move."""
 
     def __init__(self, gram_set: WidthsGramSet, z: Array, dtype: Any) -> None:
-        self.family, self.points, self.dtype = gram_set.family, gram_set.X * np.exp(z), dtype
+        self.family, self.dtype = gram_set.family, dtype
+        self.points, self.over = gram_set.X * np.exp(z)[gram_set.weight_of], gram_set._over
         self.K, self.slope = self.family.kernel.linearized(self.points)
 
     def gram(self, *, lower: bool = False) -> Array:
         return self.K.astype(self.dtype)
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        per_feature = np.einsum("ij,ij->j", self.slope(whole(M, lower)), self.points)
-        return per_feature if self.family.per_feature else per_feature.sum(keepdims=True)
+        return self.over(np.einsum("ij,ij->j", self.slope(whole(M, lower)), self.points))
+
+
+def weights_of(n: int, tied: Sequence[Sequence[int] | Index]) -> Index:
+    """Which of its weights each of n features has, where those of a group share one; in the order of the features."""
+    first = np.arange(n)
+    for group in tied:
+        first[list(group)] = min(group, default=0)
+    return np.unique(first, return_inverse=True)[1].astype(np.intp)
