@@ -14,6 +14,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.criteria.ridge import matrix_path_residuals, path_residuals, residuals_at
+from convexkernels.factored import CombinedFeatures
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.losses import LOSSES
 from convexkernels.losses.fit import fit
@@ -168,10 +169,10 @@ def measure_leave_one_out(rule: Rule, rng: Generator) -> Verdict:
 
 
 def measure_left_out_blocks(rule: Rule, rng: Generator) -> Verdict:
-    """Held-out residuals along a path of lam, from a factor and from the matrix, against functions trained again."""
+    """Held-out residuals along a path of lam, from a factor, features and matrix, against functions trained again."""
     K, Y, weights, lam, intercept = _case(rng)
     factor = np.asarray(np.linalg.cholesky(K) if rng.integers(2) else rng.standard_normal((9, 3)))
-    K = factor @ factor.T
+    K, features = factor @ factor.T, CombinedFeatures(9, [factor], np.ones(1))
     order = rng.permutation(9)
     blocks = None if rng.integers(2) else [np.sort(order[:2]), np.sort(order[2:7]), np.sort(order[7:])]
     lams, verdicts = np.array([lam, 7.0 * lam]), []
@@ -184,7 +185,10 @@ def measure_left_out_blocks(rule: Rule, rng: Generator) -> Verdict:
             apart.append(float("inf") if exact is None else float(np.abs(exact - expected).max()))
         if blocks is None:
             (of_matrix,) = matrix_path_residuals(K, Y, weights, np.array([price]), intercept=intercept)
-            apart.append(float(np.abs(of_matrix - expected).max()))
+            of_features = residuals_at(features, Y, weights, float(price), None, intercept=intercept)
+            apart += [
+                float("inf") if R is None else float(np.abs(R - expected).max()) for R in (of_matrix, of_features)
+            ]
         witness = {"K": K, "Y": Y, "weights": weights, "lam": price, "residuals": R, "direct": expected}
         verdicts.append(Verdict(max(apart), 1e-9 * (1.0 + float(np.abs(expected).max())), 1, witness))
     return Verdict.worst(verdicts)
@@ -259,12 +263,36 @@ def held_out_slope(loss: Any, step: float) -> Slope:
     return Slope(lambda: HeldOut(folds, tol=1e-13), loss, step)
 
 
+def _predictions(bound: Any, K: Array, log_lam: float) -> Array:
+    """What a criterion compares with targets, where it is not clipped; rows are outputs."""
+    at = bound(K.copy(), log_lam)
+    if isinstance(bound.criterion, LeaveOneOut):
+        return np.asarray(bound.Y - at.residual.T)
+    parts = zip(bound.folds, at.trained, strict=True)
+    return np.hstack([t.fit.W @ K[np.ix_(train, rest)] + t.fit.b[:, None] for (train, rest), t in parts])
+
+
+def _between(F: Array) -> tuple[Array, Array]:
+    """Bounds that clip predictions at both ends, as far from all of them as can be: small steps pass none."""
+    F = np.sort(F, axis=1)
+    half, gaps, every = F.shape[1] // 2, np.diff(F, axis=1), np.arange(len(F))
+    places = gaps[:, :half].argmax(axis=1), half + gaps[:, half:].argmax(axis=1)
+    low, high = (0.5 * (F[every, i] + F[every, i + 1])[:, None] for i in places)
+    return low, high
+
+
 def measure_slopes(subject: Slope, rng: Generator) -> Verdict:
-    """Slopes in K and in log lam against differences of the criterion's own values."""
+    """Slopes in K and in log lam against differences of the criterion's own values, in half of the cases clipped."""
     K, Y, weights, lam, intercept = _case(rng)
     Y = np.where(np.median(Y, axis=1, keepdims=True) < Y, 1.0, -1.0) if subject.loss.of_labels else Y
-    bound = subject.criterion().on(subject.loss(1.0, intercept=intercept), Y, weights)
-    direction, log_lam = rng.standard_normal((9, 9)), float(np.log(lam))
+    step, loss, log_lam = subject.step, subject.loss(1.0, intercept=intercept), float(np.log(lam))
+    bound = subject.criterion().on(loss, Y, weights)
+    if rng.integers(2):
+        bound, step = (
+            subject.criterion().on(loss, Y, weights, bounds=_between(_predictions(bound, K, log_lam))),
+            0.1 * step,
+        )
+    direction = rng.standard_normal((9, 9))
     direction = 0.01 * (direction + direction.T)
 
     def along(t: float, s: float) -> tuple[float, float]:
@@ -274,8 +302,8 @@ def measure_slopes(subject: Slope, rng: Generator) -> Verdict:
     M, slope_lam = bound(K.copy(), log_lam).slopes()
     if subject.criterion is LeaveOneOut:
         M = np.tril(M) + np.tril(M, -1).T
-    in_K, error_K = richardson_derivative(lambda t: along(t, 0.0), subject.step)
-    in_lam, error_lam = richardson_derivative(lambda s: along(0.0, s), subject.step)
+    in_K, error_K = richardson_derivative(lambda t: along(t, 0.0), step)
+    in_lam, error_lam = richardson_derivative(lambda s: along(0.0, s), step)
     claimed = subject.matrix * float(np.sum(M * direction))
     witness = {"K": K, "Y": Y, "weights": weights, "lam": lam, "direction": direction}
     return Verdict.worst(

@@ -30,6 +30,15 @@ CELLS = bounds.CellNumbers(np.array([1e-3, 1e-2]), np.array([0.2, 0.3]), np.arra
 TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
 
 
+def of_cells(**numbers):
+    return bounds.cells_risk_bound(CELLS._replace(**numbers), alpha=1.0, p=0.5, tau=1.0, constant=1.0)
+
+
+def selected(cells=CELLS, **settings):
+    known = {"alpha": 1.0, "beta": 30.0, "p": 0.2, "tau": 1.0, "n_pairs": 9, "largest_label": 1.0, "constant": 1.0}
+    return bounds.selected_risk_bound(cells, **known | settings)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -91,6 +100,16 @@ TABLE = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
             ),
             "fit with smaller cells",
         ),
+        (lambda: selected(alpha=0.9), "alpha must be a finite number >= 1, got 0.9"),
+        (lambda: selected(CELLS._replace(n=2)), "rows of D1 must be a whole number >= 3"),
+        (lambda: selected(CELLS._replace(lams=np.ones(37))), r"\(3 / radius\)\^d = 36 cells or fewer, got 37"),
+        (lambda: of_cells(masses=[0.5, -0.1]), "masses must be 2 finite numbers >= 0, one per cell"),
+        (lambda: of_cells(masses=[1.0]), "masses must be 2 finite numbers >= 0"),
+        (lambda: of_cells(lams=[1e-3, -1e-3]), "lams must be 2 finite numbers > 0"),
+        (lambda: of_cells(lams=[1e-3, "small"]), "lams must be 2 finite numbers > 0"),
+        (lambda: of_cells(widths=[0.2, 0.0]), "widths must be 2 finite numbers > 0"),
+        (lambda: of_cells(d=0), "d must be a whole number >= 1"),
+        (lambda: bounds.cells_entropy(CELLS._replace(widths=[0.2, -0.2]), p=0.4, constant=1.0), "widths must be 2"),
         (lambda: bounds.lipschitz_constant("squared", 2), "no Lipschitz constant"),
         (lambda: bounds.approximation_error(Gaussian(), TABLE, TABLE[:, 0], 0.1, loss=Interpolation()), "has no risk"),
         (
@@ -141,6 +160,19 @@ def test_bounds_refuse(make, words):
 def test_what_no_float_holds_is_refused_by_name(make, words):
     with pytest.raises(InvalidInputError, match=words):
         make()
+
+
+@pytest.mark.filterwarnings("error")
+def test_cells_may_be_lists_and_without_mass():
+    """A cell that no point falls into adds nothing to what is estimated."""
+    as_lists = bounds.CellNumbers([1e-3, 1e-2], [0.2, 0.3], [0.4, 0.6], 0.5, 100, 2)
+    assert of_cells() == bounds.cells_risk_bound(as_lists, alpha=1.0, p=0.5, tau=1.0, constant=1.0)
+    assert selected() == selected(as_lists)
+    assert bounds.cells_entropy(as_lists, p=0.4, constant=1.0) == bounds.cells_entropy(CELLS, p=0.4, constant=1.0)
+    empty = of_cells(masses=[0.0, 0.6])
+    squares = 1e-3 / 0.04 + 1e-2 / 0.09 + 1.5**2 * 0.09 + 0.5 * (0.6 / 1e-2 * 0.3**-6) ** 0.5 / 100.0 + 0.01
+    assert empty.value == pytest.approx(squares)
+    assert of_cells(masses=[0.0, 0.0]).value == pytest.approx(1e-3 / 0.04 + 1e-2 / 0.09 + 1.5**2 * 0.09 + 0.01)
 
 
 @pytest.mark.filterwarnings("error")

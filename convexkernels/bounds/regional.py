@@ -12,7 +12,7 @@ from convexkernels.bounds.statement import Bound, check_fits, check_inside, chec
 from convexkernels.cells.cover import VoronoiCover
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.validation import check_number, check_whole_number
+from convexkernels.validation import check_number, check_vector, check_whole_number
 
 
 class CellNumbers(NamedTuple):
@@ -87,7 +87,7 @@ def cells_risk_bound(
     Parameters
     ----------
     cells : CellNumbers
-        Widths are at most the radius, which is at most 1.
+        lams and widths > 0, masses >= 0; widths are at most the radius, which is at most 1.
     alpha : float, >= 1
         Smoothness of the regression function on the cells of the region.
     p : float, in (0, 1)
@@ -100,12 +100,12 @@ def cells_risk_bound(
     """
     alpha, p = check_number("alpha", alpha, low=1.0), check_inside("p", p, 0.0, 1.0)
     tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
-    lams, widths, d = cells.lams, cells.widths, cells.d
-    r, n = _checked_radius(cells), check_whole_number("n", cells.n, low=1)
+    cells = _checked(cells)
+    lams, widths, r, n, d = cells.lams, cells.widths, cells.radius, cells.n, cells.d
     J = np.ones(len(lams), dtype=bool) if region is None else np.asarray(region, dtype=bool)
     if J.shape != lams.shape or not J.any():
         raise InvalidInputError(f"region must name at least one of {len(lams)} cells, got shape {J.shape}.")
-    with np.errstate(over="ignore"):  # what is infinite is refused below
+    with np.errstate(over="ignore", divide="ignore"):  # what is infinite is refused below; a mass may be 0
         regularization = float(np.sum(lams[J] * widths[J] ** -d))
         smoothness = float((widths[J].max() / widths[J].min()) ** d * widths[J].max() ** (2.0 * alpha))
         # The powers are large: w^(-d / p) leaves the range of numbers for small p.
@@ -121,16 +121,20 @@ def cells_risk_bound(
     return Bound(value, 1.0 - float(np.exp(-tau)))
 
 
-def _checked_radius(cells: CellNumbers) -> float:
-    """The radius, which no width may exceed."""
-    r = check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
-    if not (cells.widths <= r).all():
+def _checked(cells: CellNumbers) -> CellNumbers:
+    """The same numbers as arrays, or a refusal of the first that no cells can have."""
+    m, r = np.size(cells.lams), check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
+    lams = check_vector("lams", cells.lams, m, per="cell", low=0.0, open_low=True)
+    widths = check_vector("widths", cells.widths, m, per="cell", low=0.0, open_low=True)
+    masses = check_vector("masses", cells.masses, m, per="cell", low=0.0)
+    n, d = check_whole_number("n", cells.n, low=1), check_whole_number("d", cells.d, low=1)
+    if not (widths <= r).all():
         raise InvalidInputError(
             f"the theorem is for widths up to the radius of the cells, {r:g}, but the largest width is "
-            f"{cells.widths.max():g}; fit with CellSelection(candidates=(lams, widths)), whose widths are at most "
+            f"{widths.max():g}; fit with CellSelection(candidates=(lams, widths)), whose widths are at most "
             f"{r:g} times the largest norm of a scaled row, or with larger cells."
         )
-    return r
+    return CellNumbers(lams, widths, masses, r, n, d)
 
 
 def cells_entropy(cells: CellNumbers, *, p: float, constant: float | None, i: int = 1) -> float:
@@ -141,15 +145,15 @@ def cells_entropy(cells: CellNumbers, *, p: float, constant: float | None, i: in
     Parameters
     ----------
     cells : CellNumbers
-        Widths are at most the radius, which is at most 1.
+        As in :func:`cells_risk_bound`.
     p : float, in (0, 1)
     constant : float, >= 0
         Of Theorem 12.
     i : int, >= 1
     """
-    r = _checked_radius(cells)
+    cells = _checked(cells)
     numbers = zip(cells.masses.tolist(), cells.widths.tolist(), strict=True)
-    factors = [local_entropy(mass, r, width, cells.d, p=p, constant=constant) for mass, width in numbers]
+    factors = [local_entropy(mass, cells.radius, width, cells.d, p=p, constant=constant) for mass, width in numbers]
     return joined_entropy(factors, cells.lams, p=p, i=i)
 
 
@@ -166,14 +170,18 @@ def selected_risk_bound(
 ) -> Bound:
     """Excess risk of localized least squares that chose lam and widths from nets on D2 [MS16 Theorem 7].
 
-    ``6 C (a n^(xi - rate) + b mesh^(2 alpha) + (tau + L) / n) + 2048 M^2 (tau + 2 L) / n`` with probability
-    ``1 - exp(-tau)``: the last but one line of the proof, L being ``ln(1 + n_pairs^m)`` for m cells, a and b the
-    :func:`net_constants`, xi the :func:`net_gap`, and the mesh that of :func:`cell_nets`.
+    ``6 C (n / l a n^(xi - rate) + b mesh^(2 alpha) + (tau + L) / l) + 2048 M^2 (tau + 2 L) / n`` with probability
+    ``1 - exp(-tau)`` for l rows of D1 and ``n = 2 l - 2``: the last but one line of the proof, L being
+    ``ln(1 + n_pairs^m)`` for m cells, a and b the :func:`net_constants`, xi the :func:`net_gap`, and the mesh that of
+    :func:`cell_nets`. The first part is at least 6 times what :func:`cells_risk_bound` says of D1, its tau being
+    ``tau + L``, at the best of the nets: Theorem 4 is about the functions of D1 and divides by l, nearly n / 2, for
+    which the proof goes on with a constant that is twice as large.
 
     Parameters
     ----------
     cells : CellNumbers
-        Of a TV-VP-SVM, so that its n counts the ``n // 2 + 1`` rows of D1. Its lams and widths play no part.
+        Of a TV-VP-SVM, so that its n counts the ``n // 2 + 1`` rows of D1; ``(3 / radius)^d`` cells or fewer. Their
+        lams and widths play no part.
     alpha : float, >= 1
         Smoothness of the regression function, which the choice does not have to know.
     beta : float, > 2 alpha / d + 1
@@ -185,26 +193,45 @@ def selected_risk_bound(
     largest_label : float, > 0
         M: labels are in [-M, M].
     constant : float, >= 0
-        The C of Theorem 4, for all pairs at once; 0 leaves what the choice costs by itself.
+        The C of Theorem 4, as in :func:`cells_risk_bound`, for all pairs at once; 0 leaves what the choice costs by
+        itself.
     """
-    tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
-    M = check_number("largest_label", largest_label, low=0.0, open_low=True)
-    n, d, m = 2 * check_whole_number("rows of D1", cells.n, low=3) - 2, cells.d, len(cells.lams)
-    xi, c = net_gap(alpha, d, beta=beta, p=p), cells.radius * n ** (1.0 / (beta * d))
-    if not cells.radius < 1.0:
-        raise InvalidInputError(
-            f"the theorem is for cells that shrink as rows grow, got radius {cells.radius:g}, that of the unit ball; "
-            "fit with smaller cells, Cells('voronoi', radius=...)."
-        )
-    if not c <= 1.0:
-        raise InvalidInputError(
-            f"beta={beta:g} asks for cells of radius {n ** (-1.0 / (beta * d)):.3g} or less, got {cells.radius:.3g}; "
-            "pass a larger beta."
-        )
+    alpha, tau = check_number("alpha", alpha, low=1.0), check_number("tau", tau, low=1.0)
+    C, M = check_open_constant("constant", constant, "Theorem 4"), _largest(largest_label)
+    rows, m = check_whole_number("rows of D1", cells.n, low=3), len(cells.lams)
+    n, d = 2 * rows - 2, check_whole_number("d", cells.d, low=1)
+    xi, c = net_gap(alpha, d, beta=beta, p=p), _shrunk(cells, n, beta)
     a, b = net_constants(alpha, d, p=p, c=c)
     choices = float(np.logaddexp(0.0, m * np.log(float(check_whole_number("n_pairs", n_pairs, low=1)))))
     size = log(2048.0) + 2.0 * log(M) + log(tau + 2.0 * choices) - log(n)
     check_fits(f"the bound for largest_label={M:g}", max(size, 2.0 * log(M) + log(2048.0)), "scale labels")
     mesh = n ** (-1.0 / (2.0 + d))
-    best = a * n ** (xi - learning_rate(alpha, d)) + b * mesh ** (2.0 * alpha) + (tau + choices) / n
+    # What is over n in Lemma 14 is over the rows of D1 here: nearly twice as large.
+    best = n / rows * a * n ** (xi - learning_rate(alpha, d)) + b * mesh ** (2.0 * alpha) + (tau + choices) / rows
     return Bound(6.0 * C * best + 2048.0 * M**2 * (tau + 2.0 * choices) / n, 1.0 - float(np.exp(-tau)))
+
+
+def _largest(label: float) -> float:
+    return check_number("largest_label", label, low=0.0, open_low=True)
+
+
+def _shrunk(cells: CellNumbers, n: int, beta: float) -> float:
+    """The c of the radius ``c n^(-1 / (beta d))``; what Theorem 7 asks of cells, or a refusal."""
+    r, m, d = check_number("radius", cells.radius, low=0.0, open_low=True), len(cells.lams), cells.d
+    if not r < 1.0:
+        raise InvalidInputError(
+            f"the theorem is for cells that shrink as rows grow, got radius {r:g}, that of the unit ball; "
+            "fit with smaller cells, Cells('voronoi', radius=...)."
+        )
+    c = r * n ** (1.0 / (beta * d))
+    if not c <= 1.0:
+        raise InvalidInputError(
+            f"beta={beta:g} asks for cells of radius {n ** (-1.0 / (beta * d)):.3g} or less, got {r:.3g}; "
+            "pass a larger beta."
+        )
+    if not log(max(m, 1)) <= d * log(3.0 / r) + 1e-9:
+        raise InvalidInputError(
+            f"the theorem is for (3 / radius)^d = {(3.0 / r) ** d:.4g} cells or fewer, got {m}; fit with "
+            "Cells('voronoi', radius=...), whose cells are no more."
+        )
+    return c

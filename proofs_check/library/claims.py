@@ -13,7 +13,9 @@ from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, check_gradient, check_psd
 from convexkernels.kernels import KERNELS
 from proofs_check.claim import Claim
+from proofs_check.library.distances import distance_claims
 from proofs_check.library.duality import duality_claims
+from proofs_check.library.enclosures import enclosure_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
@@ -150,4 +152,6 @@ CLAIMS = [
     *duality_claims(PAPER),
     *training_point_claims(PAPER),
     *side_claims(PAPER),
+    *enclosure_claims(PAPER),
+    *distance_claims(PAPER),
 ]

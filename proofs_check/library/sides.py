@@ -37,41 +37,42 @@ def measure_below(half: Fraction, rng: np.random.Generator) -> Verdict:
     return Verdict.worst([*parts, Verdict(charge, 1e-13 * (1.0 + float(np.abs(lin * w).sum())), 1, witness)])
 
 
-def conjugates(half: Fraction, dual: BoxDual, defect: float, values: list[Fraction]) -> Fraction:
-    """``sum_i max over lo_i <= w <= hi_i of r_i w - eps_i |w| - (diagonal_i - defect) w^2 / 2``, r_i the values.
+def conjugates(half: Fraction, dual: BoxDual, defect: float, values: list[Fraction]) -> list[Fraction]:
+    """``max over lo_i <= w <= hi_i of r_i w - eps_i |w| - (diagonal_i - defect) w^2 / 2`` for every i, r_i the values.
 
     Without limits it is where the slope is 0; without squares, or where they are those of the defect alone, at a limit
     or at 0.
     """
-    lack, eps, total = Fraction(defect), fractions(dual.eps), Fraction(0)
+    lack, eps = Fraction(defect), fractions(dual.eps)
     if dual.diagonal is not None:
-        for r, e, d in zip(values, eps, fractions(dual.diagonal), strict=True):
-            total += half * max(abs(r) - e, Fraction(0)) ** 2 / (d - lack)
-        return total
-    for r, e, lo, hi in zip(values, eps, fractions(dual.lo), fractions(dual.hi), strict=True):
-        total += max(Fraction(0), *(r * w - e * abs(w) + half * lack * w * w for w in (lo, hi)))
-    return total
+        squares = zip(values, eps, fractions(dual.diagonal), strict=True)
+        return [half * max(abs(r) - e, Fraction(0)) ** 2 / (d - lack) for r, e, d in squares]
+    limits = zip(values, eps, fractions(dual.lo), fractions(dual.hi), strict=True)
+    ends = ([r * w - e * abs(w) + half * lack * w * w for w in (lo, hi)] for r, e, lo, hi in limits)
+    return [max(Fraction(0), *pair) for pair in ends]
 
 
 def measure_above(half: Fraction, rng: np.random.Generator) -> Verdict:
-    """``s^2 quadratic / 2 + sum_i phi_i(lin_i - s (f_i + b))`` from above.
+    """``s^2 quadratic / 2 + sum_i phi_i(lin_i - s (f_i + b))`` from above, for the worst f within a radius.
 
     In three cases in which the bound is as sharp as can be: limits without squares, squares without limits, and a
-    defect with limits of one size.
+    defect with limits of one size, where f is known. The phi_i are convex: the worst is at an end.
     """
     m = int(rng.integers(2, 9))
     f, lin, b, s = rng.standard_normal(m), rng.standard_normal(m), float(rng.standard_normal()), float(rng.random())
     quadratic, limit, defect = float(rng.uniform(0.5, 2.0)), rng.uniform(0.5, 2.0, m), float(rng.uniform(0.01, 0.1))
-    eps, none, far = 0.2 * rng.random(m), np.zeros(m), np.full(m, np.inf)
-    exact = [a - Fraction(s) * (v + Fraction(b)) for a, v in zip(fractions(lin), fractions(f), strict=True)]
+    eps, none, far, radius = 0.2 * rng.random(m), np.zeros(m), np.full(m, np.inf), 0.5 * rng.random(m)
     verdicts = []
-    for kind, dual, lack in (
-        ("limits", BoxDual(lin, eps, -0.5 * limit, limit), 0.0),
-        ("smooth", BoxDual(lin, eps, -far, far, rng.uniform(0.5, 2.0, m)), defect),
-        ("bent", BoxDual(lin, none, -limit, limit), defect),
+    for kind, dual, lack, wide in (
+        ("limits", BoxDual(lin, eps, -0.5 * limit, limit), 0.0, radius),
+        ("smooth", BoxDual(lin, eps, -far, far, rng.uniform(0.5, 2.0, m)), defect, radius),
+        ("bent", BoxDual(lin, none, -limit, limit), defect, none),
     ):
-        found = primal_above(dual, f, none, quadratic, b, s, lack)
-        value = half * Fraction(s) ** 2 * Fraction(quadratic) + conjugates(half, dual, lack, exact)
+        found = primal_above(dual, f, wide, quadratic, b, s, lack)
+        rows = list(zip(*map(fractions, (lin, f, wide)), strict=True))
+        ends = [[a - Fraction(s) * (v + side * r + Fraction(b)) for a, v, r in rows] for side in (-1, 1)]
+        losses = [conjugates(half, dual, lack, end) for end in ends]
+        value = half * Fraction(s) ** 2 * Fraction(quadratic) + sum(map(max, *losses), Fraction(0))
         witness = {"kind": kind, "lin": lin, "f": f, "b": b, "s": s}
         verdicts.append(beside(found, value, 1, witness))
     return Verdict.worst(verdicts)

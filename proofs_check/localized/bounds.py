@@ -172,7 +172,8 @@ def measure_convolution(constant: Callable[..., float], rng: Generator) -> Verdi
     # E |h_1|^(2r) d^r over the Gaussian of variance 1/4: the last step of the proof, by quadrature.
     moment = 2.0 * quad(lambda t: t ** (2.0 * r) * norm.pdf(t, scale=0.5), 0.0, np.inf, epsabs=0.0, epsrel=1e-12)[0]
     witness = {"alpha": alpha, "q": q, "d": d}
-    integral = _apart(constant(alpha, d, q=q), np.sqrt(d**r * moment), witness, 1e-9 / EPS)
+    constants = [constant(alpha, d, q=q), constant(alpha, d, q=q, norm=2.0)]
+    integral = _apart(constants, np.sqrt(d**r * moment) * np.array([1.0, 2.0**q]), witness, 1e-9 / EPS)
     u, widths = rng.normal(0.0, 2.0, d), np.exp(rng.uniform(-3.0, 0.0, 3))
     X = rng.uniform(-1.0, 1.0, (60, d))
     cells, length = rng.integers(0, 3, 60), float(np.linalg.norm(u))

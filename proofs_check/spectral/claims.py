@@ -7,7 +7,7 @@ import numpy as np
 from convexkernels import bounds
 from proofs_check import risk_bounds as risks
 from proofs_check.claim import REFUTED, Claim
-from proofs_check.spectral import formulas
+from proofs_check.spectral import formulas, training
 from proofs_check.spectral import objective as learning
 
 PAPER = "spectral"
@@ -283,6 +283,39 @@ CLAIMS = [
             trials=8,
         )
         for name in ("squared", "hinge", "logistic")
+    ],
+    Claim(
+        "score-loss-planes",
+        "The dual point of every score loss sums to 0, and its plane is below the mean loss and touches it.",
+        PAPER,
+        "(4), lower bounds",
+        training.measure_dual_point,
+        0.0,
+        1e-8,
+        trials=4,
+    ),
+    Claim(
+        "first-step",
+        "The first step of training in W for NSKL is that of Adam for the gradient of (4), its penalty included.",
+        PAPER,
+        "(7), squared norm",
+        training.measure_step,
+        1.0,
+        1.001,
+        trials=3,
+    ),
+    *[
+        Claim(
+            f"stationarity-{setting.lower()}",
+            f"The residual of a point of {setting} is the norm of the gradient of (4), or of its proximal step.",
+            PAPER,
+            "(4), (7)",
+            training.measure_stationarity,
+            (setting, 1.0),
+            (setting, 1.001),
+            trials=6,
+        )
+        for setting in ("NSKL", "ASKL")
     ],
     Claim(
         "frozen-frequencies-bound",

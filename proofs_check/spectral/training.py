@@ -1,0 +1,107 @@
+"""What the library does with its spectral objective: a step of training, stationarity, lower bounds of a loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from convexkernels.arrays import Array
+from convexkernels.checking import Verdict, richardson_derivative
+from convexkernels.spectral.losses import SCORE_LOSSES
+from convexkernels.spectral.options import Training
+from convexkernels.spectral.training import TrainingRun
+from proofs_check.spectral.objective import EPS, TABLE_1, Stated, loss_of, objective, stated, targets
+
+Generator = np.random.Generator
+
+
+def measure_dual_point(more: float, rng: Generator) -> Verdict:
+    """The dual point of every loss sums to 0, and its plane is below the mean loss, which it touches.
+
+    It touches smooth losses at the scores, moved by the best constants, and the margin loss of two classes where all
+    margins are met; for more classes the plane of the margin loss is 0. `more` is added to the plane.
+    """
+    verdicts = []
+    for name, make in SCORE_LOSSES.items():
+        for K in (1, 3):
+            F, Y, weights = 1.5 * rng.standard_normal((12, K)), targets(rng, name, 12, K), rng.uniform(0.5, 2.0, 12)
+            if K == 1 and name != "squared":  # one side heavier than the other
+                Y = np.where(np.arange(12) < 4, 1.0, -1.0)[:, None]
+            weights /= weights.mean()
+            constant, S = make().dual_point(F, Y, weights)
+
+            def above(G: Array, name: str = name, Y: Array = Y, S: Array = S, share: Array = weights / 12.0) -> float:
+                return float(share @ [loss_of(name, g, y) for g, y in zip(G, Y, strict=True)]) - float(np.vdot(S, G))
+
+            shifts = [F + b for b in rng.standard_normal((20, K))] + [
+                np.tile(b, (12, 1)) for b in rng.normal(size=(20, K))
+            ]
+            ends = [*shifts, *(rng.standard_normal((12, K)) for _ in range(5)), Y]
+            if name != "hinge":
+                ends.append(F + make().best_shift(F, Y, weights))  # type: ignore[attr-defined]
+            least, size = min(map(above, ends)), 1e-11
+            witness = {"loss": name, "F": F, "Y": Y, "S": S, "constant": constant, "least": least}
+            touches = not (name == "hinge" and K > 1)
+            verdicts += [
+                Verdict(max(0.0, constant + more - least), size, 1, witness),
+                Verdict(max(0.0, least - constant) if touches else 0.0, 1e-9, 1, witness),
+                Verdict(float(np.abs(S.sum(axis=0)).max()), size, 1, witness),
+            ]
+    return Verdict.worst(verdicts)
+
+
+def gradient_in(W: Array, case: Stated) -> Array:
+    """Of (4) with ``|W|_F^2``, entry by entry by differences."""
+    c, omega = np.asarray(case.point.intercept), np.asarray(case.point.map.omega)
+    slopes = np.zeros_like(W)
+    for index in np.ndindex(*W.shape):
+        unit = np.zeros_like(W)
+        unit[index] = 1.0
+
+        def along(t: float, unit: Array = unit) -> tuple[float, float]:
+            value = objective(case, W + t * unit, c, omega)
+            return value, 8.0 * EPS * (1.0 + abs(value))
+
+        slopes[index] = richardson_derivative(along, 0.1)[0]
+    return slopes
+
+
+def shrunk(W: Array, threshold: float) -> Array:
+    """The proximal step of the trace norm."""
+    U, sigma, V = np.linalg.svd(W, full_matrices=False)
+    return np.asarray((U * np.maximum(sigma - threshold, 0.0)) @ V)
+
+
+def measure_step(factor: float, rng: Generator) -> Verdict:
+    """The first step in W with ``|W|_F^2`` is that of Adam for the gradient of (4), the penalty's included.
+
+    Its first averages are a tenth of the gradient and a thousandth of its square, and are divided by these shares: a
+    step does not tell the size of an entry, but the average does. `factor` multiplies the gradient.
+    """
+    case = stated(rng, "NSKL", str(rng.choice(["squared", "logistic"])))
+    W = np.array(case.point.W)
+    gradient = factor * gradient_in(W, case)
+    run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng)
+    run.step(np.arange(8), 0.0)
+    expected = W - gradient / (np.abs(gradient) + 1e-8) / np.sqrt(case.point.map.width)
+    apart = [np.abs(10.0 * run._moments["W"].mean - gradient).max(), np.abs(run.point.W - expected).max()]
+    size = 1e-7 * (1.0 + float(np.abs(gradient).max()))
+    witness = {"X": case.X, "Y": case.Y, "W": W, "gradient": gradient, "arrived": np.asarray(run.point.W)}
+    return Verdict(float(max(apart)), size, 1, witness)
+
+
+def measure_stationarity(subject: tuple[str, float], rng: Generator) -> Verdict:
+    """The residual of a point is the norm of the gradient of (4), for the trace norm with the proximal step in W.
+
+    Slopes of the smooth part are those of the objective's claim; `subject`: the setting and a factor of lam1.
+    """
+    setting, factor = subject
+    case = stated(rng, setting, str(rng.choice(["squared", "logistic"])))
+    W, lam1 = np.asarray(case.point.W), factor * case.lam1
+    _, slope, *others = case.problem.evaluate(case.point)
+    in_W = W - shrunk(W - slope, lam1) if TABLE_1[setting][2] else slope + 2.0 * lam1 * W
+    residual = float(np.sqrt(sum(np.sum(np.asarray(part) ** 2) for part in (in_W, *others))))
+    found: Any = case.problem.certificate(case.point)
+    witness = {"X": case.X, "Y": case.Y, "W": W, "residual": found.residual, "direct": residual}
+    return Verdict(abs(found.residual - residual), 1e-9 * (1.0 + residual), 1, witness)
