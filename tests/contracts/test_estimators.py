@@ -421,7 +421,7 @@ NO_NUMBERS = [TWO_WORDS, TWO_WORDS.astype(object), TWO_WORDS.tolist(), pd.Series
 GAPS = [[1.0] * (M - 1) + [np.nan], pd.DataFrame({"y": [1.0] * (M - 1) + [pd.NA]}, dtype="Float64")]
 BAD_NUMBERS = [
     *(("y must hold numbers", (np.zeros((M, 1)), y)) for y in NO_NUMBERS),
-    *(("y has a missing or infinite value at row 39; drop", (np.zeros((M, 1)), y)) for y in GAPS),
+    *((r"y has a missing value at row 39 \(nan\); drop", (np.zeros((M, 1)), y)) for y in GAPS),
 ]
 
 
