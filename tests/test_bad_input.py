@@ -241,7 +241,7 @@ def test_what_rows_of_weight_0_hold_is_not_looked_at():
         for model, y, odd in [
             (ck.TessellatedRidge(lam=1.0), X[:, 0], gap),
             (ck.TessellatedSVC(C=1.0), Y.astype(float), gap),
-            (ck.TessellatedSVC(C=1.0), Y.astype(str).astype(object), None),
+            (ck.TessellatedSVC(C=1.0), Y.astype(object), None),
         ]:
             targets = np.where(kept, y, odd)
             for rows in (table, pandas.DataFrame(table)):
