@@ -1,11 +1,15 @@
 """Argument checks shared by every public entry point: each refusal names argument, value and remedy."""
 
 import os
+import reprlib
 import sys
+from collections.abc import Mapping
+from datetime import date, timedelta
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
@@ -88,11 +92,7 @@ def check_points(X: Any, *, name: str = "X", n_features: int | None = None) -> A
     products overflow, the wrong number of columns.
     """
     points = _as_numbers(X, name)
-    if points.ndim != 2:
-        raise InvalidInputError(
-            f"{name} must be a table of shape (rows, features), got shape {points.shape}; "
-            f"reshape one feature with {name}.reshape(-1, 1) and one point with {name}.reshape(1, -1)."
-        )
+    refuse_other_shapes(points, X, name)
     if points.size == 0:
         raise InvalidInputError(
             f"{name} is empty, its shape is {points.shape}; at least one row and column are needed."
@@ -128,6 +128,63 @@ def refuse_other_tables(X: Any, name: str = "X") -> None:
     _refuse_sparse(X, name)
 
 
+def refuse_other_shapes(points: NDArray[Any], X: Any, name: str = "X") -> None:
+    """Refuse what has not become an array of two dimensions, with what makes a table of it."""
+    if points.ndim == 2 and points.dtype.names is None:
+        return
+    records = [X, *(points[:1] if points.ndim == 1 else [])]
+    if points.dtype.names or any(isinstance(one, Mapping) for one in records):
+        remedy = f"Pass pandas.DataFrame({name})."
+    elif points.ndim == 0:
+        remedy = "Pass an array, a data frame or a list of rows."
+    elif hasattr(X, "to_frame"):
+        remedy = f"Pass {name}.to_frame() if it is one feature."
+    elif points.ndim == 1:
+        remedy = f"Reshape your data: one feature with {name}.reshape(-1, 1), one point with {name}.reshape(1, -1)."
+    else:
+        remedy = f"Reshape your data, so that every row is a vector: {name}.reshape(len({name}), -1)."
+    found = f"shape {points.shape} ({type(X).__name__})" if points.ndim else reprlib.repr(X)
+    raise InvalidInputError(f"{name} must be a table of shape (rows, features), got {found}. {remedy}")
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return `value` as an array, or refuse it by name: rows of several lengths, complex numbers, dates."""
+    try:
+        found = np.asarray(unmasked(value))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must hold numbers only ({error}); pass rows of one length.") from error
+    if found.dtype.kind == "c":
+        raise InvalidInputError(
+            f"{name} holds complex numbers (Complex data not supported); pass real ones, for example {name}.real."
+        )
+    if _holds_dates(found):
+        raise InvalidInputError(
+            f"{name} holds dates or times ({found.dtype}); turn them into numbers first, for example days since a day, "
+            "(dates - dates.min()) / numpy.timedelta64(1, 'D')."
+        )
+    return found
+
+
+def _holds_dates(values: NDArray[Any]) -> bool:
+    """They would be counted in whatever unit they are stored in; NaT among other objects is a missing value."""
+    if values.dtype == object:
+        return any(isinstance(value, date | timedelta) and value == value for value in values.flat)
+    return values.dtype.kind in "mM"
+
+
+def unmasked(value: Any) -> Any:
+    """Masked entries of an array are missing: NaN among numbers, NaT among dates, None among anything else."""
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    if not np.ma.is_masked(value):
+        return value.data
+    kind = value.dtype.kind
+    gap: Any = np.nan if kind in "biufc" else "NaT" if kind in "mM" else None
+    filled = np.array(value.data, dtype=np.float64 if kind in "biu" else value.dtype if kind in "fcmM" else object)
+    filled[np.ma.getmaskarray(value)] = gap
+    return filled
+
+
 def _refuse_sparse(X: Any, name: str) -> None:
     known = sys.modules.get("scipy.sparse")  # who has a sparse matrix has loaded it; to load it takes a while
     kinds = [type(kind).__name__ for kind in X.dtypes] if hasattr(X, "columns") and hasattr(X, "dtypes") else []
@@ -143,16 +200,14 @@ def _refuse_sparse(X: Any, name: str) -> None:
 
 def _as_numbers(X: Any, name: str) -> Array:
     refuse_other_tables(X, name)
+    points = as_array(X, name)
     try:
-        points = np.asarray(X)
-        if points.dtype.kind != "c":
-            return np.ascontiguousarray(points.astype(np.float64) if points.dtype.kind in "OUS" else points, np.float64)
+        return np.ascontiguousarray(points.astype(np.float64) if points.dtype.kind in "OUS" else points, np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"{name} must hold numbers only ({error}); encode text and category columns first, "
             "for example with sklearn.preprocessing.OneHotEncoder."
         ) from error
-    raise InvalidInputError(f"{name} holds complex numbers; pass real features.")
 
 
 def _refuse_entries(points: Array, name: str, largest: float) -> None:
@@ -171,8 +226,9 @@ def _refuse_entries(points: Array, name: str, largest: float) -> None:
 def floats(name: str, value: Any) -> Array:
     """Return `value` as a float64 array of any shape, or refuse it by name."""
     refuse_distributed(value, name)
+    as_array(value, name)
     try:
-        return np.asarray(value, dtype=np.float64)
+        return np.asarray(unmasked(value), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must hold numbers ({error}).") from error
 
@@ -183,8 +239,10 @@ def check_labels_finite(y: Any, m: int, *, name: str = "y") -> Array:
     if values.ndim not in (1, 2) or values.shape[0] != m:
         raise InvalidInputError(f"{name} has shape {values.shape}, but X has {m} rows; one entry per row is needed.")
     if not np.isfinite(values).all():
-        where = int(np.argwhere(~np.isfinite(values))[0][0])
-        raise InvalidInputError(f"{name} has a missing or infinite value at row {where}; drop that row first.")
+        where = tuple(np.argwhere(~np.isfinite(values))[0])
+        raise InvalidInputError(
+            f"{name} has a missing or infinite value at row {where[0]} ({values[where]}); drop that row first."
+        )
     largest = float(np.abs(values).max(initial=0.0))
     if largest > LARGEST_TARGET:
         raise InvalidInputError(f"{name} has an entry of magnitude {largest:.3g}; rescale it to at most 1e100.")

@@ -3,6 +3,7 @@
 import re
 import time
 import warnings
+from datetime import date
 from math import comb
 
 import dask.array as da
@@ -35,6 +36,32 @@ def changed(value, row=3, column=1):
 
 # --- refused ----------------------------------------------------------------------------------
 
+RAGGED = [[1.0, 2.0]] * 59 + [[1.0, 2.0, 3.0]]
+NO_TABLES = {
+    "None": (None, "got None. Pass an array"),
+    "a number": (3.0, "got 3.0. Pass an array"),
+    "a text": ("table.csv", "got 'table.csv'. Pass an array"),
+    "a set": ({1, 2}, "got {1, 2}. Pass an array"),
+    "a generator": ((row for row in X), "got <generator"),
+    "a dict": ({"a": X[:, 0]}, "Pass pandas.DataFrame(X)"),
+    "records": ([{"a": 1.0}] * 60, "got shape (60,) (list). Pass pandas.DataFrame(X)"),
+    "a record array": (np.rec.fromarrays(X.T, names="a,b"), "got shape (60,) (recarray). Pass pandas.DataFrame(X)"),
+    "a series": (pandas.Series(X[:, 0]), "got shape (60,) (Series). Pass X.to_frame()"),
+    "one dimension": (X[:, 0], "got shape (60,) (ndarray). Reshape your data: one feature with X.reshape(-1, 1)"),
+    "three dimensions": (X[:, :, None], "shape (60, 2, 1) (ndarray). Reshape your data, so that every row is a vector"),
+}
+NO_TARGETS = {
+    "ragged": ([1.0] * 59 + [[1.0, 2.0]], "y is a list that cannot become"),
+    "sparse": (csr_array(Y[:, None]), "y is a csr_array that cannot become"),
+    "complex": (Y + 1j, "Complex data not supported"),
+    "a number": (3.0, "y is 3.0; pass one target per row"),
+    "a text": ("label", "y is 'label'; pass one target per row"),
+    "a dict": ({"a": 1}, "y is {'a': 1}; pass one target per row"),
+    "a generator": ((one for one in Y), "y is <generator"),
+    "three dimensions": (Y.reshape(60, 1, 1), "y has shape (60, 1, 1); pass one target per row"),
+    "no columns": (np.zeros((60, 0)), "y has shape (60, 0); pass one target per row"),
+}
+
 MIXED, SPARSE = np.array(["one", *Y[1:].tolist()], dtype=object), pandas.SparseDtype(float, 0.0)
 SLIP = np.array([["red"], *([f"{k}.5"] for k in range(59))])
 TABLES = {
@@ -43,22 +70,36 @@ TABLES = {
     "text among numbers": (SLIP, Y, ("'x0'", "'red' among numbers", "pandas category")),
     "names of rows": (NAMES, Y, ("'x0'", "60 different texts", "Leave the column out")),
     "sparse": (csr_array(X), Y, ("sparse", "toarray()")),
-    "one dimension": (X[:, 0], Y, ("Expected 2D array", "reshape")),
     "no rows": (X[:0], Y[:0], ("0 sample(s)",)),
-    "no columns": (X[:, :0], Y, ("0 feature(s)",)),
+    "no columns": (X[:, :0], Y, ("0 feature(s)", "Pass the rows and columns")),
+    "ragged": (RAGGED, Y, ("X cannot become an array", "inhomogeneous", "pass rows of one length")),
+    "mixed names": (pandas.DataFrame(X, columns=["a", 1]), Y, ("['int', 'str']", "convert them all to strings")),
+    "dates": (np.full((60, 2), np.datetime64("2020-01-01")), Y, ("X holds dates", "days since a day")),
+    "dates among numbers": ([[1.0, date(2020, 1, 1)]] * 60, Y, ("X holds dates", "days since a day")),
     "one row": (X[:1], Y[:1], ("1 sample(s)", "two rows")),
     "one class": (X, np.zeros(60), ("y", "one class only (0.0", "two or more")),
     "short y": (X, Y[:50], ("y has 50 entries", "60 rows", "one target per row")),
     "long y": (X[:50], Y, ("y has 60 entries", "50 rows")),
-    "nan in y": (X, np.where(np.arange(60) == 5, np.nan, Y), ("y", "NaN")),
+    "nan in y": (X, np.where(np.arange(60) == 5, np.nan, Y), ("y has a missing", "at row 5 (nan); drop",)),
+    "inf in y": (X, np.where(np.arange(60) == 5, np.inf, Y), ("y has a missing or", "at row 5 (inf); drop",)),
+    "NA among whole numbers": (X, pandas.Series([*Y[1:], None], dtype="Int64"), ("y has a missing", "row 59")),
+    "NA among bools": (X, pandas.Series([*Y[1:], None], dtype="boolean"), ("y has a missing", "row 59")),
+    "masked bools": (X, np.ma.masked_array(Y > 0, np.arange(60) == 5), ("y has a missing", "row 5 (nan)")),
+    "masked labels": (X, np.ma.masked_array(Y, np.arange(60) == 5), ("y has a missing", "row 5 (nan)")),
+    "masked texts": (X, np.ma.masked_array(Y.astype(str), np.arange(60) == 5), ("y has a missing value at row 5",)),
+    "NaT in y": (X, pandas.to_datetime([*["2020"] * 30, *["2021"] * 29, None]), ("y has a missing value", "59 (NaT)")),
+    "labels of a kind": (X, [date(2020, 1, 1 + one) for one in Y], ("y must hold class labels", "Pass text")),
+
     "targets": (X, X[:, 0], ("y must hold class labels", "continuous")),
     "None in y": (X, [None, *Y[1:]], ("y has a missing value at row 0 (None)", "drop")),
     "NA in y": (X, pandas.Series([*Y[1:], pandas.NA]), ("y has a missing value at row 59 (<NA>)",)),
     "labels without an order": (X, MIXED, ("y holds labels", "int and str", "text")),
     "sparse columns": (pandas.DataFrame(X).astype(SPARSE), Y, ("sparse", "X.sparse.to_dense()")),
     "two columns of y": (X, np.column_stack([Y, Y]), ("y should be a 1d array", "(60, 2)")),
-    "complex": (X + 1j, Y, ("Complex data not supported",)),
+    "complex": (X + 1j, Y, ("X holds complex numbers", "Complex data not supported", "X.real")),
 }  # fmt: skip
+TABLES |= {name: (table, Y, ("X must be a table", said)) for name, (table, said) in NO_TABLES.items()}
+TABLES |= {f"y: {name}": (X, y, (said, "of shape (60,)")) for name, (y, said) in NO_TARGETS.items()}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -66,6 +107,152 @@ def test_estimator_refuses_tables(name):
     table, labels, words = TABLES[name]
     with refused(ck.InvalidInputError, *words):
         ck.TessellatedSVC().fit(table, labels)
+
+
+@pytest.mark.parametrize("name", NO_TARGETS)
+def test_regressors_refuse_targets(name):
+    targets, said = NO_TARGETS[name]
+    with refused(ck.InvalidInputError, said, "of shape (60,)"):
+        ck.TessellatedRidge().fit(X, targets)
+
+
+DAYS = pandas.Series(pandas.to_datetime(["2020-01-01", "2020-02-03"])[Y])
+DATES = {
+    "datetime64": DAYS.to_numpy(),
+    "timedelta64": (DAYS - DAYS.min()).to_numpy(),
+    "a series": DAYS,
+    "with a time zone": DAYS.dt.tz_localize("UTC"),
+    "objects": [day.date() for day in DAYS],
+}
+
+
+@pytest.mark.parametrize("name", DATES)
+def test_regressors_refuse_dates(name):
+    with refused(ck.InvalidInputError, "y holds dates or times", "days since a day"):
+        ck.TessellatedRidge().fit(X, DATES[name])
+
+
+@pytest.mark.parametrize("name", ["datetime64", "timedelta64", "a series"])
+def test_classes_may_be_dates(name):
+    model = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(X, DATES[name])
+    found = model.predict(X)
+    assert found.dtype == DATES[name].dtype
+    assert model.score(X, DATES[name]) == np.mean(found == DATES[name]) > 0.8
+
+
+@pytest.mark.parametrize("name", [*NO_TABLES, "ragged", "complex"])
+def test_new_points_that_are_no_table_are_refused(name):
+    table, _, (*words,) = TABLES[name]
+    with refused(ck.InvalidInputError, "X", *words):
+        ck.TessellatedSVC(C=1.0, tol=1e-2).fit(X, Y).predict(table)
+
+
+def test_masked_entries_of_points_are_missing():
+    masked = np.ma.masked_array(X, np.arange(120).reshape(60, 2) % 7 == 3)
+    for table, gaps in [
+        (masked, masked.filled(np.nan)),
+        (masked.round().astype(int), masked.round().filled(np.nan)),
+        (np.ma.masked_array(masked.data.astype(object), masked.mask), masked.filled(np.nan)),
+    ]:
+        found, expected = (ck.TessellatedSVC(C=1.0, tol=1e-2).fit(one, Y) for one in (table, gaps))
+        assert found.columns_.encoded_names == ["x0", "x0 is missing", "x1", "x1 is missing"]
+        np.testing.assert_array_equal(found.decision_function(table), expected.decision_function(gaps))
+    plain = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(np.ma.masked_array(X), Y)
+    assert plain.columns_ is None
+    with refused(ck.InvalidInputError, "X has missing values in x0, x1, the first in row 1, column 1"):
+        plain.predict(masked)
+    with refused(ck.InvalidInputError, "X has a missing or infinite value at row 1, column 1 (nan)"):
+        ck.Gaussian()(masked)
+
+
+def test_rows_in_a_list_or_a_tuple_are_an_array_of_objects():
+    rows = [(x, "red" if k % 3 else "blue") for k, x in enumerate(X[:, 0].tolist())]
+    rows[4:6] = [(float("nan"), "red"), (1.0, float("nan"))]
+    tables = [rows, tuple(rows), [list(row) for row in rows], np.array(rows, dtype=object)]
+    models = [ck.TessellatedSVC(C=1.0, tol=1e-2).fit(table, Y) for table in tables]
+    for model, table in zip(models, tables, strict=True):
+        assert model.columns_.encoded_names == ["x0", "x0 is missing", "x1=blue", "x1=red", "x1 is missing"]
+        np.testing.assert_array_equal(model.decision_function(table), models[-1].decision_function(tables[-1]))
+
+
+KINDS = {
+    "text": np.array(["1", "2", "x"])[np.arange(60) % 3],
+    "digits": pandas.Categorical(np.array(["1", "2", "3"])[np.arange(60) % 3]),
+    "leading zeros": pandas.Categorical(np.array(["01", "02", "10"])[np.arange(60) % 3]),
+    "whole numbers": pandas.Categorical(np.arange(60) % 3),
+    "numbers": pandas.Categorical(0.5 * (np.arange(60) % 3)),
+    "bools": pandas.Categorical(np.arange(60) % 3 == 0),
+    "intervals": pandas.cut(X[:, 1], 3),
+}
+
+
+def tables_of(column):
+    return pandas.DataFrame({"x": X[:, 0], "kind": column})
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_categories_are_known_again_after_a_file(name, tmp_path):
+    table = tables_of(KINDS[name])
+    table.to_csv(tmp_path / "table.csv", index=False)
+    again = pandas.read_csv(tmp_path / "table.csv")
+    columns = Columns.of(table, np.arange(60))
+    for changed_kind in (
+        again,
+        again.astype({"kind": "category"}),
+        again.astype({"kind": object}),
+        # Text is not taken for other text.
+        again if name == "leading zeros" else again.astype({"kind": str}),
+        tables_of(again["kind"].astype(str).str.lower()) if name == "bools" else again,
+    ):
+        np.testing.assert_array_equal(columns.encoded(changed_kind), columns.encoded(table))
+    columns = Columns.of(again.astype({"kind": "category"}), np.arange(60))
+    np.testing.assert_array_equal(columns.encoded(table), columns.encoded(again))
+
+
+def test_categories_of_another_type_are_refused_where_they_say_nothing():
+    columns = Columns.of(tables_of(np.array(["u", "v"])[np.arange(60) % 2]), np.arange(60))
+    for rows in (1, 60):
+        with refused(ck.InvalidInputError, "'kind' held categories such as 'u', 'v'", "now it holds 7", "same type"):
+            columns.encoded(tables_of(7)[:rows])
+    assert not columns.encoded(tables_of(None))[:, 1:].any()
+    columns = Columns.of(tables_of(np.array(["1", "01", "u"])[np.arange(60) % 3]), np.arange(60))
+    with refused(ck.InvalidInputError, "'kind' held '01' and '1'", "1.0, which it holds now, may be both", "same type"):
+        columns.encoded(tables_of(1))
+    np.testing.assert_array_equal(columns.encoded(tables_of("1"))[0, 1:], [0.0, 1.0, 0.0])
+
+
+def test_a_whole_column_of_unseen_categories_is_warned_of():
+    table = tables_of(np.array(["red", "blue"])[np.arange(60) % 2])
+    model = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(table, Y)
+    for column in (" red", pandas.Categorical(["Red"] * 60)):
+        with pytest.warns(ck.ConvexKernelsWarning, match=r"None of the 60 values of column 'kind', .* 'blue', 'red'"):
+            model.predict(tables_of(column))
+    # These are answered without a word.
+    model.predict(tables_of("green")[:1])
+    model.predict(pandas.concat([table, tables_of("green")]))
+    model.predict(tables_of(None))
+
+
+def test_what_rows_of_weight_0_hold_is_not_looked_at():
+    weights = np.where(np.arange(60) % 10 == 3, 0.0, 1.0)
+    kept = weights > 0.0
+    for gap in (np.nan, np.inf):
+        table = np.where(kept[:, None], X, gap)
+        for model, y, odd in [
+            (ck.TessellatedRidge(lam=1.0), X[:, 0], gap),
+            (ck.TessellatedSVC(C=1.0), Y.astype(float), gap),
+            (ck.TessellatedSVC(C=1.0), Y.astype(str).astype(object), None),
+        ]:
+            targets = np.where(kept, y, odd)
+            for rows in (table, pandas.DataFrame(table)):
+                found = model.fit(rows, targets, sample_weight=weights).predict(X)
+                np.testing.assert_array_equal(found, model.fit(X[kept], y[kept]).predict(X))
+    # Rows that count keep their numbers.
+    table[17, 1], targets[8] = np.inf, None
+    with refused(ck.InvalidInputError, "X has a missing or infinite value at row 17, column 1"):
+        ck.TessellatedSVC().fit(table, Y, sample_weight=weights)
+    with refused(ck.InvalidInputError, "y has a missing value at row 8"):
+        ck.TessellatedSVC().fit(X, targets, sample_weight=weights)
 
 
 USES = pytest.mark.parametrize(
@@ -235,6 +422,8 @@ def test_estimator_refuses_parameters(name, value):
         (np.ones(59), ("sample_weight", "(59,)", "60 rows")),
         (np.ones((60, 1)), ("sample_weight", "(60, 1)")),
         (["heavy"] * 60, ("sample_weight", "numbers")),
+        (1j * np.ones(60), ("sample_weight holds complex numbers",)),
+        (np.ma.masked_array(np.ones(60), np.arange(60) == 3), ("sample_weight", "nan at row 3")),
         (1.0 * (Y == 1), ("one class only (1", "positive weight")),
     ],
 )

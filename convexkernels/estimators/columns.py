@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index, Mask
-from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import refuse_other_tables
+from convexkernels.exceptions import InvalidInputError, tell
+from convexkernels.validation import as_array, refuse_other_shapes, refuse_other_tables, unmasked
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
@@ -55,7 +57,7 @@ class Columns:
             For dates and other objects, text that names rows, text among many numbers and sparse matrices; the message
             names the column and the remedy.
         """
-        refuse_other_tables(X)
+        X = as_table(X)
         if not may_need_encoding(X):
             return None
         names, categories, fill, marked = [], [], [], []
@@ -72,14 +74,14 @@ class Columns:
         return cls(names, categories, np.array(fill), np.array(marked))
 
     def encoded(self, X: Any) -> Array:
-        """The table as numbers, shape (m, n_encoded)."""
-        refuse_other_tables(X)
+        """The table as numbers, shape (m, n_encoded); a column without any category that was seen is warned of."""
         blocks: list[Array] = []
-        for j, (name, column) in enumerate(_columns(X)):
+        for j, (name, column) in enumerate(_columns(as_table(X))):
             kind = self.categories[j]
-            values, missing = _read(name, column, kind is not None and any(isinstance(one, str) for one in kind))
+            values, missing = _read(name, column, kind is not None)
             if kind is not None:
-                blocks.extend(np.array([v == one for v in values], dtype=np.float64) for one in kind)
+                places = _places(name, kind, values, missing)
+                blocks.extend((places == place).astype(np.float64) for place in range(len(kind)))
             elif values.dtype == object:
                 raise InvalidInputError(
                     f"Column {name!r} held numbers when the estimator was fitted, but now it holds "
@@ -119,18 +121,38 @@ def labels_of(estimator: Any) -> list[str]:
     return [str(name) for name in getattr(estimator, "feature_names_in_", (f"x{j}" for j in range(n)))]
 
 
+def as_table(X: Any, name: str = "X") -> Any:
+    """A data frame as it is, anything else as an array of shape (rows, features), or refuse it by name."""
+    refuse_other_tables(X, name)
+    if _is_frame(X):
+        return X
+    table = as_array(X, name)
+    refuse_other_shapes(table, X, name)
+    return _rows(X)
+
+
 def may_need_encoding(X: Any) -> bool:
     """Whether a table holds something else than finite numbers; anything that is no table is left to other checks."""
-    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+    if _is_frame(X):
         return True
-    if not isinstance(X, np.ndarray | list) or np.ndim(X) != 2:
+    if not isinstance(X, np.ndarray | list | tuple) or np.ndim(X) != 2:
         return False
-    X = np.asarray(X)
+    X = _rows(X)
     if X.dtype.kind == "f":
         return bool(np.isnan(X).any())
     if X.dtype.kind == "U":
         return any(not _is_numeric(column) for column in X.T)
     return X.dtype == object and all(isinstance(x, str | float | int | np.number) or is_missing(x) for x in X.flat)
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "__getitem__")
+
+
+def _rows(X: Any) -> NDArray[Any]:
+    """An array of rows; among texts, those of a list or a tuple keep their types, so that NaN is not the text "nan"."""
+    rows = np.asarray(unmasked(X))
+    return np.asarray(X, dtype=object) if rows.dtype.kind == "U" and isinstance(X, list | tuple) else rows
 
 
 def is_missing(value: Any) -> bool:
@@ -147,17 +169,16 @@ def _is_numeric(column: NDArray[Any]) -> bool:
 
 
 def _columns(X: Any) -> Iterator[tuple[str, Any]]:
-    if hasattr(X, "columns"):
+    if _is_frame(X):
         yield from ((str(name), X[name]) for name in X.columns)
     else:
-        X = np.asarray(X)
         yield from ((f"x{j}", X[:, j]) for j in range(X.shape[1]))
 
 
-def _read(name: str, column: Any, of_text: bool = False) -> tuple[NDArray[Any], Mask]:
+def _read(name: str, column: Any, of_categories: bool = False) -> tuple[NDArray[Any], Mask]:
     """The values of a column, float64 or, where they are categories, object; and where they are missing.
 
-    In a column that is known to be `of_text`, digits are text, too.
+    In a column that is known to be `of_categories`, digits are text, too.
     """
     kind = str(getattr(column, "dtype", ""))
     values = np.asarray(column)
@@ -171,7 +192,7 @@ def _read(name: str, column: Any, of_text: bool = False) -> tuple[NDArray[Any], 
         return numbers, np.isnan(numbers)
     values = values.astype(object)
     missing = np.array([is_missing(value) for value in values], dtype=bool)
-    if not (of_text or kind.startswith(("category", "Categorical", "Enum"))):
+    if not (of_categories or kind.startswith(("category", "Categorical", "Enum"))):
         try:
             numbers = np.full(len(values), np.nan)
             numbers[~missing] = values[~missing].astype(np.float64)
@@ -205,6 +226,65 @@ def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
 def _texts(values: NDArray[Any]) -> list[Any]:
     """Those of the values that are no numbers, not even digits."""
     return [value for value in values if isinstance(value, str) and not _is_numeric(np.array([value]))]
+
+
+def _places(name: str, kind: list[Any], values: NDArray[Any], missing: Mask) -> Index:
+    """The place of every value among the categories of a column, -1 where it is missing or was never seen.
+
+    A value of a type that no category has is compared by what it says: in a table that was written to a file and read
+    again, 1 and True may stand for "1" and "True".
+    """
+    types, exact = {_type(one) for one in kind}, {one: place for place, one in enumerate(kind)}
+    said: dict[tuple[str, Any], list[int]] = {}
+    for one in kind:
+        said.setdefault(_said(one), []).append(exact[one])
+    places, rows = np.full(len(values), -1), np.flatnonzero(~missing)
+    for row, value in zip(rows, values[rows].tolist(), strict=True):
+        alike = [exact.get(value, -1)] if _type(value) in types else said.get(_said(value), [-1])
+        if len(alike) > 1:
+            raise InvalidInputError(
+                f"Column {name!r} held {kind[alike[0]]!r} and {kind[alike[1]]!r} when the estimator was fitted, and "
+                f"{value!r}, which it holds now, may be both; pass values of the same type as then."
+            )
+        places[row] = alike[0]
+    if kind and len(rows) and (places < 0).all():
+        _tell_or_refuse_unseen(name, kind, values[rows].tolist())
+    return places
+
+
+def _tell_or_refuse_unseen(name: str, kind: list[Any], values: list[Any]) -> None:
+    """A single row may be new in every respect; a whole column that is new was more likely read in another way."""
+    first, known = values[0], ", ".join(repr(one) for one in kind[:3])
+    comparable = {_type(one) for one in kind} | {_said(one)[0] for one in kind}
+    if not any(_type(value) in comparable or _said(value)[0] in comparable for value in values):
+        raise InvalidInputError(
+            f"Column {name!r} held categories such as {known} when the estimator was fitted, but now it holds "
+            f"{first!r}, a {type(first).__name__}; pass the same columns, with values of the same type as then."
+        )
+    if len(values) > 1:
+        tell(
+            f"None of the {len(values)} values of column {name!r}, for example {first!r}, is a category that was seen "
+            f"when the estimator was fitted, such as {known}; they are all taken for unseen ones. Check how the column "
+            "was read and spelled."
+        )
+
+
+def _type(value: Any) -> str:
+    """Values of one type are compared as they are: 1, 1.0 and True are equal to each other, but to no text."""
+    is_number = isinstance(value, Real | Decimal | np.bool_)
+    return "number" if is_number else "text" if isinstance(value, str) else type(value).__name__
+
+
+def _said(value: Any) -> tuple[str, Any]:
+    """What a value says as text, behind its kind: 1, 1.0, "1" and "01" say the same, and so do True and "true"."""
+    text = str(value).strip()
+    if text.casefold() in ("true", "false"):
+        return "truth", text.casefold()
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return "text", text
+    return ("number", number) if number.is_finite() else ("text", text)
 
 
 def _categories(name: str, values: NDArray[Any]) -> list[Any]:

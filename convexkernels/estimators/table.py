@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
-from sklearn.utils.validation import check_X_y, validate_data
+from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.cells.sampling import Keys
-from convexkernels.estimators.columns import Columns, is_missing
+from convexkernels.estimators.columns import Columns, as_table, is_missing
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import (
@@ -20,8 +21,11 @@ from convexkernels.validation import (
     check_points,
     check_weights,
     refuse_distributed,
-    refuse_other_tables,
+    unmasked,
 )
+
+# What the libraries below say of an entry that is no number.
+NO_NUMBER = ("could not convert", "unable to parse", "setting an array element", "argument must be")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +77,15 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
         The message names the argument, the value found and the remedy.
     """
     refuse_distributed_of(estimator, X=X, y=y, sample_weight=sample_weight)
-    refuse_other_tables(X)
-    _refuse_missing_targets(y)
-    y = _numbers(y) if is_regressor(estimator) else y
+    X = as_table(X)
+    _check_columns(estimator, X, reset=True)  # sets the number of columns and their names
+    weights = check_weights(sample_weight, len(X))
+    rows = np.flatnonzero(weights)
+    # A row that counts stands in for each of weight 0, whatever that holds, and every row keeps its number.
+    shown = slice(None) if len(rows) == len(X) else np.where(weights > 0.0, np.arange(len(X)), rows[0])
+    y = _targets(y, len(X), shown, of_numbers=is_regressor(estimator))
+    estimator.columns_ = Columns.of(X, rows)
     try:
-        validate_data(estimator, X, skip_check_array=True)  # sets the number of columns and their names
-        weights = check_weights(sample_weight, len(X if hasattr(X, "__len__") else np.asarray(X)))
-        estimator.columns_ = Columns.of(X, np.flatnonzero(weights))
         points, target = check_X_y(
             X if estimator.columns_ is None else estimator.columns_.encoded(X),
             y,
@@ -93,29 +99,33 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     except ValueError as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise InvalidInputError(_explained(error, X, y)) from error
-    points = check_points(points)
-    rows = np.flatnonzero(weights)
+        raise InvalidInputError(_explained(error, X)) from error
+    points = check_points(points[shown])
     return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
 
 def read_points(estimator: Any, X: Any) -> Array:
     """Validated points with the columns that the estimator was fitted on, as numbers."""
     refuse_distributed_of(estimator, X=X)
-    refuse_other_tables(X)
+    X = as_table(X)
     columns = estimator.columns_
+    _check_columns(estimator, X, reset=False)
+    if columns is not None:
+        return check_points(columns.encoded(X))
     try:
-        if columns is None:
-            points = validate_data(estimator, X, dtype=np.float64, ensure_all_finite=False, reset=False)
-            _refuse_missing(points, estimator.feature_labels_)
-        else:
-            validate_data(estimator, X, reset=False, skip_check_array=True)
-            points = columns.encoded(X)
-    except ValueError as error:
-        if isinstance(error, InvalidInputError):
-            raise
+        points = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=estimator, input_name="X")
+    except (TypeError, ValueError) as error:
         raise InvalidInputError(_explained(error, X)) from error
+    _refuse_missing(points, estimator.feature_labels_)
     return check_points(points)
+
+
+def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Number and names of the columns of a table."""
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(_explained(error, X)) from error
 
 
 def _refuse_missing(points: Array, names: list[str]) -> None:
@@ -129,19 +139,43 @@ def _refuse_missing(points: Array, names: list[str]) -> None:
         )
 
 
-def _refuse_missing_targets(y: Any) -> None:
-    """Objects that stand for nothing; NaN among numbers is scikit-learn's to refuse."""
-    targets = np.asarray(y) if isinstance(y, list) or hasattr(y, "dtype") else np.empty(0)
-    gone = [row for row, target in enumerate(targets) if is_missing(target)] if targets.dtype == object else []
-    if gone:
-        raise InvalidInputError(f"y has a missing value at row {gone[0]} ({targets[gone[0]]!r}); drop that row first.")
+def _targets(y: Any, m: int, shown: Index | slice, *, of_numbers: bool) -> Any:
+    """The targets of the rows that are shown, one per row and none missing; that there are none is scikit-learn's."""
+    if y is None:
+        return None
+    try:
+        found: Any = check_array(
+            unmasked(y),
+            dtype=None,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name="y",
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"y is a {type(y).__name__} that cannot become an array of targets ({str(error).splitlines()[0]}); pass "
+            f"one label or real number per row, an array of shape ({m},)."
+        ) from error
+    if found.ndim not in (1, 2) or 0 in found.shape[1:]:
+        found_y = f"has shape {found.shape}" if found.ndim else f"is {reprlib.repr(y)}"
+        raise InvalidInputError(f"y {found_y}; pass one target per row, an array of shape ({m},).")
+    if len(found) != m:
+        raise InvalidInputError(f"y has {len(found)} entries, but X has {m} rows; pass one target per row.")
+    found = found[shown]
+    _refuse_missing_targets(found)
+    numbers = check_labels_finite(found, m) if of_numbers or found.dtype.kind == "f" else found
+    return numbers if of_numbers else found
 
 
-def _numbers(y: Any) -> Any:
-    """Targets of a regressor, a missing or infinite one being refused by its row; other shapes are scikit-learn's."""
-    found = np.asarray(y)
-    is_column = found.ndim in (1, 2) and found.dtype.kind != "c"
-    return check_labels_finite(y, len(found)) if is_column else y
+def _refuse_missing_targets(y: NDArray[Any]) -> None:
+    """Objects and dates that stand for nothing; NaN among numbers is found by the check of these."""
+    gone = [is_missing(target) for target in y.flat] if y.dtype.kind in "OmM" else []
+    if any(gone):
+        place = np.unravel_index(gone.index(True), y.shape)
+        raise InvalidInputError(f"y has a missing value at row {place[0]} ({y[place]}); drop that row first.")
 
 
 def refuse_distributed_of(estimator: Any, **tables: Any) -> None:
@@ -155,18 +189,18 @@ def refuse_distributed_of(estimator: Any, **tables: Any) -> None:
         refuse_distributed(table, name, type(estimator).__name__, remedy)
 
 
-def _explained(error: ValueError, X: Any, y: Any = None) -> str:
+def _explained(error: Exception, X: Any) -> str:
     """The message of a refusal by scikit-learn, with the place and the remedy where they can be named."""
     message = str(error)
-    if hasattr(X, "__len__") and hasattr(y, "__len__") and len(X) != len(y):
-        return f"y has {len(y)} entries, but X has {len(X)} rows; pass one target per row."
-    if "could not convert" in message or "unable to parse" in message.lower():
+    if any(words in message.lower() for words in NO_NUMBER):
         return (
             f"X must hold numbers only, but {_first_text_column(X)} does not ({message}); encode text and category "
             "columns first, for example with sklearn.preprocessing.OneHotEncoder."
         )
     if "minimum of 2 is required" in message:
         return f"{message} Learning needs two rows or more, of two classes or with two targets."
+    if "minimum of 1 is required" in message:
+        return f"{message} Pass the rows and columns of X to work with, one or more."
     if "feature names should match" in message:
         return f"{message.rstrip()}\nPass the columns of the training table in its order, X[model.feature_names_in_]."
     if "is expecting" in message:

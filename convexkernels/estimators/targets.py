@@ -156,7 +156,9 @@ def check_labels(y: Any) -> None:
     try:
         check_classification_targets(y)
     except ValueError as error:
-        raise InvalidInputError(f"y must hold class labels: {error}") from error
+        raise InvalidInputError(
+            f"y must hold class labels: {error} Pass text, whole numbers or bools; a regressor learns other numbers."
+        ) from error
     except TypeError as error:
         found = " and ".join(sorted({type(label).__name__ for label in y}))
         raise InvalidInputError(f"y holds labels without an order ({found}); make all of them text.") from error

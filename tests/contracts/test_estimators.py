@@ -191,12 +191,10 @@ def weight_2_is_a_row_given_twice(estimator, kind, monkeypatch):
 def weight_0_is_an_absent_row(estimator, kind, monkeypatch):
     X, y = table(kind)
     kept = np.arange(M) % 5 > 0
-    X[~kept], y[~kept] = 1e3, y[0]
-    same(
-        quietly(clone(estimator), X, y, sample_weight=kept.astype(float)),
-        quietly(clone(estimator), X[kept], y[kept]),
-        X[kept],
-    )
+    plain = quietly(clone(estimator), X[kept], y[kept])
+    for odd, target in [(1e3, y[0]), (np.nan, np.nan if kind == "numbers" else "")]:
+        X[~kept], y[~kept] = odd, target
+        same(quietly(clone(estimator), X, y, sample_weight=kept.astype(float)), plain, X[kept])
 
 
 def weights_say_something(estimator, kind, monkeypatch):
@@ -423,7 +421,7 @@ NO_NUMBERS = [TWO_WORDS, TWO_WORDS.astype(object), TWO_WORDS.tolist(), pd.Series
 GAPS = [[1.0] * (M - 1) + [np.nan], pd.DataFrame({"y": [1.0] * (M - 1) + [pd.NA]}, dtype="Float64")]
 BAD_NUMBERS = [
     *(("y must hold numbers", (np.zeros((M, 1)), y)) for y in NO_NUMBERS),
-    *(("y has a missing or infinite value at row 39; drop", (np.zeros((M, 1)), y)) for y in GAPS),
+    *((r"y has a missing or infinite value at row 39 \(nan\); drop", (np.zeros((M, 1)), y)) for y in GAPS),
 ]
 
 
@@ -438,6 +436,12 @@ def bad_tables_are_refused_by_name(estimator, kind, monkeypatch):
         (r"X has a missing or infinite value at row 3, column 1", (gap, y)),
         ("column 'x0' does not: it holds 'red' among numbers", (words, y)),
         ("y has 3 entries, but X has 40 rows", (X, y[:3])),
+        (r"X must be a table of shape \(rows, features\), got None", (None, y)),
+        (r"X must be a table of shape \(rows, features\), got shape \(40,\) \(ndarray\)", (X[:, 0], y)),
+        ("X cannot become an array", ([[1.0], [1.0, 2.0]], y)),
+        ("X holds complex numbers", (1j * X, y)),
+        ("y is a list that cannot become an array of targets", (X, [[1.0, 2.0], *y[1:]])),
+        ("y has a missing (or infinite )?value at row 2", (X, np.ma.masked_array(y, np.arange(M) == 2))),
         (r"sample_weight has shape \(3,\)", (X, y, np.ones(3))),
         ("sample_weight must be finite and >= 0, got -1.0 at row 1", (X, y, np.where(np.arange(M) == 1, -1.0, 1.0))),
         ("sample_weight is zero everywhere", (X, y, np.zeros(M))),
