@@ -152,7 +152,9 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     try:
         found = np.asarray(unmasked(value))
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must hold numbers only ({error}); pass rows of one length.") from error
+        raise InvalidInputError(
+            f"{name} cannot become an array of numbers ({error}); pass rows of one length."
+        ) from error
     if found.dtype.kind == "c":
         raise InvalidInputError(
             f"{name} holds complex numbers (Complex data not supported); pass real ones, for example {name}.real."
