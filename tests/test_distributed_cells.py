@@ -366,6 +366,16 @@ def test_a_fit_of_parts_that_comes_to_no_end_leaves_the_model_as_it_was(monkeypa
     assert all(vars(model)[name] is value for name, value in had.items())
 
 
+def test_columns_of_categories_that_were_learned_from_before_are_forgotten(rng):
+    """Those of the earlier table stand elsewhere, or nowhere, in the later one."""
+    X, y = rng.normal(size=(120, 2)), rng.normal(size=120)
+    frame = pd.DataFrame({"town": list("abcdef") * 20, "size": X[:, 0]})
+    model = VoronoiRidge(random_state=0).fit(frame, y)
+    again = model.fit(parts(X, [60, 60]), parts(y, [60, 60])).predict(X)
+    fresh = VoronoiRidge(random_state=0).fit(parts(X, [60, 60]), parts(y, [60, 60]))
+    np.testing.assert_array_equal(again, fresh.predict(X))
+
+
 def test_parts_that_hold_text_are_refused():
     frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]}), npartitions=1)
     with pytest.raises(InvalidInputError, match="partition 0: X must hold numbers only"):

@@ -97,16 +97,17 @@ def test_a_factor_that_leaves_something_out_is_judged_by_the_matrix_itself(monke
     loss, weights, K = ck.EpsilonInsensitive(50.0, 0.02), np.ones(400), Gaussian(0.25)(X)
     tried, from_factor = [], support_vector._from_factor
 
-    def watched(K, dual, w, gap, *rest):
-        tried.append((gap, *from_factor(K, dual, w, gap, *rest)))
+    def watched(K, dual, w, g, gap, *rest):
+        tried.append((gap, *from_factor(K, dual, w, g, gap, *rest)))
         return tried[-1][1:]
 
     monkeypatch.setattr(support_vector, "_from_factor", watched)
     monkeypatch.setattr(support_vector, "LOOSE", 1e12)  # anything goes
     found = fit(loss, K, y[None], weights, tol=1e-3)
-    [(before, w, after)] = tried
+    [(before, w, residual, after)] = tried
     assert after <= before
     dual = loss.box_dual(y, weights)
+    np.testing.assert_allclose(residual, dual.lin - K @ w, atol=1e-9)
     assert after == pytest.approx(support_vector._gap(dual, w, dual.lin - K @ w, True))
     assert found.upper - found.value <= 1e-3 * found.upper
 

@@ -58,7 +58,7 @@ def learned_metric(
     """
     if not tells_widths(X, Y, tied) or is_constant(Y):
         return None, np.nan
-    clock.show.note(f"a width for each of {X.shape[1]} features is learned")
+    clock.show.note(f"a width for each of {_count(X, tied)} features is learned")
     bounds = (-1.0, 1.0) if len(Y) == 1 else None
     found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys, tied)
     pays = found.share < 1.0 - PRICE * _count(X, tied) / min(len(X), SAMPLE)

@@ -153,7 +153,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         self.feature_labels_ = labels_of(self)
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
-        del self._checkpoint  # what is fitted is kept without it
+        del self._checkpoint, self._tied  # what is fitted is kept without them
 
     def _points(self, X: Any) -> Array:
         """New points, validated and scaled."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.exceptions import InvalidInputError, tell
-from convexkernels.validation import as_array, refuse_other_shapes, refuse_other_tables, unmasked
+from convexkernels.validation import as_array, refuse_other_shapes, refuse_other_tables
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
@@ -28,7 +28,8 @@ class Columns:
     A column of categories becomes one column of 0 and 1 for each category that was seen; a missing value is a
     category of its own where training rows miss one, and a category that was never seen is none of them. In a column of
     numbers a missing value becomes the median, and a column of 0 and 1 that says where values are missing follows when
-    training rows miss some. The learned kernel weighs these columns like any other.
+    training rows miss some. The learned kernel weighs these columns like any other; in cells, spectral kernels and
+    concatenations those of one column of categories share a width.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ def as_table(X: Any, name: str = "X") -> Any:
         return X
     table = as_array(X, name)
     refuse_other_shapes(table, X, name)
-    return _rows(X)
+    return _with_types(table, X)
 
 
 def may_need_encoding(X: Any) -> bool:
@@ -137,7 +138,7 @@ def may_need_encoding(X: Any) -> bool:
         return True
     if not isinstance(X, np.ndarray | list | tuple) or np.ndim(X) != 2:
         return False
-    X = _rows(X)
+    X = _with_types(np.asarray(X), X)
     if X.dtype.kind == "f":
         return bool(np.isnan(X).any())
     if X.dtype.kind == "U":
@@ -149,10 +150,9 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__")
 
 
-def _rows(X: Any) -> NDArray[Any]:
-    """An array of rows; among texts, those of a list or a tuple keep their types, so that NaN is not the text "nan"."""
-    rows = np.asarray(unmasked(X))
-    return np.asarray(X, dtype=object) if rows.dtype.kind == "U" and isinstance(X, list | tuple) else rows
+def _with_types(table: NDArray[Any], X: Any) -> NDArray[Any]:
+    """The array of rows; beside texts, entries of a list or a tuple keep their types: NaN is not the text "nan"."""
+    return np.asarray(X, dtype=object) if table.dtype.kind == "U" and isinstance(X, list | tuple) else table
 
 
 def is_missing(value: Any) -> bool:

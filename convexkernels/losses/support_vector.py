@@ -134,12 +134,11 @@ def _ascend(
         fruitless = fruitless + 1 if gap > 0.5 * last else 0
         if gap <= tol or fruitless >= 3 or (deadline is not None and time.monotonic() > deadline):
             break
-        last, crawls = gap, fruitless > 0 or spent > PATIENT * m * m
         if with_factor is not None and round_ == 0 and m >= SMALLEST_FACTORED and gap > FAR * tol:
-            w, gap = _from_factor(K, dual, w, gap, intercept, tol, with_factor)
+            w, g, gap = _from_factor(K, dual, w, g, gap, intercept, tol, with_factor)
             if gap <= tol:
                 break
-            g = _residual(K, dual, w)
+        last, crawls = gap, fruitless > 0 or spent > PATIENT * m * m
         if inside is None and round_ > 0 and crawls and m <= LARGEST_INTERIOR:
             w, reached = _from_inside(K, dual, w, intercept, tol, deadline)
             if reached <= tol:
@@ -157,25 +156,27 @@ def _from_factor(
     K: Array,
     dual: BoxDual,
     w: Array,
+    g: Array,
     gap: float,
     intercept: bool,
     tol: float,
     with_factor: Callable[[FactoredGram], Array],
-) -> tuple[Array, float]:
-    """The better of `w` and the answer for a factor of K of few columns, if there is one, with its gap for K itself."""
+) -> tuple[Array, Array, float]:
+    """The better of `w` and the answer for a factor of few columns, if there is one; residual and gap are of K."""
     m, diagonal = len(w), np.diagonal(K).astype(np.float64)
     largest = float(diagonal.max())
-    value = abs(float(dual.lin @ w - dual.eps @ np.abs(w) - 0.5 * w @ (K @ w)))
+    value = abs(box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, g, 0.0)[1])
     allowed = SHARE * tol * value / max(float(w @ w), 1e-300)  # for every entry of the diagonal of what is left out
     allowed = max(allowed, 4.0 * float(np.finfo(K.dtype).eps) * m * largest)
     # A part of the columns says whether all of them may do: what these leave out is about the square of what it does.
     for columns, most in ((m // (4 * FEW), np.sqrt(LOOSE * allowed * largest)), (m // FEW, LOOSE * allowed)):
         Z, _ = pivoted_cholesky(lambda rows: K[rows], diagonal, min(columns, MOST), allowed)
         if not (diagonal - np.square(Z).sum(axis=1)).max() <= most:
-            return w, gap
+            return w, g, gap
     found = with_factor(CombinedFeatures(m, [Z], np.ones(1)))
-    reached = _gap(dual, found, _residual(K, dual, found), intercept)
-    return (found, reached) if reached < gap else (w, gap)
+    residual = _residual(K, dual, found)
+    reached = _gap(dual, found, residual, intercept)
+    return (found, residual, reached) if reached < gap else (w, g, gap)
 
 
 def _from_inside(

@@ -99,10 +99,11 @@ def learn_spectral(
     choice = preparation.cross_validate(rows, codes) if preparation.has_lists else None
     if choice is not None:
         _tell(clock, f"{choice.best} of {len(choice.candidates)}")
+        sigma = choice.best.sigma
     chance, drawn = json.dumps(rng.bit_generator.state), preparation.draw(options.n_components)
     began = clock.seconds
-    moments = preparation.moments(drawn, sigma if choice is None else choice.best.sigma, rows)
-    start = preparation.start(moments, sigma if choice is None else choice.best.sigma)
+    moments = preparation.moments(drawn, sigma, rows)
+    start = preparation.start(moments, sigma)
     solve_seconds = clock.seconds - began
     chosen = preparation.candidates(start)[0] if choice is None else choice.best
     problem = problem.with_weights(chosen.lam1, chosen.lam2)
@@ -114,9 +115,8 @@ def learn_spectral(
     run = TrainingRun(problem.on_rows(rows), start, options.training, rng, validate, n_hits, spared, piece=piece)
     # Without the time for one more solve, the start is all there is, with the ridge that is right for it.
     is_late = clock.left is not None and clock.left < LAST * solve_seconds
-    known = moments if is_late and problem.learned and preparation.is_exact and not run.history else None
-    del moments
-    if known is not None:
+    known = is_late and problem.learned and preparation.is_exact and not run.history
+    if known:
         run.status = Status.TIME_LIMIT
     elif problem.learned or not preparation.is_exact:
         is_over = clock.interrupted or run.status is Status.EARLY_STOPPED
@@ -130,7 +130,7 @@ def learn_spectral(
             clock.cut("the choice of the last ridge")
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:
-            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, known)
+            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, moments if known else None)
         except KeyboardInterrupt:
             clock.interrupt()
     _tell(clock, "the weights W are found")

@@ -304,6 +304,17 @@ CLAIMS = [
         1.001,
         trials=3,
     ),
+    Claim(
+        "first-step-askl",
+        "The first step of training in W for ASKL is a multiple of the gradient of the smooth part of (4), and the "
+        "proximal step of the trace norm with the same multiple.",
+        PAPER,
+        "(7), (8)",
+        training.measure_proximal_step,
+        1.0,
+        1.01,
+        trials=3,
+    ),
     *[
         Claim(
             f"stationarity-{setting.lower()}",

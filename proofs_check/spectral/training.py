@@ -91,6 +91,23 @@ def measure_step(factor: float, rng: Generator) -> Verdict:
     return Verdict(float(max(apart)), size, 1, witness)
 
 
+def measure_proximal_step(factor: float, rng: Generator) -> Verdict:
+    """The first step in W with ``|W|_*``: by one multiple of the gradient of the smooth part, and its proximal step.
+
+    The multiple is the length of a step over the root mean square of the gradient's entries: minimizers of (4) in W
+    stay where they are. `factor` multiplies the multiple of the proximal step.
+    """
+    case = stated(rng, "ASKL", str(rng.choice(["squared", "logistic"])))
+    W, gradient = np.array(case.point.W), np.asarray(case.problem.evaluate(case.point)[1])
+    run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng)
+    run.step(np.arange(8), 0.0)
+    multiple = 1.0 / np.sqrt(case.point.map.width) / (np.sqrt(np.mean(gradient**2)) + 1e-8)
+    expected = shrunk(W - multiple * gradient, factor * multiple * case.lam1)
+    size = 1e-9 * (1.0 + float(np.abs(W).max()))
+    witness = {"X": case.X, "Y": case.Y, "W": W, "gradient": gradient, "arrived": np.asarray(run.point.W)}
+    return Verdict(float(np.abs(run.point.W - expected).max()), size, 1, witness)
+
+
 def measure_stationarity(subject: tuple[str, float], rng: Generator) -> Verdict:
     """The residual of a point is the norm of the gradient of (4), for the trace norm with the proximal step in W.
 

@@ -29,6 +29,11 @@ class Widths(CurvedFamily):
         One weight for each feature (ARD), or one for all.
     tied : sequence of lists of int
         Features that share one weight all the same, such as the indicators of one column of categories.
+
+    Raises
+    ------
+    InvalidInputError
+        On points that have no such feature.
     """
 
     def __init__(
@@ -46,6 +51,8 @@ class Widths(CurvedFamily):
 
     def on(self, X: Array) -> WidthsGramSet:
         self.kernel.pullback(X[:1], X[:1], np.zeros((1, 1)))  # refuses a kernel without a derivative
+        if not all(0 <= j < X.shape[1] for group in self.tied for j in group):
+            raise InvalidInputError(f"tied must hold places of {X.shape[1]} features, from 0 on, got {self.tied}.")
         return WidthsGramSet(self, X)
 
 

@@ -46,11 +46,11 @@ class Adam:
     def step(self, block: Any, gradient: Any, rate: float) -> float:
         """Move `block` in place; return the multiple of the averaged gradient it was moved by (0 unless common)."""
         self.n_steps += 1
-        rate = rate / (1.0 - self.decay**self.n_steps)
+        average = rate / (1.0 - self.decay**self.n_steps)  # `mean` begins at 0
         correction = 1.0 / (1.0 - self.decay_of_squares**self.n_steps)
         if isinstance(block, np.ndarray) and not self.common:
             # Plain numbers of the block's own type: a float64 among them would make the loop twice as slow.
-            parts = [rate, correction, self.decay, self.decay_of_squares, self.tiny, 1.0]
+            parts = [average, correction, self.decay, self.decay_of_squares, self.tiny, 1.0]
             numbers = np.array(parts, dtype=block.dtype)
             gradient = np.ascontiguousarray(gradient).reshape(-1)
             flat = (block.reshape(-1), self.mean.reshape(-1), self.square.reshape(-1), gradient, numbers)
@@ -63,7 +63,7 @@ class Adam:
             squares = float(squares.sum()) / max(1, int(np.prod(gradient.shape)))
         self.square = self.decay_of_squares * self.square + (1.0 - self.decay_of_squares) * squares
         divisor = (self.square * correction) ** 0.5 + self.tiny
-        block -= (rate / divisor) * self.mean
+        block -= (average / divisor) * self.mean
         return float(rate / divisor) if self.common else 0.0
 
 
