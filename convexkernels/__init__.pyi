@@ -52,6 +52,7 @@ from convexkernels.estimators.voronoi.estimators import VoronoiSVR as VoronoiSVR
 from convexkernels.exceptions import ClusterError as ClusterError
 from convexkernels.exceptions import ConvexKernelsError as ConvexKernelsError
 from convexkernels.exceptions import ConvexKernelsWarning as ConvexKernelsWarning
+from convexkernels.exceptions import EntryTypeError as EntryTypeError
 from convexkernels.exceptions import InvalidInputError as InvalidInputError
 from convexkernels.exceptions import MemoryLimitError as MemoryLimitError
 from convexkernels.exceptions import MissingAttributeError as MissingAttributeError

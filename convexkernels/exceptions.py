@@ -29,6 +29,10 @@ class MissingAttributeError(InvalidInputError, AttributeError):
     """What a fitted estimator has no answer to, with the reason; `hasattr` says no."""
 
 
+class EntryTypeError(InvalidInputError, TypeError):
+    """A table holds objects that are neither numbers nor text."""
+
+
 class MemoryLimitError(ConvexKernelsError, MemoryError):
     """The arrays a computation needs are larger than the memory limit; nothing was allocated."""
 

@@ -20,6 +20,12 @@ LARGEST_MAGNITUDE = 1e150
 LARGEST_SCALE = 1e50
 # Values of kernel matrices, by the type they are stored in.
 LARGEST_VALUE = {"float64": 1e100, "float32": 1e30}
+# What counts days or seconds, in whatever unit it is stored in.
+DATES = (date, timedelta, np.datetime64, np.timedelta64)
+# What loses its imaginary part where it becomes a number.
+COMPLEX = (complex, np.complexfloating)
+# What is raised by an object that cannot become a number: 10**400 and signaling NaN are errors of arithmetic.
+NO_NUMBERS = (TypeError, ValueError, ArithmeticError)
 # Targets meet regularization parameters up to 1e100 in products.
 LARGEST_TARGET = 1e100
 
@@ -59,7 +65,7 @@ def check_vector(name: str, value: Any, size: int, *, per: str, low: float = -np
     """Return `value` as `size` finite numbers >= `low` (or > `low`), one per what `per` says, or refuse it by name."""
     try:
         vector = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         vector = np.empty(0)
     inside = vector > low if open_low else vector >= low
     if vector.shape != (size,) or not (inside & np.isfinite(vector)).all():
@@ -151,15 +157,15 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     """Return `value` as an array, or refuse it by name: rows of several lengths, complex numbers, dates."""
     try:
         found = np.asarray(unmasked(value))
-    except (TypeError, ValueError) as error:
+    except NO_NUMBERS as error:
         raise InvalidInputError(
             f"{name} cannot become an array of numbers ({error}); pass rows of one length."
         ) from error
-    if found.dtype.kind == "c":
+    if found.dtype.kind == "c" or _holds(found, COMPLEX):
         raise InvalidInputError(
             f"{name} holds complex numbers (Complex data not supported); pass real ones, for example {name}.real."
         )
-    if _holds_dates(found):
+    if found.dtype.kind in "mM" or _holds(found, DATES):
         raise InvalidInputError(
             f"{name} holds dates or times ({found.dtype}); turn them into numbers first, for example days since a day, "
             "(dates - dates.min()) / numpy.timedelta64(1, 'D')."
@@ -167,11 +173,9 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
     return found
 
 
-def _holds_dates(values: NDArray[Any]) -> bool:
-    """They would be counted in whatever unit they are stored in; NaT among other objects is a missing value."""
-    if values.dtype == object:
-        return any(isinstance(value, date | timedelta) and value == value for value in values.flat)
-    return values.dtype.kind in "mM"
+def _holds(values: NDArray[Any], kinds: tuple[type, ...]) -> bool:
+    """Whether there is one of these among objects; NaT is a missing value."""
+    return values.dtype == object and any(isinstance(value, kinds) and value == value for value in values.flat)
 
 
 def unmasked(value: Any) -> Any:
@@ -205,7 +209,7 @@ def _as_numbers(X: Any, name: str) -> Array:
     points = as_array(X, name)
     try:
         return np.ascontiguousarray(points.astype(np.float64) if points.dtype.kind in "OUS" else points, np.float64)
-    except (TypeError, ValueError) as error:
+    except NO_NUMBERS as error:
         raise InvalidInputError(
             f"{name} must hold numbers only ({error}); encode text and category columns first, "
             "for example with sklearn.preprocessing.OneHotEncoder."
@@ -231,7 +235,7 @@ def floats(name: str, value: Any) -> Array:
     as_array(value, name)
     try:
         return np.asarray(unmasked(value), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except NO_NUMBERS as error:
         raise InvalidInputError(f"{name} must hold numbers ({error}).") from error
 
 

@@ -28,8 +28,8 @@ def refused(error, *words):
     return pytest.raises(error, match="(?s)" + "".join(f"(?=.*{re.escape(word)})" for word in words))
 
 
-def changed(value, row=3, column=1):
-    table = X.copy()
+def changed(value, dtype=float, row=3, column=1):
+    table = X.astype(dtype)
     table[row, column] = value
     return table
 
@@ -75,6 +75,7 @@ TABLES = {
     "ragged": (RAGGED, Y, ("X cannot become an array", "inhomogeneous", "pass rows of one length")),
     "mixed names": (pandas.DataFrame(X, columns=["a", 1]), Y, ("['int', 'str']", "convert them all to strings")),
     "dates": (np.full((60, 2), np.datetime64("2020-01-01")), Y, ("X holds dates", "days since a day")),
+    "datetime64 among objects": (changed(np.datetime64("2020"), object), Y, ("X holds dates", "days since")),
     "dates among numbers": ([[1.0, date(2020, 1, 1)]] * 60, Y, ("X holds dates", "days since a day")),
     "one row": (X[:1], Y[:1], ("1 sample(s)", "two rows")),
     "one class": (X, np.zeros(60), ("y", "one class only (0.0", "two or more")),
@@ -93,6 +94,11 @@ TABLES = {
     "targets": (X, X[:, 0], ("y must hold class labels", "continuous")),
     "None in y": (X, [None, *Y[1:]], ("y has a missing value at row 0 (None)", "drop")),
     "NA in y": (X, pandas.Series([*Y[1:], pandas.NA]), ("y has a missing value at row 59 (<NA>)",)),
+    "a large whole number": (changed(10**400, object), Y, ("Column 'x1' holds int objects", "neither numbers nor")),
+    "complex among objects": (changed(1j, object), Y, ("X holds complex numbers", "X.real")),
+    "complex in a frame": (pandas.DataFrame(changed(1j, object)), Y, ("holds complex objects (1j)", "leave the column")),
+    "an object": (changed({}, object), Y, ("X must hold numbers only, but column 1 does not", "'dict'")),
+    "text among labels": (X, [1, "b"] * 30, ("y holds labels", "int and str", "text")),
     "labels without an order": (X, MIXED, ("y holds labels", "int and str", "text")),
     "sparse columns": (pandas.DataFrame(X).astype(SPARSE), Y, ("sparse", "X.sparse.to_dense()")),
     "two columns of y": (X, np.column_stack([Y, Y]), ("y should be a 1d array", "(60, 2)")),
@@ -244,7 +250,8 @@ def test_what_rows_of_weight_0_hold_is_not_looked_at():
             (ck.TessellatedSVC(C=1.0), Y.astype(str).astype(object), None),
         ]:
             targets = np.where(kept, y, odd)
-            for rows in (table, pandas.DataFrame(table)):
+            text = np.where(kept[:, None], X.astype(object), "no number")
+            for rows in (table, pandas.DataFrame(table), text, pandas.DataFrame(text)):
                 found = model.fit(rows, targets, sample_weight=weights).predict(X)
                 np.testing.assert_array_equal(found, model.fit(X[kept], y[kept]).predict(X))
     # Rows that count keep their numbers.

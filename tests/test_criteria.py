@@ -63,8 +63,12 @@ def test_features_that_are_tied_share_a_weight_and_its_slope(rng):
     point = problem.start(3)
     z, _ = problem.split(point)
     np.testing.assert_allclose(problem.kernel(point)(X), Widths().on(X).kernel(z[[0, 1, 0, 2]])(X), rtol=1e-12)
-    with pytest.raises(InvalidInputError, match="tied must hold places of 2 features"):
+    with pytest.raises(InvalidInputError, match="tied names the unknown feature"):
         family.on(X[:, :2])
+    with pytest.raises(InvalidInputError, match="tied repeats a feature"):
+        Widths(tied=[[0, 1], [1, 2]]).on(X)
+    with pytest.raises(InvalidInputError, match="groups of features such as"):
+        Widths(tied=5)
     slope = problem.evaluate(problem.gram_set.chart(z), point).gradient()
     for k, step in enumerate(1e-6 * np.eye(len(point))):
         sides = [(problem.gram_set.chart(problem.split(at)[0]), at) for at in (point + step, point - step)]

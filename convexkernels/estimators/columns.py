@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.exceptions import InvalidInputError, tell
-from convexkernels.validation import as_array, refuse_other_shapes, refuse_other_tables
+from convexkernels.validation import NO_NUMBERS, as_array, refuse_other_shapes, refuse_other_tables
 
 # More categories than this are names of rows, not groups of them.
 MOST_CATEGORIES = 1000
@@ -157,13 +158,15 @@ def _with_types(table: NDArray[Any], X: Any) -> NDArray[Any]:
 
 def is_missing(value: Any) -> bool:
     """Whether an entry is None, NaN, or the NA or NaT of pandas: NA answers no comparison."""
+    if isinstance(value, Decimal):
+        return value.is_nan()  # a signaling one refuses to be compared
     return value is None or type(value).__name__ in ("NAType", "NaTType") or (np.ndim(value) == 0 and value != value)
 
 
 def _is_numeric(column: NDArray[Any]) -> bool:
     try:
         column.astype(np.float64)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         return False
     return True
 
@@ -197,7 +200,7 @@ def _read(name: str, column: Any, of_categories: bool = False) -> tuple[NDArray[
             numbers = np.full(len(values), np.nan)
             numbers[~missing] = values[~missing].astype(np.float64)
             return numbers, missing
-        except (TypeError, ValueError):
+        except NO_NUMBERS:
             _refuse_mixtures(name, values[~missing])
     values[missing] = None
     return values, missing
@@ -208,8 +211,8 @@ def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
     for k in range(len(values)):
         if not (isinstance(values[k], str) or _is_numeric(values[k : k + 1])):
             raise InvalidInputError(
-                f"Column {name!r} holds {type(values[k]).__name__} objects ({values[k]!r}), neither numbers nor text; "
-                "turn them into numbers first, for example dates and periods into days since a day, or leave the "
+                f"Column {name!r} holds {type(values[k]).__name__} objects ({reprlib.repr(values[k])}), neither numbers "
+                "nor text; turn them into numbers first, for example dates and periods into days since a day, or leave the "
                 "column out."
             )
     distinct = set(values.tolist())

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.cells.sampling import Keys
 from convexkernels.estimators.columns import Columns, as_table, is_missing
 from convexkernels.estimators.scaling import Scaling
-from convexkernels.exceptions import InvalidInputError
+from convexkernels.exceptions import EntryTypeError, InvalidInputError
 from convexkernels.validation import (
+    NO_NUMBERS,
+    as_array,
     check_labels_finite,
     check_points,
     check_weights,
@@ -25,7 +28,15 @@ from convexkernels.validation import (
 )
 
 # What the libraries below say of an entry that is no number.
-NO_NUMBER = ("could not convert", "unable to parse", "setting an array element", "argument must be")
+NO_NUMBER = (
+    "could not convert",
+    "cannot convert",
+    "complex data",
+    "unable to parse",
+    "setting an array element",
+    "argument must be",
+    "int too large",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +94,7 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     rows = np.flatnonzero(weights)
     # A row that counts stands in for each of weight 0, whatever that holds, and every row keeps its number.
     shown = slice(None) if len(rows) == len(X) else np.where(weights > 0.0, np.arange(len(X)), rows[0])
+    X = X if isinstance(shown, slice) else _safe_indexing(X, shown)
     y = _targets(y, len(X), shown, of_numbers=is_regressor(estimator))
     estimator.columns_ = Columns.of(X, rows)
     try:
@@ -96,11 +108,11 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
             y_numeric=is_regressor(estimator),
             estimator=estimator,
         )
-    except ValueError as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(_explained(error, X)) from error
-    points = check_points(points[shown])
+    except InvalidInputError:
+        raise
+    except NO_NUMBERS as error:
+        raise _refused(error, X) from error
+    points = check_points(points)
     return TrainingTable(points[rows], target[rows], weights[rows], rows)
 
 
@@ -114,8 +126,8 @@ def read_points(estimator: Any, X: Any) -> Array:
         return check_points(columns.encoded(X))
     try:
         points = check_array(X, dtype=np.float64, ensure_all_finite=False, estimator=estimator, input_name="X")
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(_explained(error, X)) from error
+    except NO_NUMBERS as error:
+        raise _refused(error, X) from error
     _refuse_missing(points, estimator.feature_labels_)
     return check_points(points)
 
@@ -124,7 +136,7 @@ def _check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
     """Number and names of the columns of a table."""
     try:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-    except (TypeError, ValueError) as error:
+    except NO_NUMBERS as error:
         raise InvalidInputError(_explained(error, X)) from error
 
 
@@ -154,7 +166,7 @@ def _targets(y: Any, m: int, shown: Index | slice, *, of_numbers: bool) -> Any:
             ensure_min_features=0,
             input_name="y",
         )
-    except (TypeError, ValueError) as error:
+    except NO_NUMBERS as error:
         raise InvalidInputError(
             f"y is a {type(y).__name__} that cannot become an array of targets ({str(error).splitlines()[0]}); pass "
             f"one label or real number per row, an array of shape ({m},)."
@@ -164,7 +176,9 @@ def _targets(y: Any, m: int, shown: Index | slice, *, of_numbers: bool) -> Any:
         raise InvalidInputError(f"y {found_y}; pass one target per row, an array of shape ({m},).")
     if len(found) != m:
         raise InvalidInputError(f"y has {len(found)} entries, but X has {m} rows; pass one target per row.")
-    found = found[shown]
+    if found.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(one, str) for one in y):
+        found = np.asarray(y, dtype=object)  # 1 among texts is not "1"
+    found = as_array(found[shown], "y") if of_numbers else found[shown]
     _refuse_missing_targets(found)
     numbers = check_labels_finite(found, m) if of_numbers or found.dtype.kind == "f" else found
     return numbers if of_numbers else found
@@ -189,13 +203,19 @@ def refuse_distributed_of(estimator: Any, **tables: Any) -> None:
         refuse_distributed(table, name, type(estimator).__name__, remedy)
 
 
+def _refused(error: Exception, X: Any) -> InvalidInputError:
+    """The refusal of a table, an error of the same kind."""
+    kind = EntryTypeError if isinstance(error, TypeError) else InvalidInputError
+    return kind(_explained(error, X))
+
+
 def _explained(error: Exception, X: Any) -> str:
     """The message of a refusal by scikit-learn, with the place and the remedy where they can be named."""
     message = str(error)
     if any(words in message.lower() for words in NO_NUMBER):
         return (
-            f"X must hold numbers only, but {_first_text_column(X)} does not ({message}); encode text and category "
-            "columns first, for example with sklearn.preprocessing.OneHotEncoder."
+            f"X must hold numbers only, but {_first_text_column(X)} does not ({message.splitlines()[0]}); encode text and "
+            "category columns first, for example with sklearn.preprocessing.OneHotEncoder."
         )
     if "minimum of 2 is required" in message:
         return f"{message} Learning needs two rows or more, of two classes or with two targets."
@@ -213,6 +233,6 @@ def _first_text_column(X: Any) -> str:
     for column in range(table.shape[1] if table.ndim == 2 else 0):
         try:
             table[:, column].astype(np.float64)
-        except (TypeError, ValueError):
+        except NO_NUMBERS:
             return f"column {X.columns[column]!r}" if hasattr(X, "columns") else f"column {column}"
     return "it"

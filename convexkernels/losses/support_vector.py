@@ -162,7 +162,7 @@ def _from_factor(
     tol: float,
     with_factor: Callable[[FactoredGram], Array],
 ) -> tuple[Array, Array, float]:
-    """The better of `w` and the answer for a factor of few columns, if there is one; residual and gap are of K."""
+    """The answer for a factor of few columns, if there is one clearly better than `w`; residual and gap are of K."""
     m, diagonal = len(w), np.diagonal(K).astype(np.float64)
     largest = float(diagonal.max())
     value = abs(box_dual_gap(dual.lin, dual.eps, dual.lo, dual.hi, w, g, 0.0)[1])
@@ -176,7 +176,7 @@ def _from_factor(
     found = with_factor(CombinedFeatures(m, [Z], np.ones(1)))
     residual = _residual(K, dual, found)
     reached = _gap(dual, found, residual, intercept)
-    return (found, residual, reached) if reached < gap else (w, g, gap)
+    return (found, residual, reached) if reached < 0.5 * gap else (w, g, gap)  # w is at home in K already
 
 
 def _from_inside(

@@ -12,6 +12,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet, whole
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.hierarchical.kernel import check_features
 from convexkernels.kernels.rescaled import Rescaled
 
 # Features times exp of more than this overflow when they are squared and added up.
@@ -33,7 +34,7 @@ class Widths(CurvedFamily):
     Raises
     ------
     InvalidInputError
-        On points that have no such feature.
+        Where `tied` holds no groups, or on points that have no such feature, or one in two groups.
     """
 
     def __init__(
@@ -43,7 +44,12 @@ class Widths(CurvedFamily):
         if not isinstance(self.kernel, Kernel):
             raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(0.5), got {kernel!r}.")
         self.per_feature = bool(per_feature)
-        self.tied = tuple(tuple(map(int, group)) for group in tied)
+        try:
+            self.tied = tuple(tuple(np.asarray(group).tolist()) for group in tied)
+        except TypeError as error:
+            raise InvalidInputError(
+                f"tied must hold groups of features such as [[0, 1], [3, 4]], got {tied!r}."
+            ) from error
 
     def __repr__(self) -> str:
         tied = f", tied={self.tied}" if self.tied else ""
@@ -51,8 +57,8 @@ class Widths(CurvedFamily):
 
     def on(self, X: Array) -> WidthsGramSet:
         self.kernel.pullback(X[:1], X[:1], np.zeros((1, 1)))  # refuses a kernel without a derivative
-        if not all(0 <= j < X.shape[1] for group in self.tied for j in group):
-            raise InvalidInputError(f"tied must hold places of {X.shape[1]} features, from 0 on, got {self.tied}.")
+        if grouped := [j for group in self.tied for j in group]:
+            check_features(grouped, X.shape[1], name="tied")
         return WidthsGramSet(self, X)
 
 
