@@ -96,7 +96,7 @@ TABLES = {
     "NA in y": (X, pandas.Series([*Y[1:], pandas.NA]), ("y has a missing value at row 59 (<NA>)",)),
     "a large whole number": (changed(10**400, object), Y, ("Column 'x1' holds int objects", "neither numbers nor")),
     "complex among objects": (changed(1j, object), Y, ("X holds complex numbers", "X.real")),
-    "complex in a frame": (pandas.DataFrame(changed(1j, object)), Y, ("holds complex objects (1j)", "leave the column")),
+    "complex in a frame": (pandas.DataFrame(changed(1j, object)), Y, ("holds complex objects (1j)", "leave the")),
     "an object": (changed({}, object), Y, ("X must hold numbers only, but column 1 does not", "'dict'")),
     "text among labels": (X, [1, "b"] * 30, ("y holds labels", "int and str", "text")),
     "labels without an order": (X, MIXED, ("y holds labels", "int and str", "text")),

@@ -214,8 +214,8 @@ def _explained(error: Exception, X: Any) -> str:
     message = str(error)
     if any(words in message.lower() for words in NO_NUMBER):
         return (
-            f"X must hold numbers only, but {_first_text_column(X)} does not ({message.splitlines()[0]}); encode text and "
-            "category columns first, for example with sklearn.preprocessing.OneHotEncoder."
+            f"X must hold numbers only, but {_first_text_column(X)} does not ({message.splitlines()[0]}); encode text "
+            "and category columns first, for example with sklearn.preprocessing.OneHotEncoder."
         )
     if "minimum of 2 is required" in message:
         return f"{message} Learning needs two rows or more, of two classes or with two targets."
