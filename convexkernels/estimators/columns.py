@@ -212,8 +212,8 @@ def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
         if not (isinstance(values[k], str) or _is_numeric(values[k : k + 1])):
             raise InvalidInputError(
                 f"Column {name!r} holds {type(values[k]).__name__} objects ({reprlib.repr(values[k])}), neither "
-                "numbers nor text; turn them into numbers first, for example dates and periods into days since a day, or "
-                "leave the column out."
+                "numbers nor text; turn them into numbers first, for example dates and periods into days since a day, "
+                "or leave the column out."
             )
     distinct = set(values.tolist())
     if all(isinstance(one, str) for one in distinct) and len(distinct) <= min(FEW_TEXTS, len(values) // 2):
