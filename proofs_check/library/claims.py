@@ -13,14 +13,21 @@ from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, check_gradient, check_psd
 from convexkernels.kernels import KERNELS
 from proofs_check.claim import Claim
+from proofs_check.library.answers import answer_claims
+from proofs_check.library.certain import certain_claims
+from proofs_check.library.comparisons import comparison_claims
 from proofs_check.library.distances import distance_claims
 from proofs_check.library.duality import duality_claims
 from proofs_check.library.enclosures import enclosure_claims
+from proofs_check.library.new_points import new_point_claims
+from proofs_check.library.ridges import ridge_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
+from proofs_check.library.steps import step_claims
 from proofs_check.library.tasks import task_claims
 from proofs_check.library.training_points import training_point_claims
+from proofs_check.library.units import unit_claims
 from proofs_check.library.values import values_claims
 
 PAPER = "library"
@@ -154,4 +161,11 @@ CLAIMS = [
     *side_claims(PAPER),
     *enclosure_claims(PAPER),
     *distance_claims(PAPER),
+    *new_point_claims(PAPER),
+    *certain_claims(PAPER),
+    *comparison_claims(PAPER),
+    *ridge_claims(PAPER),
+    *answer_claims(PAPER),
+    *unit_claims(PAPER),
+    *step_claims(PAPER),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from convexkernels import bounds as library
 from proofs_check.claim import Claim
-from proofs_check.localized import bounds, cells, formulas, functions, published
+from proofs_check.localized import bounds, cells, formulas, functions, published, shared
 
 PAPER = "localized"
 
@@ -331,5 +331,43 @@ CLAIMS = [
         published.measure_selected,
         library.selected_risk_bound,
         published.as_of_all_rows,
+    ),
+    Claim(
+        "pair-for-all-cells",
+        "One pair for all cells has the least risk of all their rows together, each left out within its cell.",
+        PAPER,
+        "Section 4.2",
+        shared.measure_shared_pair,
+        1.0,
+        1.001,
+        trials=4,
+    ),
+    Claim(
+        "widths-around-a-kernel",
+        "Widths of a kernel that is given are around its own, those of a learned one around that.",
+        PAPER,
+        "Section 4.2",
+        shared.measure_given_kernel,
+        1.0,
+        1.001,
+    ),
+    Claim(
+        "race-of-pairs",
+        "Pairs of lam and width stay in a race that are within two standard errors of the least risk.",
+        PAPER,
+        "Section 4.2",
+        shared.measure_race,
+        1.0,
+        0.5,
+        trials=10,
+    ),
+    Claim(
+        "cells-that-were-not-begun",
+        "What is certified of a function of the table in a cell is the most that losses can be for its norm.",
+        PAPER,
+        "(3)",
+        shared.measure_stand_in,
+        1.0,
+        1.001,
     ),
 ]

@@ -315,6 +315,25 @@ CLAIMS = [
         1.01,
         trials=3,
     ),
+    Claim(
+        "size-of-frequencies",
+        "The size of frequencies is the deviation of normal ones, by squares or, where tails are long, by medians.",
+        PAPER,
+        "(2), spectral measures",
+        training.measure_size,
+        1.0,
+        1.001,
+        trials=1,
+    ),
+    Claim(
+        "noise-of-hits",
+        "What the last point of training may be worse than the best one is the deviation of a share of hits.",
+        PAPER,
+        "Algorithm 1, validation",
+        training.measure_noise,
+        1.0,
+        1.01,
+    ),
     *[
         Claim(
             f"stationarity-{setting.lower()}",

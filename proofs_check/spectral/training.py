@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom, norm
 
 from convexkernels.arrays import Array
+from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.spectral.losses import SCORE_LOSSES
 from convexkernels.spectral.options import Training
 from convexkernels.spectral.training import TrainingRun
@@ -122,3 +125,36 @@ def measure_stationarity(subject: tuple[str, float], rng: Generator) -> Verdict:
     found: Any = case.problem.certificate(case.point)
     witness = {"X": case.X, "Y": case.Y, "W": W, "residual": found.residual, "direct": residual}
     return Verdict(abs(found.residual - residual), 1e-9 * (1.0 + residual), 1, witness)
+
+
+def measure_size(factor: float, rng: Generator) -> Verdict:
+    """The size of frequencies is their standard deviation where they are normal, whatever they are said to be from.
+
+    Quantiles of a normal distribution in every feature, of other deviations; by squares for the Gaussian measure, by
+    medians for those with long tails. `factor` multiplies the deviations.
+    """
+    D, deviations = 20_001, rng.uniform(0.2, 5.0, 3)
+    quantiles = norm.ppf((np.arange(D) + 0.5) / D)
+    omega = np.array([s * rng.permutation(quantiles) for s in deviations])
+    expected = factor * float(np.sqrt(np.mean(deviations**2)))
+    verdicts = []
+    for measure in ("gaussian", "student-1", "student-3", "student-5", "cauchy"):
+        drawn = SpectralMap.draw(
+            3, D, stationary=True, feature_map="psi", rng=rng, backend=Backend("float64"), measure=measure
+        )
+        found = drawn.with_omega(omega).size()
+        verdicts.append(Verdict(abs(found / expected - 1.0), 2e-4, 1, {"measure": measure, "deviations": deviations}))
+    return Verdict.worst(verdicts)
+
+
+def measure_noise(factor: float, rng: Generator) -> Verdict:
+    """A share p of n hits is as uncertain as its distribution says: n independent rows, each a hit with probability p.
+
+    The last point is kept where it is worse than the best one by no more than that. `factor` multiplies it.
+    """
+    case, n, p = stated(rng, "NSKL", "squared"), int(rng.integers(10, 400)), float(rng.uniform(0.05, 1.0))
+    run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng, n_hits=n)
+    run.best_score = p
+    hits = np.arange(n + 1)
+    deviation = float(np.sqrt(binom.pmf(hits, n, p) @ (hits / n - p) ** 2))
+    return Verdict(abs(run._noise() - factor * deviation), 1e-10, 1, {"n": np.array(n), "p": np.array(p)})

@@ -223,7 +223,7 @@ def _line_search(
                 return trial, there.value, gradient
             low = step
             step = 2.0 * step if np.isinf(high) else 0.5 * (low + high)
-        if high - low <= 1e-14 * high:
+        if np.isfinite(high) and high - low <= 1e-14 * high:
             break
     return best
 

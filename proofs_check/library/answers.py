@@ -1,0 +1,226 @@
+"""What estimators say beside predictions: probabilities, intervals, relevance of features, dimensions of a kernel."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.optimize import minimize
+
+from convexkernels.arrays import Array
+from convexkernels.checking import Verdict
+from convexkernels.estimators.intervals import as_unseen, conformal, margin_around, margins, widened
+from convexkernels.estimators.probabilities import Sigmoid
+from convexkernels.estimators.relevance import effective_rank, relevance
+from convexkernels.problems.decision_function import differences
+from proofs_check.claim import Claim
+
+Generator = np.random.Generator
+EPS = float(np.finfo(np.float64).eps)
+
+
+# ---- probabilities
+
+
+def linked(f: float, knots: Array, slopes: Array) -> float:
+    """The integral from 0 to f of a slope that is constant between the knots, piece by piece."""
+    low, high = min(f, 0.0), max(f, 0.0)
+    total = 0.0
+    for slope, (a, b) in zip(slopes, pairwise([-np.inf, *knots.tolist(), np.inf]), strict=True):
+        total += slope * max(0.0, min(b, high) - max(a, low))
+    return total if f > 0.0 else -total
+
+
+def shares_of(scores: Array) -> Array:
+    """Probabilities of one point, from the score of the second of two classes or those of all."""
+    both = np.append(0.0, scores) if scores.size == 1 else scores
+    return np.asarray(np.exp(both) / np.exp(both).sum())
+
+
+def measure_link(factor: float, rng: Generator) -> Verdict:
+    """``P(class) ~ exp(g(f))``, the slope of g being constant between knots; `factor` multiplies slopes."""
+    knots = np.sort(np.append(rng.normal(0.0, 1.0, int(rng.integers(0, 4))), 0.0))
+    slopes, K = rng.uniform(0.2, 2.0, len(knots) + 1), int(rng.choice([1, 3]))
+    F = 1.5 * rng.standard_normal((8, K))
+    direct = np.array([shares_of(np.array([linked(f, knots, factor * slopes) for f in row])) for row in F.tolist()])
+    apart = float(np.abs(Sigmoid(knots, slopes)(F) - direct).max())
+    return Verdict(apart, 1e-13, 1, {"F": F, "knots": knots, "slopes": slopes})
+
+
+def measure_likeliest_link(errors: float, rng: Generator) -> Verdict:
+    """The two slopes of a link are the likeliest ones, against an optimizer that knows no derivatives.
+
+    Of n rows of a class one counts as two `errors` over the number of classes, of ``n + 2`` rows, which the others
+    share; values are in units of their root mean square, and the deviations of both slopes from their mean have a
+    normal prior of weight 1, twice.
+    """
+    K = int(rng.choice([2, 3]))
+    codes, weights = rng.permutation(np.arange(24) % K), rng.uniform(0.5, 2.0, 24)
+    F = np.where(codes == 1, 1.0, -1.0)[:, None] if K == 2 else 2.0 * np.eye(K)[codes]
+    F = float(rng.uniform(0.3, 3.0)) * (F + 1.5 * rng.standard_normal(F.shape))
+    unit = float(np.sqrt((weights @ F**2 / weights.sum()).mean()))
+    targets = np.zeros((24, K))
+    for i, code in enumerate(codes.tolist()):
+        doubt = 2.0 * errors / K / (weights[codes == code].sum() + 2.0)
+        targets[i] = doubt / (K - 1)
+        targets[i, code] = 1.0 - doubt
+
+    def cost(slopes: Array) -> float:
+        there = [shares_of(np.array([linked(f / unit, np.zeros(1), slopes) for f in row])) for row in F.tolist()]
+        fit = -float(weights @ (targets * np.log(there)).sum(axis=1))
+        return fit + float(((slopes - slopes.mean()) ** 2).sum())
+
+    start = np.array(Sigmoid.of(F, codes, weights).slopes) * unit
+    best = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400}).x
+    witness = {"F": F, "codes": codes, "weights": weights, "slopes": start, "likeliest": best}
+    return Verdict(float(np.abs(start - best).max()), 2e-3 * float(best.max()), 1, witness)
+
+
+# ---- intervals
+
+
+def exceeded(found: int, tail: float, n: int, witness: dict[str, Array], fewer: int = 1) -> Verdict:
+    """Of n cases as many as may be, and not so many fewer than that."""
+    return Verdict(max(found - tail * n, (tail * n - fewer) - found, 0.0), 1e-9 * n, 1, witness)
+
+
+def measure_conformal(more: float, rng: Generator) -> Verdict:
+    """Of n exchangeable scores, each in turn the new one, a share ``1 - coverage`` is above, on either side half of it.
+
+    `more` is added to the coverage that is asked for.
+    """
+    n, coverage = int(rng.integers(50, 80)), float(rng.uniform(0.6, 0.9))
+    scores, weight = rng.standard_normal(n), float(rng.uniform(0.3, 3.0))
+    above, outside = 0, np.zeros(2, dtype=int)
+    for i in range(n):
+        rest = np.delete(scores, i)
+        weights = np.full(n - 1, weight)
+        above += int(scores[i] > conformal(rest, weights, coverage + more))
+        ends = margins(rest, weights, coverage + more)
+        outside += [int(scores[i] < ends[0]), int(scores[i] > ends[1])]
+    witness = {"scores": scores, "coverage": np.array(coverage)}
+    cases = [(above, 1.0 - coverage), *((int(count), 0.5 * (1.0 - coverage)) for count in outside)]
+    return Verdict.worst([exceeded(count, tail, n, witness) for count, tail in cases])
+
+
+def measure_margin(more: float, rng: Generator) -> Verdict:
+    """Around two quantiles, which may cross, a margin holds a share of new targets, every row in turn being new.
+
+    Where the margin is negative and nothing is left, the interval is the point in the middle. `more` is added to the
+    coverage.
+    """
+    n, coverage = int(rng.integers(50, 80)), float(rng.uniform(0.5, 0.9))
+    X, y = rng.standard_normal(n), rng.standard_normal(n)
+    first, second = np.sin(X) - rng.uniform(0.0, 2.5), np.sin(X) + rng.uniform(-0.2, 2.5, n)
+    held = 0
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        margin = margin_around(first[rest], second[rest], y[rest], np.ones(n - 1), coverage + more)
+        held += int(max(min(first[i], second[i]) - y[i], y[i] - max(first[i], second[i])) <= margin)
+    width, ends = float(rng.uniform(-1.5, 0.5)), []
+    for a, b in zip(first, second, strict=True):
+        left, right = min(a, b) - width, max(a, b) + width
+        ends.append([left, right] if left <= right else [(a + b) / 2.0] * 2)
+    apart = float(np.abs(widened(first, second, np.array(width)) - ends).max())
+    witness = {"first": first, "second": second, "y": y}
+    # A ten-thousandth of the range of the targets is added: a tie more may be held.
+    counted = exceeded(n - held, 1.0 - coverage, n, witness, fewer=2)
+    return Verdict.worst([counted, Verdict(apart, 8.0 * EPS * (1.0 + float(np.abs(ends).max())), 1, witness)])
+
+
+def measure_unseen(factor: float, rng: Generator) -> Verdict:
+    """Residuals of seen rows are raised to the level of the others: by the least ratio of the quantiles .5, .8, .9.
+
+    Only where others are clearly larger; `factor` multiplies the ratio.
+    """
+    seen, fresh = rng.standard_normal(101), rng.standard_normal(51) * rng.uniform(3.0, 6.0)
+    levels = [[np.sort(np.abs(part))[round(q * (len(part) - 1))] for q in (0.5, 0.8, 0.9)] for part in (fresh, seen)]
+    ratio = factor * min(a / b for a, b in zip(*levels, strict=True))
+    found = as_unseen(np.append(fresh, seen), np.arange(152) < 51)
+    alike = as_unseen(np.append(seen, seen), np.arange(202) < 101)
+    apart = np.abs(found - np.append(fresh, ratio * seen)).max(), np.abs(alike - np.append(seen, seen)).max()
+    return Verdict(float(max(apart)), 1e-12 * float(np.abs(found).max()), 1, {"seen": seen, "fresh": fresh})
+
+
+# ---- features and kernels
+
+
+def measure_relevance(factor: float, rng: Generator) -> Verdict:
+    """Shares for a linear function ``a'x``: of a number ``|a_j|`` times half its standard deviation.
+
+    Of a column of two values it is half the mean of ``|a_j (x_i - x_k)|`` over all pairs of rows, itself included; of
+    a category with indicators the same, of the category that comes. `factor` multiplies what numbers have.
+    """
+    m, a = 40, rng.uniform(0.5, 2.0, 6) * rng.choice([-1.0, 1.0], 6)
+    level = rng.permutation(np.r_[0, 1, 2, rng.integers(0, 3, m - 3)])
+    two = 3.0 * (rng.permutation(m) < rng.integers(5, 35))
+    X = np.column_stack([rng.standard_normal((m, 2)) * rng.uniform(0.5, 4.0, 2), two, np.eye(3)[level]])
+
+    def values(Z: Array) -> Array:
+        return np.asarray(Z @ a)
+
+    expected = np.zeros(6)
+    for j in (0, 1):
+        expected[j] = factor * abs(a[j]) * 0.5 * float(np.sqrt(np.mean((X[:, j] - X[:, j].mean()) ** 2)))
+    for i in range(m):
+        for k in range(m):
+            expected[2] += 0.5 * abs(a[2] * (X[i, 2] - X[k, 2])) / m**2
+            expected[3 + level[k]] += 0.5 * abs(a[3 + level[k]] - a[3 + level[i]]) / m**2
+    found = relevance(lambda Z, steps: differences(values, Z, steps), values, X, [np.array([3, 4, 5])])
+    return Verdict(float(np.abs(found - expected / expected.sum()).max()), 1e-12, 1, {"X": X, "a": a})
+
+
+def measure_effective_rank(factor: float, rng: Generator) -> Verdict:
+    """``(sum of eigenvalues)^2 / sum of their squares``: r for a multiple of a projection on r dimensions."""
+    r, G = int(rng.integers(1, 7)), rng.standard_normal((8, 8))
+    values, Q = rng.uniform(0.0, 3.0, 8), np.linalg.qr(G)[0]
+    found = effective_rank((Q * values) @ Q.T), effective_rank(2.5 * Q[:, :r] @ Q[:, :r].T)
+    direct = factor * float(values.sum()) ** 2 / float((values**2).sum()), factor * r
+    apart = max(abs(a - b) for a, b in zip(found, direct, strict=True))
+    return Verdict(apart, 1e-11, 1, {"G": G, "values": values})
+
+
+def answer_claims(paper: str) -> list[Claim]:
+    """One claim each."""
+    return [
+        Claim(
+            "link-of-values",
+            "Probabilities are the softmax of an increasing function of values, 0 at 0, of constant slopes between "
+            "knots.",
+            *(paper, "estimators, probabilities", measure_link, 1.0, 1.001),
+            trials=20,
+        ),
+        Claim(
+            "likeliest-link",
+            "The two slopes of a link have the least cost: none of the classes is certain, by Platt's two errors, and "
+            "slopes are alike by a normal prior.",
+            *(paper, "estimators, probabilities", measure_likeliest_link, 1.0, 1.2),
+            trials=4,
+        ),
+        Claim(
+            "conformal-quantiles",
+            "Of exchangeable scores a new one exceeds the conformal quantile in as many cases as may be, and no less.",
+            *(paper, "estimators, intervals", measure_conformal, 0.0, 0.04),
+        ),
+        Claim(
+            "conformal-margins",
+            "A margin around two quantiles holds as many new targets as is asked for; empty intervals are points.",
+            *(paper, "estimators, intervals", measure_margin, 0.0, 0.06),
+        ),
+        Claim(
+            "residuals-as-unseen",
+            "Residuals of rows that a kernel has seen are raised by the least ratio of three quantiles, or not at all.",
+            *(paper, "estimators, intervals", measure_unseen, 1.0, 1.001),
+        ),
+        Claim(
+            "relevance-of-features",
+            "The relevance of the features of a linear function is what its coefficients and the columns say.",
+            *(paper, "estimators, relevance", measure_relevance, 1.0, 1.001),
+            trials=4,
+        ),
+        Claim(
+            "effective-rank",
+            "The effective rank is that of the eigenvalues: r for a multiple of a projection on r dimensions.",
+            *(paper, "estimators, relevance", measure_effective_rank, 1.0, 1.001),
+        ),
+    ]
