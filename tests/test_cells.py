@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from convexkernels import InvalidInputError
+from convexkernels import Gaussian, InvalidInputError
 from convexkernels.cells.cover import OverlappingCover, RandomChunks, VoronoiCover
 from convexkernels.cells.covering import cell_size_within, tree_cover, voronoi_cover
+from convexkernels.cells.matrices import GaussianMatrices
 from convexkernels.cells.traversal import farthest_first, split_largest
 from convexkernels.kernels.distances import nearest_rows
 from convexkernels.linalg import pivoted_cholesky
@@ -193,3 +194,13 @@ X10 = np.arange(20.0).reshape(10, 2)
 def test_refusals_name_argument_and_value(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+def test_matrices_of_narrow_kernels_hold_no_subnormal_numbers(rng):
+    """Nor do factors of them: products of three entries are normal numbers, or 0."""
+    X = np.sort(rng.uniform(0.0, 50.0, (300, 1)), axis=0)
+    matrices = GaussianMatrices(X)
+    for K in (matrices(0.5), matrices.last(0.5)):
+        np.testing.assert_allclose(K, Gaussian(4.0)(X), rtol=0.0, atol=1e-11)
+        assert (K == 0.0).mean() > 0.5
+        assert K[K > 0.0].min() ** 3 > np.finfo(np.float64).tiny

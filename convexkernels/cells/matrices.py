@@ -14,6 +14,9 @@ from convexkernels.kernels.rescaled import Rescaled
 
 Rows = Index | slice
 ALL = slice(None)
+# Entries below are 0: beside a diagonal of 1 no sum sees them, and products of some of them are subnormal numbers, with
+# which factorizations take three times as long.
+NEGLIGIBLE = 1e-30
 
 
 class Matrices(ABC):
@@ -48,12 +51,11 @@ class GaussianMatrices(Matrices):
         return Gaussian(width**-2)
 
     def __call__(self, width: float, rows: Rows = ALL, columns: Rows = ALL) -> Array:
-        K = _part(self.D, rows, columns) * (-1.0 / width**2)
-        return np.asarray(np.exp(K, out=K))
+        return _exponential(_part(self.D, rows, columns) * (-1.0 / width**2))
 
     def last(self, width: float) -> Array:
         self.D *= -1.0 / width**2
-        return np.asarray(np.exp(self.D, out=self.D))
+        return _exponential(self.D)
 
 
 class KernelMatrices(Matrices):
@@ -75,6 +77,13 @@ class KernelMatrices(Matrices):
 
     def diagonal(self, width: float) -> Array:
         return self.kernel(width).diag(self.X)
+
+
+def _exponential(K: Array) -> Array:
+    """exp of every entry, in place."""
+    np.exp(K, out=K)
+    K[K < NEGLIGIBLE] = 0.0
+    return K
 
 
 def _part(D: Array, rows: Rows, columns: Rows) -> Array:
