@@ -80,7 +80,7 @@ class KernelMatrices(Matrices):
 
 
 def _exponential(K: Array) -> Array:
-    """exp of every entry, in place."""
+    """Exp of every entry, in place."""
     np.exp(K, out=K)
     K[K < NEGLIGIBLE] = 0.0
     return K
