@@ -11,6 +11,8 @@ from convexkernels.arrays import Array, Index
 
 # Columns that are worked on at once: wide enough for matrix products, narrow enough to stay greedy.
 PANEL = 64
+# Rows of a matrix that are compared with a number at once.
+FLUSHED_ROWS = 512
 
 
 def project_simplex(v: Array, total: float = 1.0) -> Array:
@@ -62,6 +64,17 @@ def longest_step(value: Array, change: Array) -> float:
     """Longest step along `change` that keeps a positive vector non-negative (inf is cut to 1e10)."""
     falling = change < 0
     return min(1e10, float((-value[falling] / change[falling]).min())) if falling.any() else 1e10
+
+
+def flush(A: Array, least: float) -> Array:
+    """The matrix with entries of less than this size made 0, in place; some rows at a time, for a large one.
+
+    Products of such entries are subnormal numbers, with which a factorization takes three to fifty times as long.
+    """
+    for first in range(0, len(A), FLUSHED_ROWS):
+        part = A[first : first + FLUSHED_ROWS]
+        part[np.abs(part) < least] = 0.0
+    return A
 
 
 def sorted_qr(A: Array, pivots: Index | None = None) -> tuple[Array, Array, Index]:

@@ -14,6 +14,7 @@ from scipy.linalg.lapack import dpotrf, get_lapack_funcs
 from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
 from convexkernels.factored import FactoredGram
+from convexkernels.linalg import flush
 
 Blocks = Sequence[Rows] | None
 # Shares of the diagonal that float32, whose unit is 6e-8 of it, does not see.
@@ -163,7 +164,7 @@ def inverted(K: Array, ridge: Array, right: Array) -> tuple[Array, Array] | None
     """
     factorize, solve, invert = get_lapack_funcs(("potrf", "potrs", "potri"), (K,))
     K[np.diag_indices_from(K)] += ridge.astype(K.dtype)
-    _flush(K)
+    _flushed(K)
     # The lower triangle in C order is the upper one of the transpose, which LAPACK sees.
     factor, failed = factorize(K.T, lower=0, overwrite_a=1, clean=0)
     if failed:
@@ -172,17 +173,12 @@ def inverted(K: Array, ridge: Array, right: Array) -> tuple[Array, Array] | None
     inverse, failed = invert(factor, lower=0, overwrite_c=1)
     if failed or not np.isfinite(inverse.diagonal()).all():
         return None
-    _flush(inverse)
-    return inverse.T, solved
+    return _flushed(inverse.T), solved
 
 
-def _flush(A: Array) -> None:
-    """Make entries 0 that are far less than a unit in the last place of all on the diagonal, in float32.
-
-    Their products are subnormal numbers, with which an inversion takes up to fifty times as long.
-    """
-    if A.dtype == np.float32:
-        A[np.abs(A) < FLUSHED * float(A.diagonal().min())] = 0.0
+def _flushed(A: Array) -> Array:
+    """The matrix, in float32 without entries far below a unit in the last place of all on the diagonal."""
+    return flush(A, FLUSHED * float(A.diagonal().min())) if A.dtype == np.float32 else A
 
 
 def projected(A: Array, ones: Array) -> Array:

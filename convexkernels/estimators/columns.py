@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from numbers import Real
@@ -209,7 +209,7 @@ def _read(name: str, column: Any, of_categories: bool = False) -> tuple[NDArray[
 def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
     """Text among numbers is more often a slip than a category, but for a few texts of which some are digits."""
     for k in range(len(values)):
-        if not (isinstance(values[k], str) or _is_numeric(values[k : k + 1])):
+        if not isinstance(values[k], Hashable) or not (isinstance(values[k], str) or _is_numeric(values[k : k + 1])):
             raise InvalidInputError(
                 f"Column {name!r} holds {type(values[k]).__name__} objects ({reprlib.repr(values[k])}), neither "
                 "numbers nor text; turn them into numbers first, for example dates and periods into days since a day, "

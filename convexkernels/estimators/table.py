@@ -19,7 +19,6 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.exceptions import EntryTypeError, InvalidInputError
 from convexkernels.validation import (
     NO_NUMBERS,
-    as_array,
     check_labels_finite,
     check_points,
     check_weights,
@@ -178,7 +177,7 @@ def _targets(y: Any, m: int, shown: Index | slice, *, of_numbers: bool) -> Any:
         raise InvalidInputError(f"y has {len(found)} entries, but X has {m} rows; pass one target per row.")
     if found.dtype.kind == "U" and isinstance(y, list | tuple) and not all(isinstance(one, str) for one in y):
         found = np.asarray(y, dtype=object)  # 1 among texts is not "1"
-    found = as_array(found[shown], "y") if of_numbers else found[shown]
+    found = found[shown]
     _refuse_missing_targets(found)
     numbers = check_labels_finite(found, m) if of_numbers or found.dtype.kind == "f" else found
     return numbers if of_numbers else found

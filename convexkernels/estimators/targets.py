@@ -153,17 +153,15 @@ class NumberTargets(Targets):
 
 def check_labels(y: Any) -> None:
     """Refuse targets that are not class labels."""
+    if y.dtype == object and len({isinstance(label, str) for label in y.flat}) > 1:
+        found = " and ".join(sorted({type(label).__name__ for label in y.flat}))
+        raise InvalidInputError(f"y holds labels without an order ({found}); make all of them text.")
     try:
-        if y.dtype == object and len({isinstance(label, str) for label in y.flat}) > 1:
-            raise TypeError("text has no place among numbers")
         check_classification_targets(y)
     except ValueError as error:
         raise InvalidInputError(
             f"y must hold class labels: {error} Pass text, whole numbers or bools; a regressor learns other numbers."
         ) from error
-    except TypeError as error:
-        found = " and ".join(sorted({type(label).__name__ for label in y.flat}))
-        raise InvalidInputError(f"y holds labels without an order ({found}); make all of them text.") from error
 
 
 def _class_weights(class_weight: Any, classes: NDArray[Any], totals: Array) -> Array:
