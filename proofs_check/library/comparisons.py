@@ -25,7 +25,6 @@ from convexkernels.solvers.convex.held_out_path import RATIO, HeldOutPath
 from proofs_check.claim import Claim
 
 Generator = np.random.Generator
-EPS = float(np.finfo(np.float64).eps)
 
 
 # ---- risks of folds

@@ -29,7 +29,6 @@ from proofs_check.claim import Claim
 from proofs_check.library.values import matern
 
 Generator = np.random.Generator
-EPS = float(np.finfo(np.float64).eps)
 
 
 def measure_curved(subject: tuple[Callable[[], Any], float], rng: Generator) -> Verdict:

@@ -29,7 +29,6 @@ from proofs_check.claim import Claim
 from proofs_check.risk_formulas import losses
 
 Generator = np.random.Generator
-EPS = float(np.finfo(np.float64).eps)
 
 
 def updated(H: Array, s: Array, y: Array) -> Array:

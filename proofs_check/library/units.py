@@ -20,7 +20,6 @@ from proofs_check.claim import Claim
 from proofs_check.risk_formulas import gram, ridge
 
 Generator = np.random.Generator
-EPS = float(np.finfo(np.float64).eps)
 
 
 def measure_scaling(factor: float, rng: Generator) -> Verdict:

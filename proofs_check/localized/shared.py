@@ -19,7 +19,6 @@ from proofs_check.localized.cells import chosen, direct_risks, gaussian, geometr
 from proofs_check.risk_formulas import ridge
 
 Generator = np.random.Generator
-EPS = float(np.finfo(np.float64).eps)
 
 
 def measure_shared_pair(factor: float, rng: Generator) -> Verdict:
