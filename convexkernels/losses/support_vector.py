@@ -176,7 +176,7 @@ def _from_factor(
     found = with_factor(CombinedFeatures(m, [Z], np.ones(1)))
     residual = _residual(K, dual, found)
     reached = _gap(dual, found, residual, intercept)
-    return (found, residual, reached) if reached < 0.5 * gap else (w, g, gap)  # w is at home in K already
+    return (found, residual, reached) if reached < 0.5 * gap else (w, g, gap)  # or w, from which steps in K go on
 
 
 def _from_inside(
