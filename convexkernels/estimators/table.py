@@ -27,7 +27,7 @@ from convexkernels.validation import (
 )
 
 # What the libraries below say of an entry that is no number.
-NO_NUMBER = (
+SAID_OF_ENTRIES = (
     "could not convert",
     "cannot convert",
     "complex data",
@@ -211,7 +211,7 @@ def _refused(error: Exception, X: Any) -> InvalidInputError:
 def _explained(error: Exception, X: Any) -> str:
     """The message of a refusal by scikit-learn, with the place and the remedy where they can be named."""
     message = str(error)
-    if any(words in message.lower() for words in NO_NUMBER):
+    if any(words in message.lower() for words in SAID_OF_ENTRIES):
         return (
             f"X must hold numbers only, but {_first_text_column(X)} does not ({message.splitlines()[0]}); encode text "
             "and category columns first, for example with sklearn.preprocessing.OneHotEncoder."
