@@ -21,7 +21,7 @@ from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
 from convexkernels.estimators.convex.path import Fold, Path, spreads
 from convexkernels.estimators.convex.selection import choose
-from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
 from convexkernels.families import candidates
 from convexkernels.plotting import SelectionDisplay
 from convexkernels.solvers import make_solver
@@ -116,7 +116,7 @@ def test_held_out_rows_are_seen_by_neither_kernel_nor_functions():
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), rng.permutation(np.repeat([-1.0, 1.0], 100))
     problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(), X, y)
-    _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), np.array([0.1, 1.0, 10.0]), Clock())
+    *_, found = choose(problem, [problem.family], "C", [lambda C, _: ck.Hinge(C)], np.array([0.1, 1.0, 10.0]), Clock())
     assert found.scores.max() < 0.6
 
 
@@ -174,8 +174,8 @@ def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
     on_rows = ck.KernelLearning.on_rows
     monkeypatch.setattr(ck.KernelLearning, "on_rows", lambda *a: formed.append(a) or on_rows(*a))
     values = np.array([0.1, 1.0])
-    request = problem, [problem.family], "C", lambda C, _: ck.EpsilonInsensitive(C), values
-    assert choose(*request, over()) == (problem.family, None)
+    request = problem, [problem.family], "C", [lambda C, _: ck.EpsilonInsensitive(C)], values
+    assert choose(*request, over()) == (problem.family, request[3][0], None)
     assert len(formed) == 1
     choose(*request, Clock())
     assert len(formed) == 1 + 5
@@ -305,13 +305,13 @@ def moons(m=60):
 
 def test_of_equal_families_the_first_one_is_chosen():
     problem, other, values = moons()
-    family, _ = choose(problem, [problem.family, other], "C", lambda C, _: ck.Hinge(C), values, Clock())
+    family, *_ = choose(problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
     assert family is problem.family
 
 
 def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, monkeypatch):
     problem, other, values = moons()
-    request = problem, [problem.family, other], "C", lambda C, _: ck.Hinge(C), values
+    request = problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values
     visit, visited = Path.visit, []
 
     def cut(path, value, clock):
@@ -321,9 +321,9 @@ def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "visit", cut)
-        _, short = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
-    _, found = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
-    _, whole = choose(*request, Clock())
+        *_, short = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
+    *_, found = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
+    *_, whole = choose(*request, Clock())
     assert len(short.values) < len(whole.values)
     np.testing.assert_array_equal(found.values, whole.values)
     np.testing.assert_array_equal(found.scores, whole.scores)
@@ -343,10 +343,10 @@ def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
     problem, _, values = moons()
     limited_to_one_value(monkeypatch)
     clock = Clock(60.0)
-    _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values, clock)
+    *_, found = choose(problem, [problem.family], "C", [lambda C, _: ck.Hinge(C)], values, clock)
     assert (found.values.tolist(), found.value) == ([1.0], 10.0)
     assert clock.cuts == {"the choice of C"}
-    _, found = choose(problem, [problem.family], "C", lambda C, _: ck.Hinge(C), values[:1], clock)
+    *_, found = choose(problem, [problem.family], "C", [lambda C, _: ck.Hinge(C)], values[:1], clock)
     assert found.value == values[0]
 
 
@@ -395,7 +395,7 @@ def test_the_tube_follows_the_best_error_so_far():
         seen.append(deviation)
         return ck.EpsilonInsensitive(C, 0.25 * deviation)
 
-    _, found = choose(problem, [problem.family], "C", loss_at, np.array([0.1, 1.0, 10.0, 100.0]), Clock())
+    *_, found = choose(problem, [problem.family], "C", [loss_at], np.array([0.1, 1.0, 10.0, 100.0]), Clock())
     assert seen[-1] < seen[1] == pytest.approx(np.std(y))
     assert found.deviation == pytest.approx(np.std(y) * np.sqrt(1.0 - found.scores.max()), rel=0.1)
 
@@ -415,9 +415,9 @@ def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatc
     X, y = noisy(ck.MultipleKernelRidge, 60)
     limits = []
 
-    def chosen(problem, families, name, loss_at, values, clock):
+    def chosen(problem, families, name, losses, values, clock):
         limits.append(clock.max_time)
-        return families[-1], None
+        return families[-1], losses[0], None
 
     make_stack = candidates.make_stack
 
@@ -443,6 +443,92 @@ def test_only_the_best_family_is_tried_between_its_values(monkeypatch):
     assert max(between) in (1, 2)
     (best,) = [path for path, _ in paths if set(path.errors) == set(model.selection_.values.tolist())]
     assert best.family.candidates is model.solution_.problem.family.candidates
+
+
+def of_several_classes(m):
+    """Six classes in a plane, no one of which has half of the probability where they meet."""
+    rng = np.random.default_rng(0)
+    y = np.arange(m) % 6
+    return np.column_stack([np.cos(y), np.sin(y)]) + 0.6 * rng.normal(size=(m, 2)), y
+
+
+@pytest.mark.parametrize("right", ["hinge", "least_squares"])
+def test_the_loss_of_several_classes_is_the_one_with_more_held_out_rows_right(right, monkeypatch):
+    """Both are scored by the labels of the same rows, and the function that is used is the one that was scored."""
+    error, scored = Fold.error, []
+
+    def in_favor(fold, value, loss, clock):
+        scored.append((type(loss).__name__, fold.held))
+        wrong = error(fold, value, loss, clock)
+        assert wrong == round(wrong)
+        return wrong if isinstance(loss, ck.LeastSquares) == (right == "least_squares") else wrong + 1.0
+
+    monkeypatch.setattr(Fold, "error", in_favor)
+    X, y = of_several_classes(90)
+    model = ck.TessellatedSVC().fit(X, y)
+    assert model.loss_ == right
+    named = {name: np.unique(np.concatenate([held for other, held in scored if other == name])) for name, _ in scored}
+    assert list(named) == ["Hinge", "LeastSquares"]
+    np.testing.assert_array_equal(named["Hinge"], named["LeastSquares"])
+    loss, lam = model.solution_.problem.loss, 0.5 / model.C_
+    assert type(loss) is (ck.Hinge if right == "hinge" else ck.LeastSquares)
+    assert loss.lam == pytest.approx(lam)
+    again = ck.TessellatedSVC(C=model.C_, loss=right).fit(X, y)
+    assert again.solution_.certificate.upper == pytest.approx(model.solution_.certificate.upper, rel=2e-4)
+    assert model.describe().count(f"loss={right}") == 1
+
+
+def test_another_loss_is_tried_on_the_matrices_that_are_there(monkeypatch):
+    X, y = of_several_classes(90)
+    formed, on_rows = [], ck.KernelLearning.on_rows
+
+    def counted(problem, rows, family=None):
+        formed.append(len(rows))
+        return on_rows(problem, rows, family)
+
+    monkeypatch.setattr(ck.KernelLearning, "on_rows", counted)
+    ck.TessellatedSVC(loss="hinge").fit(X, y)
+    alone = len(formed)
+    ck.TessellatedSVC().fit(X, y)
+    assert len(formed) == 2 * alone
+
+
+@pytest.mark.parametrize(
+    ("given", "n_classes", "used"),
+    [({}, 2, "hinge"), ({"C": 1.0}, 6, "hinge"), ({"C": 1.0, "loss": "least_squares"}, 2, "least_squares")],
+)
+def test_the_loss_is_the_hinge_loss_where_nothing_else_is_asked_for(given, n_classes, used):
+    X, y = of_several_classes(60)
+    model = ck.TessellatedSVC(**given).fit(X, y % n_classes)
+    assert model.loss_ == used
+    assert ck.MultipleKernelSVC([ck.Gaussian(1.0)]).fit(X, y).loss_ == "hinge"
+
+
+@pytest.mark.parametrize("weights", [None, "drawn"])
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.MultipleKernelSVC], ids=lambda kind: kind.__name__)
+def test_classes_by_least_squares_leave_rows_out_in_closed_form(kind, weights):
+    X, y = of_several_classes(60)
+    weights = None if weights is None else np.random.default_rng(1).integers(1, 4, size=60).astype(float)
+    model = kind(C=3.0, loss="least_squares").fit(X, y, sample_weight=weights)
+    K, total = model.kernel_(X), np.ones(60) if weights is None else weights
+    predicted = []
+    for i in range(60):
+        others = np.delete(np.arange(60), i)
+        T = np.where(y[others, None] == np.arange(6), 1.0, -1.0)
+        bordered = np.block([[K[np.ix_(others, others)] + np.diag(1.0 / (6.0 * total[others])), np.ones((59, 1))],
+                             [np.ones((1, 59)), np.zeros((1, 1))]])  # fmt: skip
+        W = np.linalg.solve(bordered, np.vstack([T, np.zeros((1, 6))]))
+        predicted.append((K[i, others] @ W[:-1] + W[-1]).argmax())
+    np.testing.assert_array_equal(model.loo_predictions_, predicted)
+    assert model.loo_score_ == pytest.approx(np.average(np.array(predicted) == y, weights=total))
+    assert not hasattr(kind(C=3.0).fit(X, y), "loo_predictions_")
+
+
+def test_a_loss_that_is_not_there_is_refused_by_name():
+    X, y = of_several_classes(30)
+    for kind in (ck.TessellatedSVC, ck.MultipleKernelSVC):
+        with pytest.raises(InvalidInputError, match=r"loss must be .*got 'squares'"):
+            kind(loss="squares").fit(X, y)
 
 
 def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
@@ -515,7 +601,7 @@ def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, f
             path.errors = dict.fromkeys(path.errors, 1.0) | {chosen: 0.1}
 
     paths = followed(monkeypatch, then)
-    choose(problem, [family, family], "C", lambda C, _: ck.Hinge(C), values, Clock())
+    choose(problem, [family, family], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
     (_, _), (other, _) = paths
     assert list(other.errors)[:2] == first
 

@@ -22,6 +22,10 @@ lam : float, > 0, or None
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
     scikit-learn's ``KernelRidge``; several outputs have unit standard deviation. None: chosen along a path, see the
     notes.
+loss : {"auto", "hinge", "least_squares"}
+    What the kernel and the functions are learned with: one against the rest, the hinge loss of a class says little
+    where no class has half of the probability, squares tell then which is the likeliest. "auto" takes the hinge loss
+    for two classes, or where C is given, and for more the one with more held-out rows right.
 class_weight : None, "balanced" or dict
     Factors of the losses of the classes; "balanced": inversely proportional to their weights. 0 is as good as absent.
 intercept : bool

@@ -27,7 +27,7 @@ from convexkernels.problems.decision_function import differences
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
 # Parameters that are chosen where they are not given, and how many kernels and features are described.
-CHOSEN, SHOWN = ("C_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
+CHOSEN, SHOWN = ("C_", "loss_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
 
 
 class Tube:
@@ -233,9 +233,9 @@ class Learned:
             "certificate": self._certificates(),
             "status": self.solution_.status.value,
             "chosen": ", ".join(
-                f"{name}=" + ", ".join(f"{one:.3g}" for one in np.ravel(value))
+                f"{name}=" + (value if isinstance(value, str) else ", ".join(f"{one:.3g}" for one in np.ravel(value)))
                 for name, value in chosen.items()
-                if isinstance(value, float | int | np.ndarray)
+                if isinstance(value, str | float | int | np.ndarray)
             ),
             "kernels": ", ".join(f"{name} {100.0 * weight:.0f} %" for name, weight in weights),
         }

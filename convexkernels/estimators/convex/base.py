@@ -6,17 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.path import PathSelection, soft, spreads
+from convexkernels.estimators.convex.path import LossAt, PathSelection, soft, spreads
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
 from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
-from convexkernels.exceptions import ConvexKernelsWarning, UnsuitedFamilyWarning, tell
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, UnsuitedFamilyWarning, tell
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
@@ -34,6 +35,7 @@ COSTS = np.geomspace(0.01, 1e6, 9)
 SHARE = 0.5
 # By how much another family has to be better on rows held out to be mentioned: accuracy, and R^2.
 NOTABLE = (0.02, 0.03)
+LOSSES_OF_LABELS = ("hinge", "least_squares")
 # Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
 MATRIX_ROWS = 10_000
 
@@ -59,6 +61,10 @@ class ConvexEstimator(KernelEstimator):
     @abstractmethod
     def _loss(self, value: float, deviation: float) -> Loss:
         """The loss at a regularization parameter and a root mean squared error to be expected."""
+
+    def _losses(self, n_outputs: int) -> list[LossAt]:
+        """The losses to choose from, for so many outputs."""
+        return [self._loss]
 
     def _path_values(self, spread: float, weight: float) -> Array:
         """Values to choose from for targets of this spread and rows of this mean weight, the most regular first."""
@@ -105,11 +111,12 @@ class ConvexEstimator(KernelEstimator):
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
         compared, self._compared = self._compared, []
-        family, found = compared[-1], None
+        losses = self._losses(len(problem.Y))
+        family, loss_at, found = compared[-1], losses[0], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            family, found = choose(problem, compared, name, self._loss, values, clock)
+            family, loss_at, found = choose(problem, compared, name, losses, values, clock)
             if found is not None and not found.interrupted:
-                found = self._beside_reference(problem, found, clock)
+                found = self._beside_reference(problem, loss_at, found, clock)
         value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
@@ -117,7 +124,7 @@ class ConvexEstimator(KernelEstimator):
             problem.gram_set.release()  # both would be in memory
             problem = problem.on_rows(np.arange(problem.m), family)
         interrupted = found is not None and found.interrupted
-        return problem.with_loss(self._loss(value, spread.min() if found is None else found.deviation)), interrupted
+        return problem.with_loss(loss_at(value, spread.min() if found is None else found.deviation)), interrupted
 
     def _other_families(self, X: Array) -> list[Family]:
         """Smaller families to compare with that of the estimator, by the same scores."""
@@ -127,14 +134,17 @@ class ConvexEstimator(KernelEstimator):
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
         return None
 
-    def _beside_reference(self, problem: KernelLearning, found: PathSelection, clock: Clock) -> PathSelection:
+    def _beside_reference(
+        self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, clock: Clock
+    ) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
         reference, deviation = self._reference(problem.X), found.deviation
         if reference is None or clock.is_over:
             return found
         values = np.array([found.value])
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
-        _, path = choose(problem, [reference], found.name, lambda C, _: self._loss(C, deviation), values, own)
+        losses = [lambda C, _: loss_at(C, deviation)]
+        *_, path = choose(problem, [reference], found.name, losses, values, own)
         if path is None or path.interrupted:
             return found if path is None else replace(found, interrupted=True)
         of_numbers = problem.loss.is_of_differences
@@ -187,12 +197,34 @@ def number_of_features(name: str, value: Any, n_rows: int, otherwise: int) -> in
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HingeEstimator(ConvexEstimator):
-    """With the hinge loss."""
+    """With the hinge loss, or for more than two classes perhaps with the squared one."""
 
     C: float | None = field(default=None, kw_only=False)
+    loss: str = "hinge"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss not in ("auto", *LOSSES_OF_LABELS):
+            raise InvalidInputError(f"loss must be 'auto', 'hinge' or 'least_squares', got {self.loss!r}.")
 
     def _loss(self, value: float, deviation: float) -> Hinge:
+        # Labels are stated for it, and scored by how many are right, whatever is learned with.
         return Hinge(value, self.intercept)
+
+    def _least_squares(self, value: float, deviation: float) -> LeastSquares:
+        return LeastSquares(0.5 / value, self.intercept)
+
+    def _losses(self, n_outputs: int) -> list[LossAt]:
+        if self.loss == "least_squares":
+            return [self._least_squares]
+        both = self.loss == "auto" and n_outputs > 1 and self.C is None
+        return [self._loss, self._least_squares] if both else [self._loss]
+
+    @property
+    def loss_(self) -> str:
+        """The loss of the learned functions."""
+        check_is_fitted(self)
+        return "least_squares" if self._is_least_squares else "hinge"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -109,6 +110,12 @@ class Fold:
         """What is learned from; its matrices are formed when a value is tried, not all at the start."""
         return self.whole.on_rows(self.train, self.family)
 
+    def again(self) -> "Fold":
+        """The same rows for another loss, with their matrices; its values begin where these have led to."""
+        other = copy(self)
+        other.points = dict(self.points)
+        return other
+
     def is_inside(self, value: float, loss: Loss) -> bool:
         """Whether no coefficient is at the bound that C sets: a larger one finds the same functions."""
         problem, (_, alpha) = self.problem, self.points[value]
@@ -209,7 +216,7 @@ class Path:
             if clock.is_over:  # the next fold would form matrices first
                 return False
         self.errors[value], before = total, self.deviation
-        if value == self.best and loss.is_of_differences:
+        if value == self.best and self._is_of_differences:
             relative = total / sum(fold.weights.sum() for fold in self.folds)
             self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
         # In a narrower tube functions are other ones, and coefficients larger.

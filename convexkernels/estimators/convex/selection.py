@@ -21,9 +21,14 @@ FIRST_PATH = 0.5
 
 
 def choose(
-    problem: KernelLearning, families: Sequence[Family], name: str, loss_at: LossAt, values: Array, clock: Clock
-) -> tuple[Family, PathSelection | None]:
-    """Choose among families and values, given from the most regular one on, by learning and scoring.
+    problem: KernelLearning,
+    families: Sequence[Family],
+    name: str,
+    losses: Sequence[LossAt],
+    values: Array,
+    clock: Clock,
+) -> tuple[Family, LossAt, PathSelection | None]:
+    """Choose among families, losses and values, given from the most regular one on, by learning and scoring.
 
     Least squares leave out every row in closed form; for other losses the kernel is learned anew on folds.
 
@@ -31,31 +36,38 @@ def choose(
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
     takes long are never met, unless they are the ones that are needed. Beside the best family so far, the path of
     another one begins with what was chosen there, unless that is the most regular value, and goes on only where it is
-    better or may come to be. For the family that is best, the values between the best one and its neighbors are tried,
-    too.
+    better or may come to be. So does that of another loss, for the family that is best with the first. On the best
+    path the values between the best one and its neighbors are tried, too.
 
-    Families are those of the problem, or other ones for the same rows; ``loss_at(value, deviation)`` takes the root
-    mean squared error expected. With the family comes None where the rows are too few to hold any out, or no value was
-    tried in time; then, as where the user interrupts before anything was tried, the family is the last one.
+    Families are those of the problem, or other ones for the same rows; losses ``loss_at(value, deviation)`` take the
+    root mean squared error expected, and are scored as that of the problem is. With the best family and loss comes None
+    where the rows are too few to hold any out, or no value was tried in time; then, as where the user interrupts before
+    anything was tried, they are the last family and the first loss.
     """
-    asked = problem.X, problem.Y, problem.weights, list(families), name, loss_at(values[0], 1.0), values
-    piece = clock.piece("path", *asked)
+    stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses)]
+    piece = clock.piece("path", problem.X, problem.Y, problem.weights, list(families), name, stated, values)
     if known := piece.found:
-        family, value, deviation = families[int(known["family"])], float(known["value"]), float(known["deviation"])
-        return family, PathSelection(name, known["values"], known["scores"], value, deviation, False)
+        value, deviation = float(known["value"]), float(known["deviation"])
+        kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
+        return families[int(known["family"])], losses[int(known["loss"])], kept
     deviation, cut, interrupted = float(spreads(problem).min()), False, False
     best: Path | None = None
     found: PathSelection | None = None
     try:
-        for k, family in enumerate(families):
+        for k in range(count := len(families) + len(losses) - 1):
             # Not even a fold of it would be in time, or nothing can be better.
             if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
                 break
-            left = len(families) - k
+            if k < len(families):
+                family, folds, loss_at = families[k], _folds(problem, families[k]), losses[0]
+            elif best is not None:
+                family, folds = best.family, [fold.again() for fold in best.folds]
+                loss_at = losses[k - len(families) + 1]
+            left = count - k
             part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
             # A rival that is best with the most regular value does not say where to begin.
             rival = None if found is None or found.value == values[0] else found
-            path = Path(family, _folds(problem, family), loss_at, values, deviation, rival)
+            path = Path(family, folds, loss_at, values, deviation, rival)
             try:
                 path.follow(part)
             finally:
@@ -73,14 +85,19 @@ def choose(
         clock.cut(f"the choice of {name}")
     if best is None:
         none = np.zeros(0)
-        return families[-1], PathSelection(name, none, none, float(values[0]), deviation, True) if interrupted else None
+        nothing = PathSelection(name, none, none, float(values[0]), deviation, True)
+        return families[-1], losses[0], nothing if interrupted else None
     found = best.selection(name, interrupted)
     if not (interrupted or cut):
-        number = [family is best.family for family in families].index(True)
         piece.keep(
-            values=found.values, scores=found.scores, value=found.value, deviation=found.deviation, family=number
+            values=found.values,
+            scores=found.scores,
+            value=found.value,
+            deviation=found.deviation,
+            family=[family is best.family for family in families].index(True),
+            loss=losses.index(best.loss_at),
         )
-    return best.family, found
+    return best.family, best.loss_at, found
 
 
 def _folds(problem: KernelLearning, family: Family) -> list[Fold]:

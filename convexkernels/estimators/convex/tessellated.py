@@ -118,6 +118,8 @@ class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
     True
     """
 
+    loss: str = "auto"
+
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -4,6 +4,8 @@ CONVEX_WORDS = {
     "chosen_cost": """
 C_ : float
     The value that was given or chosen.
+loss_ : {"hinge", "least_squares"}
+    The loss that the functions minimize.
 {selection}
 """,
     "chosen_tube": """
@@ -26,9 +28,9 @@ Kernels are on a scale on which C = 1 is a soft margin whatever the number of fe
 points under any kernel of the family have a mean squared distance of at most 1 from their mean, or from 0 without an
 intercept. A regularization parameter that is not given is chosen on a path from strong to weak regularization, by the
 accuracy or the R^2 on folds of the rows (of 1000 of them, where there are more) that neither the kernel nor the
-functions have seen; for squared loss by leave-one-out in closed form, for the kernel that is learned from all these
-rows. Each value starts from the nearest one, and the path ends where scores fall, so that choosing costs about as much
-as the fit.
+functions have seen; of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
+all these rows. Each value starts from the nearest one, and the path ends where scores fall, so that choosing costs
+about as much as the fit.
 """,
     "learned": """
 kernel_ : Kernel
