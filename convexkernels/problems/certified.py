@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.certificate import DualityGap, RigorousGap
 from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 from convexkernels.factored import FactoredGram
@@ -105,6 +105,8 @@ class Certified(OnRows):
         where the family does not offer the derivative of its Gram matrices.
         """
         parts: list[Array] = []
+        last: tuple[Index, Array] | None = None
+        L: Array | None = None
         for alpha, w, y in zip(evaluation.alpha, evaluation.W, self.Y, strict=True):
             rows, diagonal = self.loss.free(alpha, y, self.weights)
             if rows.size < 2:
@@ -119,13 +121,11 @@ class Certified(OnRows):
             T = self.gram_set.derivative(w, rows)
             if T is None:
                 return None
-            A = K[np.ix_(rows, rows)].astype(np.float64)
-            A[np.diag_indices_from(A)] += diagonal + 1e-11 * np.trace(A) / rows.size
-            try:
-                L = np.linalg.cholesky(A)
-            except np.linalg.LinAlgError:
+            if last is None or not (np.array_equal(rows, last[0]) and np.array_equal(diagonal, last[1])):
+                last, L = (rows, diagonal), _factor(K, rows, diagonal)  # of squares one for all outputs
+            if L is None:
                 return None
-            R = solve_triangular(L, T.reshape(rows.size, -1), lower=True)
+            R = solve_triangular(L, T.reshape(rows.size, -1), lower=True, check_finite=False)
             if self.loss.intercept:
                 ones = solve_triangular(L, np.ones(rows.size), lower=True)
                 R -= np.outer(ones, ones @ R / (ones @ ones))
@@ -261,3 +261,13 @@ class Certified(OnRows):
             support=support,
             single=self.single,
         )
+
+
+def _factor(K: Array, rows: Index, diagonal: Array) -> Array | None:
+    """Cholesky factor of a block of K with a diagonal added, None where that is not positive definite."""
+    A = K[np.ix_(rows, rows)].astype(np.float64)
+    A[np.diag_indices_from(A)] += diagonal + 1e-11 * np.trace(A) / rows.size
+    try:
+        return np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return None
