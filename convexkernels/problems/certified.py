@@ -268,6 +268,6 @@ def _factor(K: Array, rows: Index, diagonal: Array) -> Array | None:
     A = K[np.ix_(rows, rows)].astype(np.float64)
     A[np.diag_indices_from(A)] += diagonal + 1e-11 * np.trace(A) / rows.size
     try:
-        return np.linalg.cholesky(A)
+        return np.asarray(np.linalg.cholesky(A), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
