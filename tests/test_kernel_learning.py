@@ -350,3 +350,34 @@ def test_frank_wolfe_and_default_have_the_same_value_on_many_outputs():
     problem = ck.KernelLearning(ck.Tessellated(0), ck.Hinge(C=5.0), X, Y)
     a, b = run(problem, FrankWolfe(), tol=1e-4), run(problem, SpectralGradient(), tol=1e-4)
     assert a.value == pytest.approx(b.value, rel=2e-4)
+
+
+@pytest.mark.parametrize("family", ["matrix", "weights"])
+@pytest.mark.parametrize(
+    "loss",
+    [ck.LeastSquares(0.1), ck.LeastSquares(0.1, intercept=False), ck.Hinge(30.0), ck.EpsilonInsensitive(30.0, 0.1)],
+    ids=repr,
+)
+def test_second_derivatives_are_those_of_the_gradient(loss, family):
+    """Of a matrix in 4 entries there are more rows than entries, of 40 weights fewer."""
+    rng = np.random.default_rng(0)
+    X, m = rng.uniform(size=(24, 2)), 24
+    Y = np.column_stack([np.sin(4.0 * X[:, 0]), X[:, 1] - X[:, 0] ** 2, rng.normal(size=m)])
+    Y = np.where(np.median(Y, axis=0) < Y, 1.0, -1.0) if loss.of_labels else Y
+    many = [ck.Gaussian(width) for width in np.geomspace(10.0, 1000.0, 40)]
+    problem = ck.KernelLearning(ck.Tessellated(0) if family == "matrix" else ck.Candidates(many), loss, X, Y)
+    theta = np.array(problem.gram_set.initial(), dtype=np.float64)
+    toward = rng.normal(size=theta.shape) * np.abs(theta).max()
+    toward = toward + toward.T if family == "matrix" else toward
+
+    def gradient(at):
+        return problem.lower_bound(problem.evaluate(at, tol=1e-13))[1]
+
+    R = problem.curvature(problem.evaluate(theta, tol=1e-13), problem.gram_set.matrix(theta))
+    assert R.shape == (4, 4) if family == "matrix" else R.shape[1] == 40 and len(R) <= 3 * m
+    step = 1e-5
+    expected = (gradient(theta + step * toward) - gradient(theta - step * toward)) / (2.0 * step)
+    np.testing.assert_allclose((R.T @ (R @ toward.ravel())).reshape(theta.shape), expected, rtol=2e-4, atol=2e-5)
+    problem.memory_limit = 1.0
+    left = problem.curvature(problem.evaluate(theta), problem.gram_set.matrix(theta))
+    assert (left is None) == (family == "weights")

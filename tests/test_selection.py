@@ -475,6 +475,7 @@ def test_the_loss_of_several_classes_is_the_one_with_more_held_out_rows_right(ri
     assert loss.lam == pytest.approx(lam)
     again = ck.TessellatedSVC(C=model.C_, loss=right).fit(X, y)
     assert again.solution_.certificate.upper == pytest.approx(model.solution_.certificate.upper, rel=2e-4)
+    assert model.selection_.chosen == {"C": model.C_, "loss": right}
     assert model.describe().count(f"loss={right}") == 1
 
 
@@ -524,11 +525,35 @@ def test_classes_by_least_squares_leave_rows_out_in_closed_form(kind, weights):
     assert not hasattr(kind(C=3.0).fit(X, y), "loo_predictions_")
 
 
-def test_a_loss_that_is_not_there_is_refused_by_name():
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"loss": "squares"}, "loss must be .*got 'squares'"),
+        ({"loss": np.array(["hinge", "hinge"])}, "loss must be .*got array"),
+        ({"loss": "least_squares", "C": 1e100}, "C must be .*Squares are weighed by"),
+    ],
+)
+def test_a_loss_that_is_not_there_is_refused_by_name(given, said):
     X, y = of_several_classes(30)
     for kind in (ck.TessellatedSVC, ck.MultipleKernelSVC):
-        with pytest.raises(InvalidInputError, match=r"loss must be .*got 'squares'"):
-            kind(loss="squares").fit(X, y)
+        with pytest.raises(InvalidInputError, match=said):
+            kind(**given).fit(X, y)
+
+
+@pytest.mark.parametrize("unit", [1e-98, 1e98])
+def test_every_loss_knows_the_values_whatever_the_unit_of_the_weights(unit):
+    X, y = of_several_classes(60)
+    model = ck.TessellatedSVC().fit(X, y, sample_weight=np.full(60, unit))
+    assert model.score(X, y) > 0.6
+
+
+def test_another_loss_is_not_begun_where_no_value_was_tried_in_time(monkeypatch):
+    begun = []
+    monkeypatch.setattr(Path, "follow", lambda path, clock: begun.append(path.loss_at))
+    problem, other, values = moons()
+    losses = [lambda C, _: ck.Hinge(C), lambda C, _: ck.LeastSquares(0.5 / C)]
+    assert choose(problem, [problem.family, other], "C", losses, values, Clock()) == (other, losses[0], None)
+    assert begun == [losses[0], losses[0]]
 
 
 def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):

@@ -15,7 +15,7 @@ from convexkernels.linalg import flush
 
 Rows = Index | slice
 ALL = slice(None)
-# Entries below are 0: beside a diagonal of 1 no sum sees them.
+# Entries below are 0: beside values of the size of a target no sum sees them.
 NEGLIGIBLE = 1e-30
 
 

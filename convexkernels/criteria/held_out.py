@@ -27,8 +27,6 @@ from convexkernels.validation import check_number, check_whole_number
 
 # Added to the free block, relative to its diagonal, where it is singular to rounding.
 JITTER = 1e-10
-# Coefficients this close to a bound, relative to the width of their box, are at it.
-AT_BOUND = 1e-8
 
 
 class BoundHeldOut(BoundCriterion):
@@ -94,7 +92,7 @@ class HeldOutAt(CriterionValue):
         """The adjoint of one function, 0 outside its free coefficients, and the slope of its risk in log lam."""
         loss, w, g = self.loss, trained.fit.W[k], trained.slope[k]
         y, weights = self.bound.Y[k, train], self.bound.weights[train]
-        free, diagonal = _clearly_free(loss, trained.fit.alpha[k], w, y, weights)
+        free, diagonal = loss.free(trained.fit.alpha[k], y, weights)
         p = np.zeros_like(w)
         bound_moves = -np.where(np.isin(np.arange(w.size), free), 0.0, w)  # C falls as lam rises
         p_b = 0.0
@@ -130,18 +128,6 @@ class HeldOut(Criterion):
         if loss.needs_definite:
             return f"{loss!r} has no risk on rows that it does not interpolate; use TrainingValue"
         return None
-
-
-def _clearly_free(loss: Loss, alpha: Array, w: Array, y: Array, weights: Array) -> tuple[Rows, Array]:
-    """The free coefficients without those that only rounding keeps from their bounds."""
-    free, diagonal = loss.free(alpha, y, weights)
-    dual = loss.box_dual(y, weights)
-    if dual is None or np.isinf(dual.hi).any():
-        return free, diagonal
-    margin = AT_BOUND * (dual.hi - dual.lo)
-    inside = (w - dual.lo > margin) & (dual.hi - w > margin) & ((np.abs(w) > margin) | (dual.eps == 0.0))
-    kept = inside[free]
-    return free[kept], diagonal[kept]
 
 
 def _bordered(block: Array, diagonal: Array, right: Array, g: Array, intercept: bool) -> tuple[Array, float]:

@@ -24,8 +24,9 @@ lam : float, > 0, or None
     notes.
 loss : {"auto", "hinge", "least_squares"}
     What the kernel and the functions are learned with: one against the rest, the hinge loss of a class says little
-    where no class has half of the probability, squares tell then which is the likeliest. "auto" takes the hinge loss
-    for two classes, or where C is given, and for more the one with more held-out rows right.
+    where no class has half of the probability, squares tell then which is the likeliest. "auto" is the hinge loss for
+    two classes, or where C is given or rows are too few to choose; for more classes squares are tried from the C on
+    that was best with the hinge loss, and taken where more held-out rows are right.
 class_weight : None, "balanced" or dict
     Factors of the losses of the classes; "balanced": inversely proportional to their weights. 0 is as good as absent.
 intercept : bool

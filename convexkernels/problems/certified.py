@@ -13,12 +13,13 @@ from convexkernels.exceptions import InvalidInputError, MemoryLimitError
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family, GramSet
 from convexkernels.kernels.base import Kernel
+from convexkernels.linalg import shifted_cholesky
 from convexkernels.losses.factored import curvature_by_features
 from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.on_rows import OnRows
 from convexkernels.problems.rounding import UNITS, charge_above
-from convexkernels.validation import check_points
+from convexkernels.validation import available_memory, check_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,36 +102,48 @@ class Certified(OnRows):
     def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
         """R with ``R'R`` the second derivative of J at an evaluated point, shape (n_free, theta.size).
 
-        J is piecewise smooth: this is the piece on which the active bounds of the coefficients stay as they are. None
-        where the family does not offer the derivative of its Gram matrices.
+        J is piecewise smooth: this is the piece on which the active bounds of the coefficients stay as they are. Where
+        an output has more free coefficients than theta has entries, R is triangular. None where the family does not
+        offer the derivative of its Gram matrices, or R does not fit the memory.
         """
+        free = [self.loss.free(alpha, y, self.weights) for alpha, y in zip(evaluation.alpha, self.Y, strict=True)]
+        size = evaluation.theta.size
+        folds = max(len(rows) for rows, _ in free) >= size
+        allowed = available_memory() if self.memory_limit is None else self.memory_limit
+        if not folds and 16.0 * size * sum(len(rows) for rows, _ in free) > allowed:  # a stack beside its parts
+            return None
         parts: list[Array] = []
-        last: tuple[Index, Array] | None = None
-        L: Array | None = None
-        for alpha, w, y in zip(evaluation.alpha, evaluation.W, self.Y, strict=True):
-            rows, diagonal = self.loss.free(alpha, y, self.weights)
+        H, L, last = np.zeros((size, size) if folds else 0), None, None
+        for (rows, diagonal), w, y in zip(free, evaluation.W, self.Y, strict=True):
             if rows.size < 2:
                 continue
             if isinstance(K, FactoredGram):
                 derivative = partial(self.gram_set.derivative, w)
-                root = curvature_by_features(self.loss, K, y, self.weights, (rows, diagonal), derivative)
-                if root is None:
-                    return None
-                parts.append(np.sqrt(self.loss.scale) * root)
-                continue
-            T = self.gram_set.derivative(w, rows)
-            if T is None:
+                R = curvature_by_features(self.loss, K, y, self.weights, (rows, diagonal), derivative)
+            else:
+                if last is None or not all(map(np.array_equal, last, (rows, diagonal))):
+                    last, L = (rows, diagonal), _factor(K, rows, diagonal)  # of squares one for all outputs
+                R = None if L is None else self._root(L, self.gram_set.derivative(w, rows))
+            if R is None:
                 return None
-            if last is None or not (np.array_equal(rows, last[0]) and np.array_equal(diagonal, last[1])):
-                last, L = (rows, diagonal), _factor(K, rows, diagonal)  # of squares one for all outputs
-            if L is None:
-                return None
-            R = solve_triangular(L, T.reshape(rows.size, -1), lower=True, check_finite=False)
-            if self.loss.intercept:
-                ones = solve_triangular(L, np.ones(rows.size), lower=True)
-                R -= np.outer(ones, ones @ R / (ones @ ones))
-            parts.append(np.sqrt(self.loss.scale) * R)
-        return np.vstack(parts) if parts else None
+            if folds:
+                H += self.loss.scale * (R.T @ R)
+            else:
+                parts.append(np.sqrt(self.loss.scale) * R)
+        if not folds:
+            return np.vstack(parts) if parts else None
+        factor = shifted_cholesky(H) if H.any() else None
+        return None if factor is None else np.tril(factor[0]).T
+
+    def _root(self, L: Array, T: Array | None) -> Array | None:
+        """The R of one output, for the factor of the system of its free coefficients and the derivative of ``K w``."""
+        if T is None:
+            return None
+        R: Array = solve_triangular(L, T.reshape(len(L), -1), lower=True, check_finite=False)
+        if self.loss.intercept:
+            ones = solve_triangular(L, np.ones(len(L)), lower=True)
+            R -= np.outer(ones, ones @ R / (ones @ ones))
+        return R
 
     def certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> DualityGap:
         """Bounds on the optimum from any point, recomputed from scratch.

@@ -34,7 +34,7 @@ class OnRows:
         return len(self.weights)
 
     def with_loss(self, loss: Loss) -> Self:
-        """The same problem at another regularization parameter: a loss of the same kind, for the same targets."""
+        """The same problem at another regularization parameter, or with another loss for the same targets."""
         other = copy(self)
         other.loss = loss
         other.__dict__.pop("_known", None)

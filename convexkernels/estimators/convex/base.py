@@ -20,7 +20,7 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, UnsuitedFamilyWarning, tell
 from convexkernels.factored import FactoredGram
 from convexkernels.families.base import Family
-from convexkernels.losses.base import Loss
+from convexkernels.losses.base import LARGEST_PARAMETER, SMALLEST_PARAMETER, Loss
 from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
@@ -35,6 +35,7 @@ COSTS = np.geomspace(0.01, 1e6, 9)
 SHARE = 0.5
 # By how much another family has to be better on rows held out to be mentioned: accuracy, and R^2.
 NOTABLE = (0.02, 0.03)
+# The losses of classifiers, in the order in which they are tried.
 LOSSES_OF_LABELS = ("hinge", "least_squares")
 # Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
 MATRIX_ROWS = 10_000
@@ -110,11 +111,16 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([given], dtype=np.float64)
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
+            # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
+            known = (values >= 10.0 * SMALLEST_PARAMETER) & (values <= 0.1 * LARGEST_PARAMETER)
+            values = values[known] if known.any() else values
         compared, self._compared = self._compared, []
         losses = self._losses(len(problem.Y))
         family, loss_at, found = compared[-1], losses[0], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             family, loss_at, found = choose(problem, compared, name, losses, values, clock)
+            if found is not None and len(losses) > 1:
+                found = replace(found, loss=LOSSES_OF_LABELS[losses.index(loss_at)])
             if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, loss_at, found, clock)
         value = soft(values) if found is None else found.value
@@ -204,8 +210,10 @@ class HingeEstimator(ConvexEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.loss not in ("auto", *LOSSES_OF_LABELS):
+        if not isinstance(self.loss, str) or self.loss not in ("auto", *LOSSES_OF_LABELS):
             raise InvalidInputError(f"loss must be 'auto', 'hinge' or 'least_squares', got {self.loss!r}.")
+        if self.loss == "least_squares" and self.C is not None:
+            check_number("C", self.C, high=0.5 * LARGEST_PARAMETER, remedy="Squares are weighed by 1 / (2 C).")
 
     def _loss(self, value: float, deviation: float) -> Hinge:
         # Labels are stated for it, and scored by how many are right, whatever is learned with.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -53,8 +54,8 @@ class PathSelection(Selection):
     values : ndarray of shape (n_values,)
         The values that were tried, ascending.
     scores : ndarray of shape (n_values,)
-        Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together. Of least
-        squares, by functions that had not seen the row, for the kernel learned from all rows.
+        Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together. Of ridge
+        regression, by functions that had not seen the row, for the kernel learned from all rows.
     value : float
         The value of the best score; the most regular one of those that are as good. Where the time was up after one of
         several, the one of a soft margin.
@@ -62,6 +63,8 @@ class PathSelection(Selection):
         Root of the mean squared held-out error there, for the output where it is least; of classes, 1.
     interrupted : bool
         Whether the user ended the choice.
+    loss : str or None
+        The loss, where it was chosen, too; the values are those that were tried with it.
     reference : float or None
         The score of Gaussian kernels of several widths on the same rows at that value, where it was asked whether the
         family suits the table.
@@ -73,11 +76,12 @@ class PathSelection(Selection):
     value: float
     deviation: float
     interrupted: bool
+    loss: str | None = None
     reference: float | None = None
 
     @property
-    def chosen(self) -> dict[str, float]:
-        return {self.name: self.value}
+    def chosen(self) -> dict[str, Any]:
+        return {self.name: self.value} | ({} if self.loss is None else {"loss": self.loss})
 
     @property
     def curve(self) -> dict[str, Array]:
@@ -112,8 +116,8 @@ class Fold:
 
     def again(self) -> "Fold":
         """The same rows for another loss, with their matrices; its values begin where these have led to."""
-        other = copy(self)
-        other.points = dict(self.points)
+        other, problem = copy(self), self.problem
+        other.points = {value: (theta, problem.coefficients(alpha)) for value, (theta, alpha) in self.points.items()}
         return other
 
     def is_inside(self, value: float, loss: Loss) -> bool:

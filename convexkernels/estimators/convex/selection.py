@@ -30,14 +30,15 @@ def choose(
 ) -> tuple[Family, LossAt, PathSelection | None]:
     """Choose among families, losses and values, given from the most regular one on, by learning and scoring.
 
-    Least squares leave out every row in closed form; for other losses the kernel is learned anew on folds.
+    Where the problem is one of least squares, every row is left out in closed form; otherwise the kernel is learned
+    anew on folds.
 
     Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
     takes long are never met, unless they are the ones that are needed. Beside the best family so far, the path of
     another one begins with what was chosen there, unless that is the most regular value, and goes on only where it is
-    better or may come to be. So does that of another loss, for the family that is best with the first. On the best
-    path the values between the best one and its neighbors are tried, too.
+    better or may come to be. So does that of another loss, for the family that is best with the first, which is kept
+    where both are as good. On the best path the values between the best one and its neighbors are tried, too.
 
     Families are those of the problem, or other ones for the same rows; losses ``loss_at(value, deviation)`` take the
     root mean squared error expected, and are scored as that of the problem is. With the best family and loss comes None
@@ -60,7 +61,9 @@ def choose(
                 break
             if k < len(families):
                 family, folds, loss_at = families[k], _folds(problem, families[k]), losses[0]
-            elif best is not None:
+            elif best is None:  # time was too short for any value
+                break
+            else:
                 family, folds = best.family, [fold.again() for fold in best.folds]
                 loss_at = losses[k - len(families) + 1]
             left = count - k
