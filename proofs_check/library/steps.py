@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import Gaussian
+from convexkernels import Candidates, Gaussian, KernelLearning
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict
@@ -186,6 +186,35 @@ def measure_steepness(factor: float, rng: Generator) -> Verdict:
     return Verdict(max(0.0, exact - found, found - 1.06 * exact), 1e-12 * exact, 1, {"A": A})
 
 
+def measure_second_derivatives(factor: float, rng: Generator) -> Verdict:
+    """Differences of the gradient along a direction, where the same coefficients are inside their bounds.
+
+    Of 3 weights there are more rows, of 12 fewer than weights; `factor` multiplies the second derivative.
+    """
+    name = str(rng.choice(["least_squares", "least_squares_no_intercept", "hinge", "epsilon_insensitive", "pinball"]))
+    loss, m, n = LOSSES[name][1]().at(0.01), 8, int(rng.choice([3, 12]))
+    while True:
+        X, Y = rng.uniform(size=(m, 2)), rng.standard_normal((m, 2))
+        Y = np.where(np.median(Y, axis=0) < Y, 1.0, -1.0) if loss.of_labels else Y
+        widths = rng.uniform(5.0, 200.0, n)
+        problem = KernelLearning(Candidates([Gaussian(float(width)) for width in widths], "none"), loss, X, Y)
+        theta, v, step = rng.uniform(0.5, 1.5, n) / n, rng.standard_normal(n) / n, 1e-5
+        found = [problem.evaluate(theta + t * step * v, tol=1e-13) for t in (-1.0, 0.0, 1.0)]
+        inside = [
+            [loss.free(alpha, y, problem.weights)[0].tolist() for alpha, y in zip(one.alpha, problem.Y, strict=True)]
+            for one in found
+        ]
+        if inside[0] == inside[1] == inside[2] and max(map(len, inside[1])) > 1:
+            break
+    gradients = [problem.lower_bound(one)[1] for one in found]
+    R = problem.curvature(found[1], problem.gram_set.matrix(theta))
+    if R is None:
+        return Verdict(np.inf, 1.0, 1, {"X": X, "theta": theta})
+    direct = (gradients[2] - gradients[0]) / (2.0 * step)
+    error = float(np.abs(factor * (R.T @ (R @ v)) - direct).max())
+    return Verdict(error, 2e-4 * float(np.abs(direct).max()), 1, {"X": X, "theta": theta, "v": v})
+
+
 def step_claims(paper: str) -> list[Claim]:
     """One claim each."""
     return [
@@ -213,6 +242,11 @@ def step_claims(paper: str) -> list[Claim]:
             "charged-rounding",
             "Certificates are charged with the most that values within their errors can change the objective.",
             *(paper, "problems, rounding", measure_charge, 1.0, 0.999),
+        ),
+        Claim(
+            "second-derivatives",
+            "Newton steps in the kernel have the second derivatives of the value, where no bound is met or left.",
+            *(paper, "problems, curvature", measure_second_derivatives, 1.0, 1.001),
         ),
         Claim(
             "steepness-of-moments",
