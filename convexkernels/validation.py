@@ -26,6 +26,8 @@ DATES = (date, timedelta, np.datetime64, np.timedelta64)
 COMPLEX = (complex, np.complexfloating)
 # What is raised by an object that cannot become a number: 10**400 and signaling NaN are errors of arithmetic.
 NO_NUMBERS = (TypeError, ValueError, ArithmeticError)
+# Share of the free memory that is taken where no limit is given: others may want some, too.
+FREE_SHARE = 0.8
 # Targets meet regularization parameters up to 1e100 in products.
 LARGEST_TARGET = 1e100
 
@@ -288,6 +290,11 @@ def check_memory(needed: float, limit: float | None, *, what: str, remedy: str) 
 
 def _gibibytes(count: float) -> str:
     return f"{count / 2**30:.2f}" if count >= 0.005 * 2**30 else f"{count / 2**30:.3g}"
+
+
+def allowed_memory(limit: float | None) -> float:
+    """Bytes that work may take which can be done in other ways, too: `limit`, or most of the free memory."""
+    return FREE_SHARE * available_memory() if limit is None else float(limit)
 
 
 def available_memory() -> float:

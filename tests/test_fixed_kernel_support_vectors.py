@@ -267,3 +267,14 @@ def test_refusals(rng):
     with pytest.raises(InvalidInputError, match="does not fit this problem: its loss is LeastSquares"):
         problem.solve("conjugate-gradients")
     assert set(WITH_ONE_KERNEL).isdisjoint(SOLVERS)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e10])
+def test_coefficients_that_rounding_keeps_from_their_bounds_are_there_and_others_are_not(heavy):
+    """The bound of a coefficient says how near to it is at it, not what heavy rows have."""
+    y, weights = np.array([1.0, -1.0, 1.0, -1.0, 1.0]), np.array([heavy, heavy, 1.0, 1.0, 1.0])
+    alpha = np.array([10.0 * heavy, 10.0 * heavy, 3.0, 10.0 * (1.0 - 1e-12), 1e-12])
+    assert ck.Hinge(10.0).free(alpha, y, weights)[0].tolist() == [2]
+    w, tube = y * alpha, ck.EpsilonInsensitive(10.0, 0.1)
+    assert tube.free(w, y, weights)[0].tolist() == [2]
+    assert ck.Hinge(1e14).free(alpha, y, weights)[0].tolist() == ([0, 1, 2, 3] if heavy == 1.0 else [0, 1])

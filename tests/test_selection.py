@@ -612,6 +612,11 @@ def test_an_interrupt_before_anything_was_tried_leaves_the_family_as_it_is(monke
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.MultipleKernelRidge().fit(X, y)
     assert len(model.weights_) == len(model._family(X, Clock()).candidates)
+    with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
+        model = ck.TessellatedSVC().fit(*of_several_classes(60))
+    assert model.selection_.chosen == {"C": model.C_}
+    with pytest.raises(InvalidInputError, match="interrupted before anything was tried"):
+        SelectionDisplay.from_estimator(model)
 
 
 @pytest.mark.parametrize(("chosen", "first"), [(0.01, [0.1, 1.0]), (10.0, [1.0, 10.0])])

@@ -25,7 +25,8 @@ PATIENT = 0.25
 # have left so many tolerances. What it leaves out and how far it is solved may cost a share of the tolerance each, the
 # first a multiple of that where the columns do not suffice. On 1,600 rows and smooth kernels a fit takes .1 s for .8.
 SMALLEST_FACTORED, FEW, MOST, FAR, SHARE, LOOSE = 300, 3, 1000, 8.0, 0.1, 10.0
-# A coefficient closer to a bound than this part of the largest one is at it, whatever rounding has left.
+# A coefficient closer to its bound than this part of it, or to 0 than this part of the largest one inside, is there,
+# whatever rounding has left.
 AT_A_BOUND = 1e-9
 # How far above the size of a coefficient, `lin` over the diagonal, bounds may be inside the interior-point method. Of
 # 300 random duals with C up to 1e14 73 ended above their tolerance with 1e8, 83 with 1e5 and 77 with none.
@@ -78,8 +79,10 @@ class SupportVectorLoss(WeightedLoss):
 
     def free(self, alpha: Array, y: Array, weights: Array) -> tuple[Index, Array]:
         dual, w = self.box_dual(y, weights), self.coefficients(alpha, y)
-        near = AT_A_BOUND * float(np.abs(w).max(initial=0.0))
-        inside = (w > dual.lo + near) & (w < dual.hi - near) & ((np.abs(w) > near) | (dual.eps == 0.0))
+        size, bound = np.abs(w), np.where(w > 0.0, dual.hi, -dual.lo)
+        is_full = size >= (1.0 - AT_A_BOUND) * bound
+        near = AT_A_BOUND * float(size.max(initial=0.0, where=~is_full))
+        inside = ~is_full & (w > dual.lo + near) & (w < dual.hi - near) & ((size > near) | (dual.eps == 0.0))
         return np.flatnonzero(inside), np.zeros(int(inside.sum()))
 
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:

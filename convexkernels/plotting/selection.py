@@ -35,6 +35,10 @@ class SelectionDisplay(Display):
                 f"{type(estimator).__name__} had nothing to choose: its regularization parameter was given, or there "
                 "were too few rows; fit it without one."
             )
+        if not all(map(len, estimator.selection_.curve.values())):
+            raise InvalidInputError(
+                f"the choice of {type(estimator).__name__} was interrupted before anything was tried; fit it again."
+            )
         return cls(estimator.selection_)
 
     def plot(self, ax: Any = None) -> Self:

@@ -19,7 +19,7 @@ from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.on_rows import OnRows
 from convexkernels.problems.rounding import UNITS, charge_above
-from convexkernels.validation import available_memory, check_points
+from convexkernels.validation import allowed_memory, check_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +102,16 @@ class Certified(OnRows):
     def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
         """R with ``R'R`` the second derivative of J at an evaluated point, shape (n_free, theta.size).
 
-        J is piecewise smooth: this is the piece on which the active bounds of the coefficients stay as they are. Where
-        an output has more free coefficients than theta has entries, R is triangular. None where the family does not
-        offer the derivative of its Gram matrices, or R does not fit the memory.
+        J is piecewise smooth: this is the piece on which the active bounds of the coefficients stay as they are. R is
+        triangular where an output has more free coefficients than theta has entries, or K is a factor. None where the
+        family does not offer the derivative of its Gram matrices, or R does not fit the memory.
         """
         free = [self.loss.free(alpha, y, self.weights) for alpha, y in zip(evaluation.alpha, self.Y, strict=True)]
-        size = evaluation.theta.size
-        folds = max(len(rows) for rows, _ in free) >= size
-        allowed = available_memory() if self.memory_limit is None else self.memory_limit
-        if not folds and 16.0 * size * sum(len(rows) for rows, _ in free) > allowed:  # a stack beside its parts
+        size, counts = evaluation.theta.size, [len(rows) for rows, _ in free]
+        folds = isinstance(K, FactoredGram) or max(counts) >= size
+        # The sum and what is added to it, or a stack beside its parts; and the largest part as it is found, twice.
+        kept, largest = (size, max(*counts, size)) if folds else (sum(counts), max(counts))
+        if 16.0 * size * (kept + 2 * largest) > allowed_memory(self.memory_limit):
             return None
         parts: list[Array] = []
         H, L, last = np.zeros((size, size) if folds else 0), None, None

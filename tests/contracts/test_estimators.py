@@ -32,7 +32,7 @@ from convexkernels.estimators.targets import ClassTargets, NumberTargets
 
 M = 40
 # About a dozen; three of them belong to every fit: limit, checkpoint, messages.
-MOST_PARAMETERS = 13
+MOST_PARAMETERS = 14
 # Seconds of processor that a fit may take whose time is over when it begins.
 SOON = 5.0
 

@@ -112,14 +112,14 @@ class ConvexEstimator(KernelEstimator):
         if given is None:
             values = self._path_values(float(spread.max()), float(problem.weights.mean()))
             # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
-            known = (values >= 10.0 * SMALLEST_PARAMETER) & (values <= 0.1 * LARGEST_PARAMETER)
+            known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
             values = values[known] if known.any() else values
         compared, self._compared = self._compared, []
         losses = self._losses(len(problem.Y))
         family, loss_at, found = compared[-1], losses[0], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             family, loss_at, found = choose(problem, compared, name, losses, values, clock)
-            if found is not None and len(losses) > 1:
+            if found is not None and len(losses) > 1 and len(found.values):
                 found = replace(found, loss=LOSSES_OF_LABELS[losses.index(loss_at)])
             if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, loss_at, found, clock)

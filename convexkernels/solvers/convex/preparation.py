@@ -15,13 +15,11 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import TILE, n_tiles, tile_side
 from convexkernels.outer_solver import Iterate
 from convexkernels.solvers.convex.shifted_systems import LowRank
-from convexkernels.validation import available_memory, check_memory
+from convexkernels.validation import FREE_SHARE, allowed_memory, check_memory
 
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
 # products of m^2; as far as a quarter of the memory holds it.
 RANK, RANK_SHARE = 10.0, 0.25
-# Share of the free memory that is taken where no limit is given: others may want some, too.
-FREE_SHARE = 0.8
 # The preconditioner may leave out what is this small against lam.
 NEGLIGIBLE = 0.1
 # Steps that are reckoned with: with several regularization parameters, and with the one that was chosen.
@@ -133,7 +131,7 @@ def unproven(iterate: Iterate, tol: float) -> Iterate:
 
 def allowed_bytes(problem: Any) -> float:
     """Bytes that solving may take."""
-    return FREE_SHARE * available_memory() if problem.memory_limit is None else float(problem.memory_limit)
+    return allowed_memory(problem.memory_limit)
 
 
 def tile_bytes(problem: Any, others: float) -> float:
