@@ -122,9 +122,10 @@ class Certified(OnRows):
                 derivative = partial(self.gram_set.derivative, w)
                 R = curvature_by_features(self.loss, K, y, self.weights, (rows, diagonal), derivative)
             else:
-                if last is None or not all(map(np.array_equal, last, (rows, diagonal))):
+                T = self.gram_set.derivative(w, rows)
+                if T is not None and (last is None or not all(map(np.array_equal, last, (rows, diagonal)))):
                     last, L = (rows, diagonal), _factor(K, rows, diagonal)  # of squares one for all outputs
-                R = None if L is None else self._root(L, self.gram_set.derivative(w, rows))
+                R = None if T is None or L is None else self._root(L, T)
             if R is None:
                 return None
             if folds:
@@ -136,10 +137,8 @@ class Certified(OnRows):
         factor = shifted_cholesky(H) if H.any() else None
         return None if factor is None else np.tril(factor[0]).T
 
-    def _root(self, L: Array, T: Array | None) -> Array | None:
+    def _root(self, L: Array, T: Array) -> Array:
         """The R of one output, for the factor of the system of its free coefficients and the derivative of ``K w``."""
-        if T is None:
-            return None
         R: Array = solve_triangular(L, T.reshape(len(L), -1), lower=True, check_finite=False)
         if self.loss.intercept:
             ones = solve_triangular(L, np.ones(len(L)), lower=True)
