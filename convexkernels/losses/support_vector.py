@@ -27,7 +27,7 @@ PATIENT = 0.25
 SMALLEST_FACTORED, FEW, MOST, FAR, SHARE, LOOSE = 300, 3, 1000, 8.0, 0.1, 10.0
 # A coefficient closer to its bound than this part of it, or to 0 than this part of the largest one inside, is there,
 # whatever rounding has left.
-AT_A_BOUND = 1e-9
+AT_A_BOUND = 1e-7
 # How far above the size of a coefficient, `lin` over the diagonal, bounds may be inside the interior-point method. Of
 # 300 random duals with C up to 1e14 73 ended above their tolerance with 1e8, 83 with 1e5 and 77 with none.
 HIGHEST_BOUND = 1e8
