@@ -8,6 +8,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from convexkernels.arrays import Array, Index
+from convexkernels.threads import threads_to_factorize
 
 # Columns that are worked on at once: wide enough for matrix products, narrow enough to stay greedy.
 PANEL = 64
@@ -108,7 +109,8 @@ def shifted_cholesky(A: Array, shift: float = 0.0, tries: int = 5) -> Any:
     for _ in range(tries):
         shifted = A + shift * np.eye(len(A)) if shift else A.copy()
         try:
-            factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+            with threads_to_factorize(len(A)):
+                factor = cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             shift = max(100.0 * shift, 1e-15 * float(np.trace(A)))
         else:

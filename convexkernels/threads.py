@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from itertools import pairwise
 from threading import Lock, local
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Below this many rows the threads of BLAS and of compiled loops wait for each other longer than they work: on two
 # cores, 80 to 1,000 rows took 4 to 7 times the processor time of one thread, and more wall time even on idle cores.
 MULTITHREADED_SIZE = 1500
+# Rows up to which several threads factorize a matrix: those of OpenBLAS 0.3.30 crash the process in a Cholesky
+# factorization of 16,000 rows in float64.
+LARGEST_FACTORIZED = 12_000
 # Parts of a loop for each thread, so that a thread that is held up does not hold up the others.
 PARTS = 4
 
@@ -37,6 +40,11 @@ def threads_for(size: int, alone: bool = True, *, enough: int = MULTITHREADED_SI
     finally:
         _BLAS.leave()
         _CALLER.limits -= 1
+
+
+def threads_to_factorize(size: int) -> AbstractContextManager[None]:
+    """One thread where more of them do not survive a factorization, else those there are."""
+    return threads_for(size, size <= LARGEST_FACTORIZED, enough=0)
 
 
 def n_threads() -> int:

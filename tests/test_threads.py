@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import joblib
 import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401  its BLAS has a pool of its own
+import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import convexkernels as ck
@@ -15,6 +15,8 @@ from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows
 from convexkernels.cells.training import learn_cell, shared_learner
 from convexkernels.clock import Clock
+from convexkernels.criteria.ridge import inverted
+from convexkernels.linalg import shifted_cholesky
 from convexkernels.threads import MULTITHREADED_SIZE, in_parts, n_threads, threads_for
 
 
@@ -100,6 +102,28 @@ def learn(seed=0):
     families = [ck.Tessellated(1), ck.Candidates([ck.Gaussian(1.0), ck.Linear()])]
     losses = [ck.Hinge(1.0), ck.Hinge(1.0, intercept=False)]
     return [ck.KernelLearning(f, loss, X, y).solve().value for f in families for loss in losses]
+
+
+@pytest.mark.parametrize("rows", [40, 60])
+def test_large_matrices_are_factorized_by_one_thread(rows, monkeypatch):
+    """Several threads of a BLAS crash the process there."""
+    seen, lapack = [], "convexkernels.criteria.ridge.get_lapack_funcs"
+    monkeypatch.setattr(threads, "LARGEST_FACTORIZED", 50)
+
+    def watched(names, arrays):
+        functions = scipy.linalg.get_lapack_funcs(names, arrays)
+        return [lambda *a, f=f, **k: (seen.append(n_threads()), f(*a, **k))[1] for f in functions]
+
+    monkeypatch.setattr(threads, "_processors", lambda: 2)
+    monkeypatch.setattr(lapack, watched)
+    K = np.eye(rows)
+    _, solved = inverted(K, np.ones(rows), np.ones((rows, 1)))
+    np.testing.assert_allclose(solved, 0.5)
+    assert seen == [2 if rows == 40 else 1] * 3
+    with monkeypatch.context() as patch:
+        patch.setattr("convexkernels.linalg.cho_factor", lambda A, **k: (seen.append(n_threads()), (A, True))[1])
+        shifted_cholesky(np.eye(rows))
+    assert seen[-1] == (2 if rows == 40 else 1)
 
 
 def several_threads(monkeypatch):

@@ -15,6 +15,7 @@ from convexkernels.arrays import Array
 from convexkernels.criteria.folds import Rows
 from convexkernels.factored import FactoredGram
 from convexkernels.linalg import flush
+from convexkernels.threads import threads_to_factorize
 
 Blocks = Sequence[Rows] | None
 # Shares of the diagonal that float32, whose unit is 6e-8 of it, does not see.
@@ -165,12 +166,13 @@ def inverted(K: Array, ridge: Array, right: Array) -> tuple[Array, Array] | None
     factorize, solve, invert = get_lapack_funcs(("potrf", "potrs", "potri"), (K,))
     K[np.diag_indices_from(K)] += ridge.astype(K.dtype)
     _flushed(K)
-    # The lower triangle in C order is the upper one of the transpose, which LAPACK sees.
-    factor, failed = factorize(K.T, lower=0, overwrite_a=1, clean=0)
-    if failed:
-        return None
-    solved = solve(factor, right, lower=0)[0]
-    inverse, failed = invert(factor, lower=0, overwrite_c=1)
+    with threads_to_factorize(len(K)):
+        # The lower triangle in C order is the upper one of the transpose, which LAPACK sees.
+        factor, failed = factorize(K.T, lower=0, overwrite_a=1, clean=0)
+        if failed:
+            return None
+        solved = solve(factor, right, lower=0)[0]
+        inverse, failed = invert(factor, lower=0, overwrite_c=1)
     if failed or not np.isfinite(inverse.diagonal()).all():
         return None
     return _flushed(inverse.T), solved
