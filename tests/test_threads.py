@@ -1,5 +1,6 @@
 """Small matrices are worked on by one thread, what was set before comes back, and forks and threads learn, too."""
 
+import importlib
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,6 +18,7 @@ from convexkernels.cells.training import learn_cell, shared_learner
 from convexkernels.clock import Clock
 from convexkernels.criteria.ridge import inverted
 from convexkernels.linalg import shifted_cholesky
+from convexkernels.losses.quadratic_terms import DenseTerm
 from convexkernels.threads import MULTITHREADED_SIZE, in_parts, n_threads, threads_for
 
 
@@ -124,6 +126,26 @@ def test_large_matrices_are_factorized_by_one_thread(rows, monkeypatch):
         patch.setattr("convexkernels.linalg.cho_factor", lambda A, **k: (seen.append(n_threads()), (A, True))[1])
         shifted_cholesky(np.eye(rows))
     assert seen[-1] == (2 if rows == 40 else 1)
+
+
+@pytest.mark.parametrize("rows", [40, 60])
+@pytest.mark.parametrize(
+    ("place", "work"),
+    [
+        ("least_squares.dpotrf", lambda K, ones: ck.LeastSquares(1.0).maximize(K, ones, ones)),
+        ("interpolation.dpotrf", lambda K, ones: ck.Interpolation().maximize(K, ones, ones)),
+        ("quadratic_terms.cho_factor", lambda K, ones: DenseTerm(K).factorize(ones, False)),
+    ],
+)
+def test_losses_factorize_large_matrices_by_one_thread(place, work, rows, monkeypatch):
+    module, name = place.split(".")
+    seen, function = [], getattr(importlib.import_module(f"convexkernels.losses.{module}"), name)
+    monkeypatch.setattr(threads, "LARGEST_FACTORIZED", 50)
+    monkeypatch.setattr(threads, "_processors", lambda: 2)
+    watched = lambda *a, **k: (seen.append(n_threads()), function(*a, **k))[1]  # noqa: E731
+    monkeypatch.setattr(f"convexkernels.losses.{place}", watched)
+    work(np.eye(rows), np.ones(rows))
+    assert set(seen) == {2 if rows == 40 else 1}
 
 
 def several_threads(monkeypatch):

@@ -9,6 +9,7 @@ from convexkernels.arrays import Array, Index, distinct_rows
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import LossStatement
 from convexkernels.losses.factorized import FactorizedLoss
+from convexkernels.threads import threads_to_factorize
 from convexkernels.validation import check_number
 
 # A function interpolates when it misses no target by more than this share of the largest.
@@ -64,7 +65,8 @@ class Interpolation(FactorizedLoss):
         K = np.asarray(K, dtype=np.float64)
         shifted = np.array(K.T, order="F")
         shifted.flat[:: len(K) + 1] += self.nugget * float(np.trace(K)) / max(len(K), 1)
-        factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        with threads_to_factorize(len(shifted)):
+            factor, failed = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
         if failed:
             return np.full_like(right, np.nan)
         solved = dpotrs(factor, right, lower=1)[0]

@@ -8,6 +8,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from convexkernels.arrays import Array
 from convexkernels.losses.base import LossStatement, check_regularization
 from convexkernels.losses.factorized import FactorizedLoss
+from convexkernels.threads import threads_to_factorize
 
 
 class LeastSquares(FactorizedLoss):
@@ -78,7 +79,8 @@ def _centered(right: Array, weights: Array) -> Array:
 def _solve(A: Array, right: Array) -> Array:
     """``A^-1 right`` for a positive definite A in Fortran order; overwrites the lower half of A."""
     diagonal = A.diagonal().copy()
-    factor, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
+    with threads_to_factorize(len(A)):
+        factor, failed = dpotrf(A, lower=1, clean=0, overwrite_a=1)
     if not failed:
         return np.asarray(dpotrs(factor, right, lower=1)[0])
     # Rounding made a matrix that is only just definite indefinite: leave out what rounding has spoilt.

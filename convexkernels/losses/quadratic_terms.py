@@ -9,6 +9,7 @@ from scipy.linalg.blas import dsymv
 from scipy.linalg.lapack import dpstrf, dsytrf, dsytrf_lwork, dsytrs
 
 from convexkernels.arrays import Array, Index
+from convexkernels.threads import threads_to_factorize
 
 
 class QuadraticTerm(ABC):
@@ -57,7 +58,8 @@ class DenseTerm(QuadraticTerm):
         A = self.K.copy()
         A[np.diag_indices_from(A)] += 1.0 / E
         try:
-            self.factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+            with threads_to_factorize(len(A)):
+                self.factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             return False
         self.ones = cho_solve(self.factor, np.ones(len(E)), check_finite=False) if intercept else None
