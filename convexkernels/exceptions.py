@@ -3,8 +3,14 @@
 Every message says what was wrong, what was found and what would work.
 """
 
+import contextlib
+import hashlib
+import multiprocessing
+import multiprocessing.util
+import os
 import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -61,8 +67,9 @@ def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning)
     """Issue a warning of the library for the line of the user's that is being executed.
 
     Where warnings are to be shown once for a line, which is Python's default, sentences that differ in their numbers
-    alone count as one: a search over parameters prints one of them instead of one for every fit. The memory of the
-    interpreter would not do, because it is lost whenever any package touches the filters.
+    alone count as one: a search over parameters prints one of them instead of one for every fit, and so do the
+    processes that share its work (together; a last fit in the process that began them speaks for itself). The memory
+    of the interpreter would not do, because it is lost whenever any package touches the filters.
     """
     frame: FrameType | None = sys._getframe(1)
     user = frame
@@ -75,10 +82,35 @@ def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning)
     place = re.sub(r"[-+]?[0-9][-+.0-9e]*", "", text), file, line
     # What is recorded, to be told again or not, has not been said.
     if _action(text, category, name, line) == "default":
-        if place in _SAID:
+        if place in _SAID or not _first_of_workers(place[0]):
             return
         _SAID.add(place)
     warnings.warn_explicit(text, category, file, line, name)
+
+
+def _first_of_workers(sentence: str) -> bool:
+    """Whether no other process that has the same parent has said it; of a process without a parent always.
+
+    Processes that know nothing of each other share one thing that nobody else has: the key by which they may talk to
+    their parent. An empty file that is named by it is made once, by whoever is first, and lasts as long as that one.
+    """
+    if multiprocessing.parent_process() is None:
+        return True
+    key = hashlib.sha256(bytes(multiprocessing.current_process().authkey) + sentence.encode()).hexdigest()
+    mark = os.path.join(tempfile.gettempdir(), f"convexkernels-said-{key[:32]}")
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:  # nowhere to write: better twice than not at all
+        return True
+    multiprocessing.util.Finalize(None, _remove, (mark,), exitpriority=0)
+    return True
+
+
+def _remove(file: str) -> None:
+    with contextlib.suppress(OSError):
+        os.remove(file)
 
 
 @contextmanager

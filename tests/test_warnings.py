@@ -1,9 +1,14 @@
 """Where the warnings of the library appear, and how often."""
 
+import multiprocessing
+import os
+import time
 import warnings
 
+import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from sklearn.model_selection import GridSearchCV
 
 import convexkernels as ck
@@ -81,4 +86,32 @@ def test_a_search_that_time_has_ended_says_so_by_default():
         warnings.simplefilter("default")
         model = ck.HierarchicalGaussianRegressor(max_time=0.05).fit(X, y)
     assert model.solution_.status is ck.Status.TIME_LIMIT
+    assert len(caught) == 1
+
+
+def _say(number):
+    tell(f"said among processes, {number}")
+    time.sleep(0.05)  # so that every process has some of them
+    return os.getpid()
+
+
+def test_processes_of_one_search_warn_once_together(capfd, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PYTHONWARNINGS", "default")
+    get_reusable_executor().shutdown(wait=True)  # workers that were there before have another environment
+    workers = joblib.Parallel(2, backend="loky")(joblib.delayed(_say)(number) for number in range(12))
+    assert len(set(workers)) == 2
+    assert any(tmp_path.glob("convexkernels-said-*"))
+    get_reusable_executor().shutdown(wait=True)
+    assert capfd.readouterr().err.count("ConvexKernelsWarning: said among") == 1
+    assert not any(tmp_path.glob("convexkernels-said-*"))
+
+
+def test_a_process_that_can_leave_no_mark_says_it(monkeypatch, tmp_path):
+    monkeypatch.setattr("multiprocessing.parent_process", multiprocessing.current_process)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "missing"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            tell("without a mark")
     assert len(caught) == 1
