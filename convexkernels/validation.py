@@ -133,6 +133,11 @@ def refuse_distributed(value: Any, name: str = "X", who: str = "this", remedy: s
 def refuse_other_tables(X: Any, name: str = "X") -> None:
     """What is neither in memory nor dense is not brought there: it may not fit, and the user has to say so."""
     refuse_distributed(X, name)
+    kind = type(X).__name__
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        raise InvalidInputError(f"{name} is a {kind}, whose rows are not there yet; pass {name}.collect().")
+    if hasattr(X, "to_pandas") and hasattr(X, "column_names"):
+        raise InvalidInputError(f"{name} is a {kind} of {type(X).__module__}; pass {name}.to_pandas().")
     _refuse_sparse(X, name)
 
 

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import NotFittedError
 
 import convexkernels as ck
 from convexkernels.plotting import (
     CertificateDisplay,
     DecisionSurfaceDisplay,
     KernelSliceDisplay,
+    KernelTreeDisplay,
+    KernelWeightsDisplay,
     ParameterMatrixDisplay,
+    SpectralDensityDisplay,
 )
 
 
@@ -180,6 +184,21 @@ def test_displays_refuse_what_they_cannot_draw(model, moons):
         CertificateDisplay.from_solution(model.solution_).plot(against="hours")
     with pytest.raises(ck.InvalidInputError, match="two axes"):
         CertificateDisplay.from_solution(model.solution_).plot(plt.gca())
+
+
+@pytest.mark.parametrize(
+    ("display", "whose"),
+    [
+        (KernelTreeDisplay, "has no tree_; pass a hierarchical estimator"),
+        (KernelWeightsDisplay, "has no kernel_names_; pass an estimator that weighs candidates"),
+        (SpectralDensityDisplay, "has no initial_kernel_; pass a spectral estimator"),
+    ],
+)
+def test_displays_refuse_estimators_of_another_kind(model, display, whose):
+    with pytest.raises(ck.InvalidInputError, match=f"^TessellatedSVC {whose}"):
+        display.from_estimator(model)
+    with pytest.raises(NotFittedError):
+        display.from_estimator(ck.TessellatedSVC())
 
 
 def test_missing_matplotlib_is_named_with_the_extra_when_something_is_drawn():

@@ -76,7 +76,10 @@ class Columns:
         return cls(names, categories, np.array(fill), np.array(marked))
 
     def encoded(self, X: Any) -> Array:
-        """The table as numbers, shape (m, n_encoded); a column without any category that was seen is warned of."""
+        """The table as numbers, shape (m, n_encoded).
+
+        Warned of are columns without any category that was seen, and gaps in columns of numbers that had none.
+        """
         blocks: list[Array] = []
         for j, (name, column) in enumerate(_columns(as_table(X))):
             kind = self.categories[j]
@@ -90,6 +93,12 @@ class Columns:
                     f"{_texts(values[~missing])[0]!r}; pass the same columns."
                 )
             else:
+                if missing.any() and not self.marked[j]:
+                    tell(
+                        f"Column {name!r} has gaps in {np.count_nonzero(missing)} of {len(missing)} rows, but training "
+                        f"rows missed none there: its median {self.fill[j]:g} stands for them, and the kernel does not "
+                        "know that it does. Fit with rows that miss it, or impute these."
+                    )
                 blocks.append(np.where(missing, self.fill[j], values))
             if self.marked[j]:
                 blocks.append(missing.astype(np.float64))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array
 from convexkernels.exceptions import ConvexKernelsError, InvalidInputError
@@ -42,6 +43,14 @@ class Display:
         self.axes_ = new_panels(n, axes, **options)
         self.figure_ = self.axes_[0].figure
         return self.axes_
+
+
+def attribute_of(estimator: Any, name: str, whose: str) -> Any:
+    """What a picture is made of, refused by name where the estimator is of another kind."""
+    check_is_fitted(estimator)
+    if not hasattr(type(estimator), name) and name not in vars(estimator):
+        raise InvalidInputError(f"{type(estimator).__name__} has no {name}; pass {whose}.")
+    return getattr(estimator, name)
 
 
 def _pyplot() -> Any:

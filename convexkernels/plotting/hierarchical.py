@@ -10,7 +10,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import TreesGramSet
 from convexkernels.kernels.hierarchical.kernel import HierarchicalGaussian
-from convexkernels.plotting.canvas import Display, color, curve, draw_bars, legend, plain_ticks
+from convexkernels.plotting.canvas import Display, attribute_of, color, curve, draw_bars, legend, plain_ticks
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
 from convexkernels.validation import check_whole_number
 
@@ -37,8 +37,9 @@ class KernelTreeDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, feature_names: Sequence[str] | None = None) -> Self:
         """The tree of a fitted estimator; names are those of its table, or x0, x1, ..."""
+        tree = attribute_of(estimator, "tree_", "a hierarchical estimator")
         names = _names(estimator, feature_names)
-        return cls(estimator.tree_, [names[column] for column in estimator.scaling_.columns])
+        return cls(tree, [names[column] for column in estimator.scaling_.columns])
 
     def plot(self, ax: Any = None, *, most: int = 10) -> Self:
         """Draw the tree with the `most` features whose weights are largest, in the order of the table."""

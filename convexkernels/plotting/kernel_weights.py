@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, curve, draw_bars, legend, signed_scale
+from convexkernels.plotting.canvas import SEQUENTIAL, Display, attribute_of, curve, draw_bars, legend, signed_scale
 
 
 @dataclass(eq=False, repr=False)
@@ -28,13 +28,13 @@ class KernelWeightsDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, largest: int = 15) -> Self:
         """Weights of a fitted estimator, by kernel."""
-        return cls(dict(zip(estimator.kernel_names_, estimator.weights_.tolist(), strict=True)), largest)
+        return cls(_weights(estimator), largest)
 
     @classmethod
     def by_feature(cls, estimator: Any, *, largest: int = 15) -> Self:
         """Weights of a fitted estimator, added up over the kernels that see the same columns."""
         sums: dict[str, float] = {}
-        for name, weight in zip(estimator.kernel_names_, estimator.weights_.tolist(), strict=True):
+        for name, weight in _weights(estimator).items():
             group = name.rsplit(" on ", 1)[-1]
             sums[group] = sums.get(group, 0.0) + weight
         return cls(sums, largest)
@@ -116,3 +116,9 @@ class KernelMatricesDisplay(Display):
             ax.set(title=name, xticks=[], yticks=[], xlabel="points" + ("" if self.order is None else ", by target"))
         self.figure_.colorbar(image, ax=list(panels), shrink=0.8, label="kernel, over its mean diagonal")
         return self
+
+
+def _weights(estimator: Any) -> dict[str, float]:
+    """Weights of the candidates of a fitted estimator, by name."""
+    names = attribute_of(estimator, "kernel_names_", "an estimator that weighs candidates, MultipleKernel...")
+    return dict(zip(names, estimator.weights_.tolist(), strict=True))

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.criteria.comparison import Selection
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.plotting.canvas import CLASS_COLORS, Display, curve, legend
+from convexkernels.plotting.canvas import CLASS_COLORS, Display, attribute_of, curve, legend
 
 
 @dataclass(eq=False, repr=False)
@@ -29,17 +28,17 @@ class SelectionDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any) -> Self:
         """The choice of a fitted estimator, refused where nothing was chosen."""
-        check_is_fitted(estimator)
-        if estimator.selection_ is None:
+        selection = attribute_of(estimator, "selection_", "an estimator that chooses parameters")
+        if selection is None:
             raise InvalidInputError(
                 f"{type(estimator).__name__} had nothing to choose: its regularization parameter was given, or there "
                 "were too few rows; fit it without one."
             )
-        if not all(map(len, estimator.selection_.curve.values())):
+        if not all(map(len, selection.curve.values())):
             raise InvalidInputError(
                 f"the choice of {type(estimator).__name__} was interrupted before anything was tried; fit it again."
             )
-        return cls(estimator.selection_)
+        return cls(selection)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the scores, and a line at the chosen value."""

@@ -9,7 +9,16 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.spectral import Spectral
-from convexkernels.plotting.canvas import SEQUENTIAL, Display, color, curve, legend, numbered, plain_ticks
+from convexkernels.plotting.canvas import (
+    SEQUENTIAL,
+    Display,
+    attribute_of,
+    color,
+    curve,
+    legend,
+    numbered,
+    plain_ticks,
+)
 from convexkernels.spectral.training import Epoch
 from convexkernels.validation import check_number, check_points, check_whole_number
 
@@ -60,7 +69,8 @@ class SpectralDensityDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, **options: Any) -> Self:
         """The density a fitted estimator started from, and the one it learned."""
-        return cls.from_kernels({"before": estimator.initial_kernel_, "after": estimator.solution_.kernel}, **options)
+        initial = attribute_of(estimator, "initial_kernel_", "a spectral estimator")
+        return cls.from_kernels({"before": initial, "after": estimator.solution_.kernel}, **options)
 
     def plot(self, axes: Any = None) -> Self:
         """Draw one panel per kernel, on one color scale; stationary kernels live on the dotted diagonal."""
@@ -102,7 +112,8 @@ class LearningCurvesDisplay(Display):
                 "estimators must all be classifiers or all be regressors: scores differ in meaning."
             )
         score = "validation accuracy" if kinds.pop() else "validation loss"
-        return cls({name: estimator.history_ for name, estimator in estimators.items()}, score)
+        whose = "spectral estimators"
+        return cls({name: attribute_of(one, "history_", whose) for name, one in estimators.items()}, score)
 
     def plot(self, axes: Any = None) -> Self:
         """Draw the score above, where rows were held out, and the objective below."""

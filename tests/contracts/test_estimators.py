@@ -408,6 +408,8 @@ def data_frames_are_tables_with_names(estimator, kind, monkeypatch):
         pass
     else:
         frames.append(pl.DataFrame(X, schema=["a", "b"]))
+        with pytest.raises(ck.InvalidInputError, match=r"^X is a LazyFrame, .* pass X.collect\(\)"):
+            clone(estimator).fit(frames[-1].lazy(), y)
     for frame in frames:
         named = quietly(clone(estimator), frame, y)
         assert named.feature_names_in_.tolist() == ["a", "b"]
@@ -498,6 +500,8 @@ def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch)
     np.testing.assert_array_equal(values(pickle.loads(pickle.dumps(model)), frame), values(model, frame))
     new = pd.DataFrame({"a": [0.3, None], "side": ["middle", None], "b": [3.0, 4.0]})
     assert np.isfinite(values(model, new)).all()
+    with pytest.warns(ck.ConvexKernelsWarning, match=r"^Column 'b' has gaps in 1 of 2 rows, but training rows missed"):
+        model.predict(new.assign(b=[3.0, None]))
     if has_kernel(model):
         K, encoded = model.kernel_(frame, new), model.columns_.encoded
         np.testing.assert_array_equal(K, model.kernel_(encoded(frame), encoded(new)))
