@@ -7,7 +7,7 @@ the box of tessellated kernels) by 5-fold cross-validation on the 80 % of each s
 of the scaled features (`--bandwidths box`: of the box, the other reading). The MKL kernels are scaled by what is left
 of them when the intercept has taken their constant part: on ionosphere random tessellated kernels are constant to
 1e-10, and with mean diagonal 1 nothing of them is left. [TK] has the scale of the estimator, whose largest kernel has
-variance 1: all methods have one grid of C.
+variance 1: all methods have one grid of C. It has an intercept, which (24) has not: `--without-intercept`.
 
 Results are appended to OUT/table1.jsonl split by split; what is there is not run again. `--quick` has one split, two
 folds and at most a second for a fit.
@@ -119,6 +119,7 @@ def by_weights(method, X, y, T, t, folds, degree, options):
 def by_matrix(X, y, T, t, folds, degree, options):
     def fit(rows, C, margin, tol):
         settings = {"degree": degree, "z_degree": None if options.all_monomials else 0, "max_time": options.max_time}
+        settings["intercept"] = not options.without_intercept
         return ck.TessellatedSVC(C, margin=margin, tol=tol, **settings).fit(X[rows], y[rows])
 
     scores = {
@@ -156,6 +157,7 @@ def measure(name, options, file):
     y = np.where(labels == np.unique(labels)[0], -1.0, 1.0)
     degree = 0 if name == "ionosphere" else 1
     settings = [options.solver, options.all_monomials, options.max_time, options.folds, options.bandwidths, MARGINS]
+    settings += ["without intercept"] if options.without_intercept else []
     settings = json.loads(json.dumps(settings))  # as the file has them
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     known = {(r["method"], r["split"]): r["found"] for r in lines if (r["table"], r["settings"]) == (name, settings)}
@@ -193,6 +195,7 @@ def main(argv=None):
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--solver", default="auto", help="of the MKL rows; reduced-gradient is SimpleMKL as published")
     parser.add_argument("--all-monomials", action="store_true", help="z in the monomials of [TK], as in the paper")
+    parser.add_argument("--without-intercept", action="store_true", help="of [TK], as in (24)")
     parser.add_argument("--max-time", type=float, default=10.0, help="seconds of one fit (%(default)s)")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--bandwidths", choices=["deviation", "box"], default="deviation", help="unit of the library")

@@ -90,15 +90,25 @@ def test_rounding_is_no_scale_where_all_rows_are_the_same(kind, landmarks):
     assert solution.problem.family.on(solution.problem.X).largest_scale(False) > 0.5
 
 
-def test_units_of_the_targets_scale_what_is_chosen():
+def test_units_of_the_targets_change_nothing_but_the_tube():
     X, y = noisy(ck.TessellatedSVR)
     plain = ck.TessellatedSVR(tol=1e-6).fit(X, y)
     scaled = ck.TessellatedSVR(tol=1e-6).fit(X, 1024.0 * y)
-    np.testing.assert_allclose(scaled.C_, 1024.0 * plain.C_)
+    assert scaled.C_ == plain.C_
     assert scaled.epsilon_ == pytest.approx(1024.0 * plain.epsilon_, rel=1e-3)
     np.testing.assert_allclose(scaled.predict(X), 1024.0 * plain.predict(X), rtol=1e-2)
     ridge, far = (ck.TessellatedRidge(tol=1e-6).fit(X, s * y) for s in (1.0, 1024.0))
     assert far.lam_ == ridge.lam_
+    for kind in (ck.TessellatedSVR, ck.MultipleKernelSVR):
+        given, alike, twice = (
+            kind(C=1.0, epsilon=e, tol=1e-6).fit(X, s * t)
+            for e, s, t in ((0.5, 1.0, y), (512.0, 1024.0, y), (0.5 / np.std(y), 1.0, np.column_stack([y, 3.0 * y])))
+        )
+        assert given.epsilon_ == pytest.approx(0.5)
+        assert given.score(X, y) > 0.5  # C = 1 is a soft margin, and no more
+        np.testing.assert_allclose(alike.predict(X), 1024.0 * given.predict(X), rtol=1e-6)
+        np.testing.assert_allclose(twice.epsilon_, [0.5, 1.5])
+        np.testing.assert_allclose(twice.predict(X), np.outer(given.predict(X), [1.0, 3.0]), rtol=1e-2)
 
 
 @pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
@@ -405,7 +415,7 @@ def test_the_tube_of_a_later_family_begins_with_the_error_of_the_best_one(monkey
     monkeypatch.setattr(Path, "follow", lambda path, clock: (paths.append(path.deviation), follow(path, clock)))
     X, y = noisy(ck.MultipleKernelSVR, 60)
     ck.MultipleKernelSVR().fit(X, y)
-    assert paths[0] == pytest.approx(np.std(y))
+    assert paths[0] == pytest.approx(1.0)  # standard deviations
     assert max(paths[1:]) < 0.9 * paths[0]
 
 

@@ -13,15 +13,14 @@ Estimator = TypeVar("Estimator", bound=type)
 # What ``{parameters}`` stands for: those parameters of the class that its docstring does not describe itself.
 _PARAMETERS = """
 C : float, > 0, or None
-    Weight of the losses against half the squared norm, ``1 / (2 lam)``; of several outputs each in units of its
-    standard deviation. None: chosen along a path, see the notes.
+    Weight of the losses against half the squared norm, ``1 / (2 lam)``; numbers are learned in units of the standard
+    deviation of each output. None: chosen along a path, see the notes.
 epsilon : float, >= 0, or None
     Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each.
     None: a quarter of the root mean squared held-out error, for the output where it is least.
 lam : float, > 0, or None
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
-    scikit-learn's ``KernelRidge``; several outputs have unit standard deviation. None: chosen along a path, see the
-    notes.
+    scikit-learn's ``KernelRidge``. None: chosen along a path, see the notes.
 loss : {"auto", "hinge", "least_squares"}
     What the kernel and the functions are learned with: one against the rest, the hinge loss of a class says little
     where no class has half of the probability, squares tell then which is the likeliest. "auto" is the hinge loss for

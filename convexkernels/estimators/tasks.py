@@ -91,10 +91,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     _multi_output = True
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        # One regularization parameter serves several outputs only where these have one unit.
-        several = table.y.ndim == 2 and table.y.shape[1] > 1
-        if not several:
-            return NumberTargets.as_given(table.y)
+        # C, epsilon and lam mean the same in every unit of y, and one serves several outputs.
         return NumberTargets.standard(table.y, table.weights).around_zero()
 
     def __sklearn_tags__(self) -> Any:

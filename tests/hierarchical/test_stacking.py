@@ -43,7 +43,7 @@ def test_values_at_rows_held_out_are_those_of_functions_trained_without_them(n_o
     codes = rng.integers(0, max(n_outputs, 2), 60)
     Y = np.where(codes == np.arange(max(n_outputs, 2))[:, None], 1.0, -1.0)[-n_outputs:]
     parts, seen = parts_of(60), LeftOut(np.zeros(Y.shape), Y, weights)
-    for kernel in simple_kernels(X, labels=True).values():
+    for kernel in simple_kernels(X, with_linear=True).values():
         function, F = ridge(kernel, seen, task_of(X, Y, weights), parts, Clock())
         gram, found = kernel(X), {}
         for lam in weights.sum() * np.geomspace(1e-6, 1e2, 25):  # the same by training anew
@@ -199,8 +199,10 @@ def test_small_tables_of_classes_are_stacked_others_are_not(capsys):
         assert shares(X, y, **few) is None
     tight = ck.TreeSelection(training=ck.AllRows(memory_limit=1e5))
     assert shares(X, y, selection=tight) is None
-    assert shares(X[:40], y[:40]) is None
-    assert shares(np.round(X), y) is None  # equal points with both labels: without a point nothing is known of it
+    assert shares(X[:40], y[:40]) is not None
+    assert shares(X[:9], y[:9]) is None  # no two rows for every fold
+    # Equal points with both labels: without a point nothing is known of it.
+    assert shares(np.round(X[:, :2]), y) is None
     assert shares(np.vstack([X, X]), np.append(y, y)) is not None  # rows twice are rows with twice the weight
 
 
@@ -270,6 +272,22 @@ def counted(solve, last):
         return solve(self, *arguments, **settings)
 
     return run
+
+
+def test_few_numbers_are_learned_from_in_folds(rng):
+    """A search that has seen 40 rows fits them, and left-out values of its kernel promise what it does not hold."""
+    X, T = rng.standard_normal((40, 10)), rng.standard_normal((1000, 10))
+    y, t = (2.0 * Z[:, 0] - Z[:, 1] + rng.standard_normal(len(Z)) for Z in (X, T))
+    found = {}
+    for combine in ("one", "auto"):
+        model = ck.HierarchicalGaussianRegressor(selection=ck.TreeSelection(combine=combine), random_state=0).fit(X, y)
+        low, high = model.predict_interval(T, coverage=0.9).T
+        found[combine] = model.score(T, t), np.mean((low <= t) & (t <= high)), model.loo_score_
+    assert len(model.solutions_) == 5
+    assert model.function_.names[:2] == ("learned", "linear")
+    assert found["auto"][0] > max(0.5, found["one"][0])
+    assert found["one"][1] < 0.7 < 0.85 < found["auto"][1]
+    assert found["auto"][2] - found["auto"][0] < 0.2 < found["one"][2] - found["one"][0]
 
 
 @pytest.mark.parametrize("combine", ["one", "mean", "stack"])

@@ -242,8 +242,16 @@ class EpsilonEstimator(Tube, ConvexEstimator):
     C: float | None = field(default=None, kw_only=False)
     epsilon: float | None = None
 
+    # The unit of a given epsilon, in which one output is encoded.
+    _unit = 1.0
+
+    def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
+        spread = np.asarray(getattr(targets, "spread", 1.0))
+        self._unit = spread.item() if spread.size == 1 else 1.0
+        return super()._problem(table, targets, clock)
+
     def _loss(self, value: float, deviation: float) -> EpsilonInsensitive:
-        epsilon = SUITED_EPSILON * deviation if self.epsilon is None else self.epsilon
+        epsilon = SUITED_EPSILON * deviation if self.epsilon is None else self.epsilon / self._unit
         return EpsilonInsensitive(value, epsilon, self.intercept)
 
     def _path_values(self, spread: float, weight: float) -> Array:

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +124,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             return [Precomputed(K) for K in self._stack]
         if isinstance(self.kernels, np.ndarray) and self.kernels.dtype != object:
             return [Precomputed(K) for K in check_matrices(self.kernels)]
-        if isinstance(self.kernels, str):
+        if not isinstance(self.kernels, Iterable) or isinstance(self.kernels, str):
             raise InvalidInputError(
                 f"kernels must be None, 'precomputed', a list of kernels or an array of shape (l, N, N), got "
                 f"{self.kernels!r}."

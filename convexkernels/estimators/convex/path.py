@@ -60,7 +60,8 @@ class PathSelection(Selection):
         The value of the best score; the most regular one of those that are as good. Where the time was up after one of
         several, the one of a soft margin.
     deviation : float
-        Root of the mean squared held-out error there, for the output where it is least; of classes, 1.
+        Root of the mean squared held-out error there, for the output where it is least, in units of its standard
+        deviation; of classes, 1.
     interrupted : bool
         Whether the user ended the choice.
     loss : str or None

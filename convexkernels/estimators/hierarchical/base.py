@@ -63,7 +63,9 @@ from convexkernels.solution import Solution, Status
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
 # Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
-MIN_STACKED, MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 50, 3000, 300_000, 0.8
+MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 3000, 300_000, 0.8
+# Fewer rows tell a search that has seen all of them too little, of numbers, too: those of folds are stacked.
+FEW_ROWS = 100
 # Of a stack, for every pair of rows: four matrices in float64.
 BYTES_OF_A_STACK = 32
 # What the two certificates of a search take, in trainings of its function, and the share of a limit that certificates
@@ -85,8 +87,9 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
     random_state: Any = None
 
     _losses: ClassVar[dict[str, Loss]] = {}
-    # Whether targets are labels, which a search on few rows fits too well.
+    # Whether targets are labels, and whether a search fits them, or few rows, too well.
     _labels: ClassVar[bool] = False
+    _is_fooled = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -154,6 +157,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
         fits = len(task.X) <= EXACT_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
         suited, divides = self._learns_from_points and fits, len(task.X) >= 2 * selection.folds
+        self._is_fooled = self._labels or (divides and len(task.X) < FEW_ROWS)
         if not divides and (selection.combine == "mean" or (selection.combine == "stack" and self._labels)):
             raise InvalidInputError(
                 f"combine={selection.combine!r} divides the table in {selection.folds} folds of two different rows or "
@@ -167,14 +171,14 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             )
         if selection.combine != "auto":
             return selection.combine
-        is_small = MIN_STACKED <= len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
-        suited &= divides or not self._labels
+        is_small = len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
+        suited &= divides
         return "stack" if suited and is_small and n_points >= DIFFERENT * n_rows else "one"
 
     @property
     def _in_folds(self) -> bool:
         """Whether functions of folds predict."""
-        return self._combines == "mean" or (self._combines == "stack" and self._labels)
+        return self._combines == "mean" or (self._combines == "stack" and self._is_fooled)
 
     # -- Dask tables -------------------------------------------------------------------------------
 

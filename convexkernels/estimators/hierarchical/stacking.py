@@ -44,16 +44,13 @@ SINGLE = 0.25
 LEFT_OUT = 1e-3
 
 
-def simple_kernels(X: Array, labels: bool) -> dict[str, Kernel]:
-    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are 1/2 to 1 on average.
-
-    Numbers have no linear function: it goes astray at outliers.
-    """
+def simple_kernels(X: Array, with_linear: bool) -> dict[str, Kernel]:
+    """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are 1/2 to 1 on average."""
     stumps = Stumps(X)
     single = stumps + SINGLE
     kernels: dict[str, Kernel] = {"stumps": stumps, "pairs of stumps": single * single}
     linear = Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1]))
-    return {"linear": linear, **kernels} if labels else kernels
+    return {"linear": linear, **kernels} if with_linear else kernels
 
 
 def stacked(
@@ -73,7 +70,8 @@ def stacked(
     """
     names, functions, values = ["learned"], [function], [seen.F]
     try:
-        for name, kernel in simple_kernels(task.X, labels).items():
+        # Of many numbers a linear function goes astray at outliers, of few rows it may be all that they tell.
+        for name, kernel in simple_kernels(task.X, with_linear=labels or parts is not None).items():
             if clock.is_over:
                 clock.cut("the combination with other kernels")
                 break
