@@ -44,11 +44,14 @@ def check_number(
 ) -> float:
     """Return `value` as a float in [low, high] (without its open ends), or refuse it by name."""
     ok = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    number = float(value) if ok else float("nan")
+    try:
+        number = float(value) if ok else float("nan")
+    except OverflowError:  # a whole number of hundreds of digits
+        number = float("inf")
     inside = low <= number <= high and not (open_low and number == low) and not (open_high and number == high)
     if not (ok and np.isfinite(number) and inside):
         bound = _bound(low, open_low) + (f" and {'<' if open_high else '<='} {high:g}" if np.isfinite(high) else "")
-        raise InvalidInputError(f"{name} must be a finite number{bound}, got {value!r}. {remedy}".rstrip())
+        raise InvalidInputError(f"{name} must be a finite number{bound}, got {reprlib.repr(value)}. {remedy}".rstrip())
     return number
 
 

@@ -7,7 +7,7 @@ for h1(x, y) = 1 / (0.1 + |x - y|) and h2(x, y) = 1{xy > 3/20} on [-1, 1]^2 from
 0.01; the error is the root mean square on a grid of 101 x 101 points. The paper shows one draw of the points,
 this script the median and the quartiles of many.
 
-    python -m models.concatenated                 both tables, 20 draws, 64 starts
+    python -m models.concatenated                 both tables, 20 draws, 64 starts, 8 in the choice of lam and mu
     python -m models.concatenated --table 1 --pairs "Mat o Poly" --functions h1       a part of Table 1
     python -m models.concatenated --figures       Figures 3 to 11: error maps, and what inner maps do to a grid
     python -m models.concatenated --quick         one draw of 40 points, two starts, a coarse grid
@@ -106,6 +106,7 @@ class Size:
     n_draws: int
     n_points: int
     n_restarts: int
+    n_restarts_of_choice: int
     grid: tuple[float, ...]
     n_splits: int
     choice: str
@@ -172,18 +173,20 @@ def weighed(problem: OuterLearning, lam: float, mu: float) -> OuterLearning:
 def with_chosen_weights(problem: OuterLearning, size: Size, seed: int) -> OuterLearning:
     if size.choice == "printed":
         return weighed(problem, min(size.grid), min(size.grid))
-    n_restarts = min(size.n_restarts, 8)
+    starts = size.n_restarts_of_choice
     chosen = select_weights(
-        problem, weighed, size.grid, size.grid, n_splits=size.n_splits, n_restarts=n_restarts, seed=seed
+        problem, weighed, size.grid, size.grid, n_splits=size.n_splits, n_restarts=starts, seed=seed
     )
     return weighed(problem, chosen.lam, chosen.mu)
 
 
 def run_table(table: int, size: Size, pairs: Any, names: Any, file: Path) -> dict[tuple[str, str], np.ndarray]:
     """Errors of all draws, shape (n_draws, 4), for every pair and function; the file says what is known already."""
-    settings = [size.n_points, size.n_restarts, len(size.grid), size.n_splits, size.choice]
+    settings = [size.n_points, size.n_restarts, len(size.grid), size.n_splits, size.choice, size.n_restarts_of_choice]
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    known = {(r["pair"], r["function"], r["draw"]): r["errors"] for r in lines if r["settings"] == [table, *settings]}
+    # Where older records do not say how many starts the choice had, it had eight at most.
+    same = [r for r in lines if [*r["settings"], min(r["settings"][2], 8)][:7] == [table, *settings]]
+    known = {(r["pair"], r["function"], r["draw"]): r["errors"] for r in same}
     cells = [(pair, function) for pair in pairs for function in names]
     jobs = [(*cell, draw) for cell in cells for draw in range(size.n_draws) if (*cell, draw) not in known]
     parallel = Parallel(n_jobs=size.n_jobs, return_as="generator")
@@ -196,9 +199,16 @@ def run_table(table: int, size: Size, pairs: Any, names: Any, file: Path) -> dic
     return {cell: np.array([known[(*cell, draw)] for draw in range(size.n_draws)]) for cell in cells}
 
 
+def kind(table: int, size: Size) -> str:
+    """Which problem a table is about, how lam and mu were chosen, and from how many starts."""
+    chosen = f" from {size.n_restarts_of_choice} starts, then" if size.choice == "held-out" else ","
+    problem = "interpolation," if table == 1 else f"regression, (lam, mu) by {size.choice} choice{chosen}"
+    return f"{problem} {size.n_restarts} starts"
+
+
 def print_table(table: int, results: dict[tuple[str, str], np.ndarray], size: Size) -> None:
-    kind = "interpolation" if table == 1 else f"regression, (lam, mu) by {size.choice} choice"
-    print(f"\nTable {table}, {kind}: median [quartiles] of {size.n_draws} draws of {size.n_points} points (paper)")
+    print(f"\nTable {table}, {kind(table, size)}:")
+    print(f"median [quartiles] of {size.n_draws} draws of {size.n_points} points (paper)")
     print(
         f"{'pair':<14} {'':<3} {'layers':<12} {'error':>8}  {'quartiles':<18} {'paper':>8}  {'better than single':<18}"
     )
@@ -228,6 +238,7 @@ def save_maps(table: int, size: Size, pairs: Any, names: Any, folder: Path) -> N
     from convexkernels.plotting import ErrorMapDisplay, GridTransformationDisplay
 
     folder.mkdir(parents=True, exist_ok=True)
+    print(f"{kind(table, size)}:")
     for pair in pairs:
         number = 4 * table - 1 + list(PAIRS).index(pair)
         for name in names:
@@ -282,6 +293,7 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     parser.add_argument("--figures", action="store_true", help="Figures 3 to 11 for the first draw, no table")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--restarts", type=int, default=64)
+    parser.add_argument("--restarts-of-choice", type=int, default=8, help="in the choice of lam and mu (%(default)s)")
     parser.add_argument("--grid-step", type=int, default=1, help="use every so-manieth value of lam and mu")
     parser.add_argument("--choice", choices=("held-out", "printed"), default="held-out")
     parser.add_argument("--jobs", type=int, default=2)
@@ -291,9 +303,10 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
     options = parser.parse_args(argv)
     warm_up()
-    size = Size(options.draws, 100, options.restarts, PAPER_GRID[:: options.grid_step], 5, options.choice, options.jobs)
+    starts, grid = (options.restarts, options.restarts_of_choice), PAPER_GRID[:: options.grid_step]
+    size = Size(options.draws, 100, *starts, grid, 5, options.choice, options.jobs)
     if options.quick:
-        size = Size(1, 40, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)
+        size = Size(1, 40, 2, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)
     options.out.mkdir(parents=True, exist_ok=True)
     results = {}
     for table in (1, 2) if options.table is None else (options.table,):

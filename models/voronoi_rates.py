@@ -6,10 +6,10 @@ for a regression function of smoothness alpha. Here d = 1 and f(x) = |x + 1/2|^(
 [-1, 1]: of smoothness alpha in the sense of the theorems (Besov, in the mean square) on the whole, and smooth on the
 region T = [1/4, 1]. Three learners: the schedule (16) to (18) for alpha; the same for the smoothness that T is given
 credit for, which Corollary 6 allows there and only there; and the TV-VP-SVM (Section 4.2), which knows neither, with
-the same radii, from the nets of Theorem 7 while these are small and from a geometric grid beyond.
+the same radii, from the nets of Theorem 7 up to --largest-net rows and from the default, geometric grid beyond.
 
     python -m models.voronoi_rates                       250 to 16,000 rows, 20 repetitions, a minute
-    python -m models.voronoi_rates --alpha 1.5
+    python -m models.voronoi_rates --alpha 1.5           2.5, 4.5, .. are refused: f would be a polynomial and a sine
     python -m models.voronoi_rates --quick
 
 Printed are the excess risks, the slopes of their logarithms against log n with standard errors, and the exponents of
@@ -33,6 +33,24 @@ def regression_function(X, alpha):
     return 0.5 * np.abs(X[:, 0] + 0.5) ** (alpha - 0.5) + 0.5 * np.sin(4.0 * X[:, 0])
 
 
+def smoothness(text):
+    """alpha, or a refusal of the numbers for which f is no example."""
+    alpha = float(text)
+    if not 1.0 <= alpha < np.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number >= 1, which the theorems ask for")
+    if (alpha - 0.5) % 2.0 == 0.0:
+        raise argparse.ArgumentTypeError(
+            f"for {text} the function |x + 1/2|^{alpha - 0.5:g} is a polynomial, of any smoothness; pass a number "
+            f"whose distance from 1/2 is no even whole number, such as {alpha + 0.5:g}"
+        )
+    return alpha
+
+
+def candidates_for(n, options):
+    """Where the TV-VP-SVM of n rows chooses from."""
+    return "nets" if n <= options.largest_net else "grid"
+
+
 def learners(n, options):
     """Name -> estimator for n rows: all have cells of the same radius."""
     beta = 2.0 * options.smooth + 1.1
@@ -43,7 +61,7 @@ def learners(n, options):
         one = CellSelection(candidates=([schedule.lam], [schedule.width]))
         cells = Cells("voronoi", radius=schedule.radius, scale=False)
         listed[name] = VoronoiRidge(cells=cells, selection=one, **settings)
-    nets = cell_nets(n, 1, schedule.radius) if n <= options.largest_net else None
+    nets = cell_nets(n, 1, schedule.radius) if candidates_for(n, options) == "nets" else None
     chosen = CellSelection("global-split", widths="isotropic", candidates=nets)
     return listed | {"TV-VP-SVM": VoronoiRidge(cells=cells, selection=chosen, **settings)}
 
@@ -90,7 +108,7 @@ def draw(sizes, risks, options):
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--alpha", type=float, default=1.0, help="smoothness, >= 1 (%(default)s)")
+    parser.add_argument("--alpha", type=smoothness, default=1.0, help="smoothness, >= 1 (%(default)s)")
     parser.add_argument("--smooth", type=float, default=3.0, help="smoothness that T is given credit for (%(default)s)")
     parser.add_argument("--sizes", type=int, nargs="+", default=[250, 500, 1000, 2000, 4000, 8000, 16_000])
     parser.add_argument("--repeats", type=int, default=20)
@@ -101,14 +119,15 @@ def main(argv=None):
     if options.quick:
         options.sizes, options.repeats, options.largest_net = [60, 120, 240], 3, 120
     sizes, risks = options.sizes, {}
-    print(f"{'rows':>6}  mean excess risk everywhere, on T")
+    print("TV-VP-SVM chooses from the nets of Theorem 7, or from the default grid of CellSelection")
+    print(f"{'rows':>6}  {'from':<4}  mean excess risk everywhere, on T")
     for n in sizes:
         found = [excess_risks(n, repeat, options) for repeat in range(options.repeats)]
         for name in found[0]:
             risks.setdefault(name, []).append([one[name] for one in found])
         means = {name: np.mean(rows[-1], axis=0) for name, rows in risks.items()}
         shown = (f"{name} {whole:.2e} {region:.2e}" for name, (whole, region) in means.items())
-        print(f"{n:>6}  {'   '.join(shown)}", flush=True)
+        print(f"{n:>6}  {candidates_for(n, options):<4}  {'   '.join(shown)}", flush=True)
     risks = {name: np.array(found) for name, found in risks.items()}
     rates = learning_rate(options.alpha, 1), learning_rate(options.smooth, 1)
     print(f"\nslopes (theorems: {-rates[0]:.3f} everywhere, {-rates[1]:.3f} on T, up to xi)")

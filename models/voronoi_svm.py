@@ -124,7 +124,7 @@ def show(n, name, rows):
 
 def run(X, y, sizes, repeats, options, file):
     """Measure what the file does not have, repetition by repetition; the records that were asked for."""
-    table = options.table.name if options.table else "made"
+    table = options.table.name.removesuffix(".gz") if options.table else "made"
     known = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     kind = {"table": table, "validation": options.validation, "shared": options.shared}
     known = [r for r in known if {key: r[key] for key in kind} == kind]

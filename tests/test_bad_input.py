@@ -402,6 +402,11 @@ def test_estimator_refuses_new_points(value):
         model.predict(changed(value))
 
 
+def test_whole_numbers_of_hundreds_of_digits_are_refused():
+    with refused(ck.InvalidInputError, "C must be a finite number > 0, got 1000"):
+        ck.TessellatedSVC(C=10**400).fit(X, Y)
+
+
 PARAMETERS = {
     "C": (0.0, -1.0, np.nan, np.inf, "1"),
     "degree": (-1, 1.5, "1"),

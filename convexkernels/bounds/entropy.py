@@ -6,11 +6,22 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from convexkernels.arrays import Array
-from convexkernels.bounds.statement import check_fits, check_inside, check_open_constant
+from convexkernels.arrays import Array, distinct_rows
+from convexkernels.bounds.statement import (
+    check_cells,
+    check_count,
+    check_exponent,
+    check_features,
+    check_fits,
+    check_inside,
+    check_open_constant,
+)
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.distances import squared_distances
-from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
+from convexkernels.validation import check_number, check_points
+
+# Below are squares that have lost digits, or all of them.
+LEAST_SQUARE = 1e-300
 
 
 def cover_numbers(radius: float, d: int, *, c: float = 1.0) -> tuple[float, float]:
@@ -25,9 +36,9 @@ def cover_numbers(radius: float, d: int, *, c: float = 1.0) -> tuple[float, floa
         Number of features.
     c : float, > 0
     """
-    check_number("c", c, low=0.0, open_low=True)
+    c = check_number("c", c, low=0.0, open_low=True)
     ratio = c / check_number("radius", radius, low=0.0, high=c, open_low=True)
-    d = check_whole_number("d", d, low=1)
+    d = check_features(d)
     what = f"the number of balls of radius={radius:g} that cover one of radius c={c:g} in d={d} features"
     check_fits(what, d * log(1.0 + 2.0 * ratio), "pass a larger radius or a smaller d")
     return ratio**d, (1.0 + 2.0 * ratio) ** d
@@ -48,11 +59,18 @@ def interior_radii(centers: Any) -> Array:
     ndarray of shape (n_cells,)
     """
     points = check_points(centers, name="centers")
+    n_different = len(distinct_rows(points)[0])
+    if n_different < max(2, len(points)):
+        raise InvalidInputError(
+            f"centers must be two different points or more, got {len(points)} rows, {n_different} of them different; "
+            "drop the doubles."
+        )
     squares = squared_distances(points, points)
     np.fill_diagonal(squares, np.inf)
-    if len(points) < 2 or not squares.min() > 0.0:
+    if not squares.min() > LEAST_SQUARE:
         raise InvalidInputError(
-            f"centers must be two different points or more, got {len(points)} rows; drop the doubles."
+            f"centers has two points that are nearer than {LEAST_SQUARE**0.5:g}, whose distance has no square among "
+            "floats; pass centers multiplied by a number, and divide the radii by it."
         )
     return np.asarray(0.5 * np.sqrt(squares.min(axis=1)))
 
@@ -66,14 +84,18 @@ def joined_cover(radii: Any, numbers: Any) -> tuple[float, float]:
     Parameters
     ----------
     radii : array-like of shape (n_cells,)
-        >= 0.
+        >= 0, of one cell or more.
     numbers : array-like of shape (n_cells,)
         >= 1.
     """
-    eps = check_vector("radii", radii, np.size(radii), per="cell", low=0.0)
-    count = check_vector("numbers", numbers, len(eps), per="cell", low=1.0)
+    eps = check_cells("radii", radii)
+    count = check_cells("numbers", numbers, len(eps), low=1.0)
     check_fits("the product of the numbers", float(np.log(count).sum()), "pass fewer or smaller numbers")
-    return float(np.linalg.norm(eps)), float(count.prod())
+    unit = float(eps.max()) or 1.0
+    eps = eps / unit  # squares leave the range of numbers before radii do
+    length = float(np.linalg.norm(eps))
+    check_fits("the radius", log(unit) + log(length or 1.0), "pass smaller radii")
+    return unit * length, float(count.prod())
 
 
 def joined_entropy(factors: Any, lams: Any, *, p: float, i: int = 1) -> float:
@@ -85,21 +107,20 @@ def joined_entropy(factors: Any, lams: Any, *, p: float, i: int = 1) -> float:
     Parameters
     ----------
     factors : array-like of shape (m,)
-        a_j >= 0, such as those of :func:`local_entropy`.
+        a_j >= 0 of one cell or more, such as those of :func:`local_entropy`.
     lams : array-like of shape (m,)
         Weights > 0 of the squared norms.
     p : float, in (0, 1)
     i : int, >= 1
     """
-    m, p = np.size(factors), check_inside("p", p, 0.0, 1.0)
-    a = check_vector("factors", factors, m, per="cell", low=0.0)
-    lam = check_vector("lams", lams, m, per="cell", low=0.0, open_low=True)
+    a, p = check_cells("factors", factors), check_inside("p", p, 0.0, 1.0)
+    m, lam = len(a), check_cells("lams", lams, len(a), open_low=True)
     with np.errstate(divide="ignore"):  # a_j may be 0
         terms = 2.0 * p * np.log(a) - p * np.log(lam)
     # The power is large for small p: what leaves the range of numbers is seen by its logarithm.
-    total = float(np.logaddexp.reduce(terms)) + log(3.0 * np.log(4.0)) - log(check_whole_number("i", i, low=1))
-    what = f"the bound of {m} cells for p={p:g} and factors up to {a.max(initial=0.0):.3g}"
-    check_fits(what, 0.5 * total / p + log(2.0 * max(m, 1) ** 0.5), "pass a larger p or smaller factors")
+    total = float(np.logaddexp.reduce(terms)) + log(3.0 * np.log(4.0)) - log(check_count("i", i))
+    what = f"the bound of {m} cells for p={p:g} and factors up to {a.max():.3g}"
+    check_fits(what, 0.5 * total / p + log(2.0 * m**0.5), "pass a larger p or smaller factors")
     return 2.0 * float(np.sqrt(m)) * float(np.exp(0.5 * total / p))
 
 
@@ -123,10 +144,10 @@ def local_entropy(mass: float, radius: float, width: float, d: int, *, p: float,
     """
     mass, r = check_number("mass", mass, low=0.0, high=1.0), check_number("radius", radius, low=0.0, open_low=True)
     ratio, p = r / check_number("width", width, low=0.0, high=r, open_low=True), check_inside("p", p, 0.0, 1.0)
-    d, c = check_whole_number("d", d, low=1), check_open_constant("constant", constant, "Theorem 12")
+    d, c = check_features(d), check_open_constant("constant", constant, "Theorem 12")
     factor = c * float(np.sqrt(mass))
-    if factor == 0.0:
-        return 0.0
+    if factor == 0.0 or ratio == 1.0:
+        return factor
     size = (d + 2.0 * p) / (2.0 * p) * log(ratio) + log(factor)
     what = f"the bound for p={p:g}, d={d} and width={width:g} in a ball of radius={r:g}, with constant={c:g},"
     check_fits(what, size, "pass a larger p or width")
@@ -149,8 +170,8 @@ def convolution_constant(alpha: float, d: int, *, q: float = 2.0, norm: float = 
     norm : float, >= 0
         Of f in the Besov-like space of smoothness alpha; its seminorm is enough.
     """
-    power = check_number("q", q, low=1.0) * check_number("alpha", alpha, low=1.0)
-    half = 0.5 * check_whole_number("d", d, low=1)
+    power = check_exponent("q", q, low=1.0) * check_exponent("alpha", alpha, low=1.0)
+    half = 0.5 * check_features(d)
     with np.errstate(divide="ignore"):  # the norm may be 0
         size = q * np.log(check_number("norm", norm, low=0.0))
     size += 0.5 * power * np.log(half) - 0.25 * np.log(np.pi) + 0.5 * gammaln(power + 0.5)

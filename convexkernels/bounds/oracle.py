@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from convexkernels.arrays import Array, distinct_rows
-from convexkernels.bounds.statement import Bound, check_open_constant
+from convexkernels.bounds.statement import Bound, check_count, check_finite, check_kind, check_open_constant
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
@@ -14,7 +14,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.validation import check_number, check_points, check_vector, check_whole_number
+from convexkernels.validation import check_number, check_points, check_vector
 
 
 def approximation_error(
@@ -53,17 +53,27 @@ def approximation_error(
     InvalidInputError
         For interpolation, which has no risk.
     """
+    if not isinstance(kernel, Kernel):
+        raise InvalidInputError(f"kernel must be a Kernel, such as the kernel_ of a fitted estimator, got {kernel!r}.")
+    if not isinstance(loss, Loss):
+        raise InvalidInputError(f"loss must be a loss such as LeastSquares() or Hinge(), got {loss!r}.")
     if loss.needs_definite:
         raise InvalidInputError(f"{loss!r} has no risk; pass a loss that is finite, such as LeastSquares().")
     points = check_points(X)
     shares = np.ones(len(points)) if masses is None else check_vector("masses", masses, len(points), per="row")
-    if not (shares > 0.0).all():
-        raise InvalidInputError(f"masses must be > 0, got {shares.min():g}; leave out rows without mass.")
+    if not (shares > 1e-300 * shares.max()).all() or not shares.max() > 0.0:
+        least, most = shares.min(), shares.max()
+        raise InvalidInputError(
+            f"masses must be > 0 and nearer to each other, got {least:g} and {most:g}; leave out rows without mass."
+        )
+    shares = shares / shares.max()  # or their sum might leave the range of numbers
+    check_number("tol", tol, low=0.0, open_low=True)
     at_lam = copy(loss.at(check_number("lam", lam, low=0.0, open_low=True)))
     at_lam.intercept = False
     Y, shares = at_lam.targets(y, len(points)), shares / shares.sum()
     found, least = fit(at_lam, kernel(points), Y, shares, tol=tol), _least_risk(at_lam, points, Y, shares)
-    return DualityGap(found.upper / at_lam.cost - least, found.value / at_lam.cost - least)
+    # A is not below 0, but differences are, by rounding.
+    return DualityGap(max(0.0, found.upper / at_lam.cost - least), max(0.0, found.value / at_lam.cost - least))
 
 
 def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:
@@ -157,8 +167,12 @@ def hierarchical_risk_bound(svm: SVMNumbers, *, tau: float, constant: float | No
     The loss has to be Lipschitz continuous and clippable: the hinge loss (B = 2 for values clipped to [-1, 1]) and
     the pinball loss are. The third term is printed without the Lipschitz constant, which is 1 for the hinge loss.
     """
+    check_kind("svm", svm, SVMNumbers)
     A, B = (check_number(name, getattr(svm, name), low=0.0) for name in ("approximation_error", "largest_loss"))
     lam, tau = check_number("lam", svm.lam, low=0.0, open_low=True), check_number("tau", tau, low=1.0)
-    n, K = float(check_whole_number("n", svm.n, low=2)), check_open_constant("constant", constant, "Theorem 3.2")
-    value = 9.0 * A + K * np.log(n) / (lam * n) + 15.0 * tau / n * np.sqrt(A / lam) + 300.0 * B * tau / np.sqrt(n)
-    return Bound(float(value), max(0.0, 1.0 - 3.0 * float(np.exp(-tau))))
+    n, K = float(check_count("n", svm.n, low=2)), check_open_constant("constant", constant, "Theorem 3.2")
+    with np.errstate(over="ignore", invalid="ignore"):  # what is infinite is refused
+        value = 9.0 * A + K * np.log(n) / (lam * n) + 15.0 * tau / n * np.sqrt(A / lam) + 300.0 * B * tau / np.sqrt(n)
+    what = f"the bound for approximation_error={A:g}, lam={lam:g}, largest_loss={B:g}, tau={tau:g} and constant={K:g}"
+    value = check_finite(what, value, "pass a larger lam, or a smaller tau or constant")
+    return Bound(value, max(0.0, 1.0 - 3.0 * float(np.exp(-tau))))

@@ -5,15 +5,24 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from convexkernels.backend import to_numpy
-from convexkernels.bounds.statement import Bound, check_inside, check_open_constant
+from convexkernels.bounds.statement import (
+    Bound,
+    check_count,
+    check_finite,
+    check_inside,
+    check_kind,
+    check_open_constant,
+)
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_number, check_whole_number
+from convexkernels.validation import check_number
 
 
 def rademacher_bound(model: Any, X: Any) -> float:
     """Bound of the complexity of ``{x -> W'phi(x): |W|_* <= B}`` on given points, for a fitted model [LLW20 (11)].
 
-    ``B / n sqrt(K sum_i k(x_i, x_i))`` for K scores, B being the trace norm of the W that was learned.
+    ``B / n sqrt(K sum_i k(x_i, x_i))`` for K scores, B being the trace norm of the W that was learned. Of a regressor
+    W is that of functions in units of y, so that for 1000 y the bound is 1000 times as large; of a classifier that of
+    its scores.
 
     Parameters
     ----------
@@ -36,7 +45,8 @@ def rademacher_bound(model: Any, X: Any) -> float:
 def rademacher_rate(model: Any, n: int) -> float:
     """The coarser bound ``B sqrt(K / n)``, whose order is that of the excess risk [LLW20 (12)].
 
-    It holds for features without phases, where no k(x, x) is above 1; others are refused.
+    It holds for features without phases, where no k(x, x) is above 1; others are refused. Units are those of
+    :func:`rademacher_bound`.
 
     Parameters
     ----------
@@ -50,17 +60,18 @@ def rademacher_rate(model: Any, n: int) -> float:
         raise InvalidInputError(
             "features with phases can have k(x, x) > 1; use rademacher_bound, or feature_map='psi'."
         )
-    return float(np.linalg.norm(W, "nuc") * np.sqrt(W.shape[1] / check_whole_number("n", n, low=1)))
+    return float(np.linalg.norm(W, "nuc") * np.sqrt(W.shape[1] / check_count("n", n)))
 
 
 def _weights(model: Any) -> Any:
-    """W of a fitted model, shape (n_components_out, K)."""
+    """W of a fitted model, shape (n_components_out, K); of a regressor in units of y."""
     if not hasattr(getattr(getattr(model, "solution_", None), "theta", None), "W"):
         raise InvalidInputError(
             f"the complexity is that of spectral features, got {model!r}; pass a fitted SpectralKernelClassifier or "
             "SpectralKernelRegressor."
         )
-    return np.asarray(to_numpy(model.solution_.theta.W), dtype=np.float64)
+    # Numbers are learned as `center + spread * t`, and complexities of functions are multiplied with them.
+    return np.asarray(to_numpy(model.solution_.theta.W), dtype=np.float64) * getattr(model.targets_, "spread", 1.0)
 
 
 def lipschitz_constant(loss: str, n_scores: int) -> float:
@@ -73,8 +84,8 @@ def lipschitz_constant(loss: str, n_scores: int) -> float:
     n_scores : int, >= 1
         1 for two classes; the slopes ``y' - y``, and p - y, have norms up to sqrt 2 for more.
     """
-    check_whole_number("n_scores", n_scores, low=1)
-    if loss not in ("hinge", "logistic"):
+    check_count("n_scores", n_scores)
+    if not isinstance(loss, str) or loss not in ("hinge", "logistic"):
         raise InvalidInputError(f"loss must be 'hinge' or 'logistic', got {loss!r}; others have no Lipschitz constant.")
     return 1.0 if n_scores == 1 else float(np.sqrt(2.0))
 
@@ -118,7 +129,10 @@ def excess_risk_bound(numbers: ComplexityNumbers, *, failure: float, constant: f
     constant : float, >= 0
         c, of which the theorem says only that there is one.
     """
+    check_kind("numbers", numbers, ComplexityNumbers)
     R, L = (check_number(name, getattr(numbers, name), low=0.0) for name in ("complexity", "lipschitz"))
     delta = check_inside("failure", failure, 0.0, 1.0)
-    c, n = check_open_constant("constant", constant, "Theorem 3"), check_whole_number("n", numbers.n, low=1)
-    return Bound(4.0 * float(np.sqrt(2.0)) * L * R + c * float(np.sqrt(np.log(1.0 / delta) / n)), 1.0 - delta)
+    c, n = check_open_constant("constant", constant, "Theorem 3"), check_count("n", numbers.n)
+    value = 4.0 * float(np.sqrt(2.0)) * L * R + c * float(np.sqrt(np.log(1.0 / delta) / n))
+    what = f"the bound for complexity={R:g}, lipschitz={L:g}, failure={delta:g} and constant={c:g}"
+    return Bound(check_finite(what, value, "pass smaller ones, or a larger failure"), 1.0 - delta)

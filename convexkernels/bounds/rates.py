@@ -6,9 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.bounds.statement import LARGEST_LOG, check_fits, check_inside
+from convexkernels.bounds.statement import (
+    LARGEST_LOG,
+    check_count,
+    check_exponent,
+    check_features,
+    check_fits,
+    check_inside,
+)
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.validation import check_number, check_vector, check_whole_number
+from convexkernels.validation import check_memory, check_number, check_vector
 
 
 class CellSchedule(NamedTuple):
@@ -29,8 +36,8 @@ def learning_rate(alpha: float, d: int) -> float:
     d : int, >= 1
         Number of features.
     """
-    double = 2.0 * check_number("alpha", alpha, low=0.0, open_low=True)
-    return double / (double + check_whole_number("d", d, low=1))
+    double = 2.0 * check_exponent("alpha", alpha, low=0.0, open_low=True)
+    return double / (double + check_features(d))
 
 
 def cell_schedule(
@@ -53,15 +60,18 @@ def cell_schedule(
     constants : tuple of three float, > 0
         c1, c2 and c3, c3 < c1.
     """
-    n, (alpha, d, beta) = check_whole_number("n", n, low=1), _shrinking(alpha, d, beta)
+    n, (alpha, d, beta) = check_count("n", n), _shrinking(alpha, d, beta)
     c1, c2, c3 = check_vector("constants", constants, 3, per="constant c1, c2, c3", low=0.0, open_low=True).tolist()
     if not c3 < c1:
         raise InvalidInputError(f"c3 must be less than c1, got {c3:g} and {c1:g}; widths would exceed the radius.")
     radius = c1 * n ** (-1.0 / (beta * d))
-    # This is the size of lam, the one of the three that leaves the range of numbers where d is large.
-    size = max(d * log(radius), d * log(radius) + log(c2) - log(n), key=abs)
+    # Of the radius and of lam, the one of the three that leaves the range of numbers where d is large.
+    length = log(c1) - log(n) / (beta * d)
+    size = max(d * length, d * length + log(c2) - log(n), key=abs)
     remedy = f"pass a c1 for which c1^d is nearer to 1, got constants={constants!r}, or a smaller d"
     check_fits(f"lam for n={n} and d={d}", size, remedy, low=-LARGEST_LOG)
+    narrow = log(c3) - log(n) / (2.0 * alpha + d)
+    check_fits("the width", narrow, f"pass a larger c3, got constants={constants!r}", low=-LARGEST_LOG)
     return CellSchedule(radius, c2 * radius**d / n, c3 * n ** (-1.0 / (2.0 * alpha + d)))
 
 
@@ -93,7 +103,7 @@ def smallest_sample(margin: float, d: int, *, beta: float, c: float = 1.0) -> in
     beta, c : float, > 0
     """
     delta, c = check_number("margin", margin, low=0.0, open_low=True), check_number("c", c, low=0.0, open_low=True)
-    power = check_number("beta", beta, low=0.0, open_low=True) * _features(d)
+    power = check_exponent("beta", beta, low=0.0, open_low=True) * check_features(d)
     what = f"the number of rows for margin={delta:g}, d={d}, beta={beta:g} and c={c:g}"
     check_fits(what, power * log(max(2.0 * c / delta, 1.0)), "pass a larger margin, or a smaller beta, d or c")
     return max(1, int(np.ceil((2.0 * c / delta) ** power)))
@@ -118,7 +128,7 @@ def cell_nets(n: int, d: int, radius: float) -> tuple[Array, Array]:
     lams, widths : ndarray
         Decreasing.
     """
-    n, d = check_whole_number("n", n, low=1), _features(d)
+    n, d = check_count("n", n), check_features(d)
     r = check_number("radius", radius, low=0.0, high=1.0, open_low=True)
     what = f"the mesh r^d / n of lams for radius={r:g}, d={d} and n={n}"
     check_fits(what, d * log(r) - log(n), "pass a larger radius, or fewer features", low=-LARGEST_LOG)
@@ -128,8 +138,9 @@ def cell_nets(n: int, d: int, radius: float) -> tuple[Array, Array]:
 def _net(end: float, mesh: float) -> Array:
     """Points of ``(0, end]``, `end` among them, such that all others of it are within `mesh`."""
     count = max(1, int(np.ceil(0.5 * (end / mesh - 1.0) - 1e-9)) + 1)
+    check_memory(32.0 * count, None, what=f"A net of {count:.4g} points", remedy="Pass a smaller n.")
     net = end - 2.0 * mesh * np.arange(count)
-    if not net[-1] > 1e-6 * mesh:  # 0 is outside, and the point before is less than two meshes from it
+    if count > 1 and not net[-1] > 1e-6 * mesh:  # 0 is outside, and the point before is less than two meshes from it
         net[-1] = 0.5 * net[-2]
     return np.asarray(net)
 
@@ -147,7 +158,7 @@ def net_gap(alpha: float, d: int, *, beta: float, p: float) -> float:
     beta : float, > 1
     p : float, in (0, ((beta - 1) d - 2 alpha) / (2 alpha + d + 2)]
     """
-    d, beta = _features(d), check_number("beta", beta, low=1.0, open_low=True)
+    d, beta = check_features(d), check_exponent("beta", beta, low=1.0, open_low=True)
     alpha = check_inside("alpha", alpha, 0.0, 0.5 * (beta - 1.0) * d)
     most = ((beta - 1.0) * d - 2.0 * alpha) / (2.0 * alpha + d + 2.0)
     p = check_number("p", check_inside("p", p, 0.0, 1.0), high=most)
@@ -171,8 +182,8 @@ def net_constants(alpha: float, d: int, *, p: float, c: float = 1.0) -> tuple[fl
     c : float, in (0, 1]
         Of the radius ``c n^(-1 / (beta d))``.
     """
-    c, d = check_number("c", c, low=0.0, high=1.0, open_low=True), _features(d)
-    alpha, p = check_number("alpha", alpha, low=0.0, open_low=True), check_inside("p", p, 0.0, 1.0)
+    c, d = check_number("c", c, low=0.0, high=1.0, open_low=True), check_features(d)
+    alpha, p = check_exponent("alpha", alpha, low=0.0, open_low=True), check_inside("p", p, 0.0, 1.0)
     # The three terms of a, and b, which is more than the second of them for all c up to 1.
     sizes = (d + 1) * log(3.0) - d * log(c), 4.0 * alpha * log(2.0), -(1.0 + p) * d * log(c)
     what = f"a constant for alpha={alpha:g}, d={d}, p={p:g} and c={c:g}"
@@ -184,9 +195,5 @@ def net_constants(alpha: float, d: int, *, p: float, c: float = 1.0) -> tuple[fl
 
 def _shrinking(alpha: float, d: int, beta: float) -> tuple[float, int, float]:
     """Smoothness, features and how fast cells shrink, as Theorem 5 has them."""
-    alpha, d = check_number("alpha", alpha, low=1.0), _features(d)
-    return alpha, d, check_number("beta", beta, low=2.0 * alpha / d + 1.0, open_low=True)
-
-
-def _features(d: int) -> int:
-    return check_whole_number("d", d, low=1)
+    alpha, d = check_exponent("alpha", alpha, low=1.0), check_features(d)
+    return alpha, d, check_exponent("beta", beta, low=2.0 * alpha / d + 1.0, open_low=True)

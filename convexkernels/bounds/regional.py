@@ -8,11 +8,22 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.bounds.entropy import joined_entropy, local_entropy
 from convexkernels.bounds.rates import learning_rate, net_constants, net_gap
-from convexkernels.bounds.statement import Bound, check_fits, check_inside, check_open_constant
+from convexkernels.bounds.statement import (
+    Bound,
+    check_cells,
+    check_count,
+    check_exponent,
+    check_features,
+    check_finite,
+    check_fits,
+    check_inside,
+    check_kind,
+    check_open_constant,
+)
 from convexkernels.cells.cover import VoronoiCover
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.least_squares import LeastSquares
-from convexkernels.validation import check_number, check_vector, check_whole_number
+from convexkernels.validation import as_array, check_number
 
 
 class CellNumbers(NamedTuple):
@@ -41,16 +52,18 @@ class CellNumbers(NamedTuple):
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """The numbers of a fitted :class:`VoronoiRidge` with cells of kind "voronoi", in units of its scaled features.
+        """The numbers of a fitted :class:`VoronoiRidge` of one output with its own kernels and cells of kind "voronoi".
 
-        Lengths are divided by the largest norm of a row, so that rows are in the unit ball; masses are shares of the
-        weights of rows, lams are beside means with these weights, and n counts rows. Shares instead of
-        the distribution, and a lam and a width that were chosen on the same rows: an indication, no proof.
+        They are in units of its scaled features; lengths are divided by the largest norm of a row, so that rows are in
+        the unit ball. Masses are shares of the weights of rows, lams are beside means with these weights, and n
+        counts rows. Shares instead of the distribution, and a lam and a width that were chosen on the same rows: an
+        indication, no proof.
 
         Raises
         ------
         InvalidInputError
-            For other models, and for cells that overlap or are not those of their nearest centers.
+            For other models, kernels that were given, several outputs, functions that are still on a cluster, and cells
+            that overlap or are not those of their nearest centers.
         """
         cover = getattr(model, "cover_", None)
         if type(cover) is not VoronoiCover:
@@ -58,10 +71,25 @@ class CellNumbers(NamedTuple):
                 f"the theorem is about cells of nearest centers that do not overlap, got {model!r}; fit "
                 'VoronoiRidge(cells=Cells("voronoi")).'
             )
-        functions = model.function_.functions
+        if model.kernel is not None:
+            raise InvalidInputError(
+                "the theorem is about Gaussian kernels whose widths are those of cells, got "
+                f"kernel={model.kernel!r}, of which cells choose multiples; fit VoronoiRidge(kernel=None)."
+            )
+        functions = getattr(model.function_, "functions", None)
+        if functions is None:
+            raise InvalidInputError(
+                "the functions of the cells are on a cluster; first set model.function_ = model.function_.gather()."
+            )
         if not all(isinstance(getattr(f, "loss", None), LeastSquares) and np.isfinite(f.width) for f in functions):
             raise InvalidInputError(
-                "every cell must have a least squares function with a Gaussian kernel; use VoronoiRidge."
+                f"every cell must have a least squares function with a Gaussian kernel, got {model!r} with others or "
+                "constants; use VoronoiRidge(estimator=None), with larger cells where targets are all equal in one."
+            )
+        if model.function_.n_outputs > 1:
+            raise InvalidInputError(
+                f"the theorem is about functions of one output, got {model.function_.n_outputs}; fit one VoronoiRidge "
+                "for each."
             )
         n, d = sum(len(f.X) for f in functions), functions[0].X.shape[1]
         norm = max(float(np.linalg.norm(f.X, axis=1).max()) for f in functions)
@@ -87,7 +115,7 @@ def cells_risk_bound(
     Parameters
     ----------
     cells : CellNumbers
-        lams and widths > 0, masses >= 0; widths are at most the radius, which is at most 1.
+        lams and widths > 0, masses >= 0 with sum 1; widths are at most the radius, which is at most 1.
     alpha : float, >= 1
         Smoothness of the regression function on the cells of the region.
     p : float, in (0, 1)
@@ -98,36 +126,42 @@ def cells_risk_bound(
     region : array-like of bool, shape (m,), optional
         Which cells meet the region; all by default.
     """
-    alpha, p = check_number("alpha", alpha, low=1.0), check_inside("p", p, 0.0, 1.0)
+    alpha, p = check_exponent("alpha", alpha, low=1.0), check_inside("p", p, 0.0, 1.0)
     tau, C = check_number("tau", tau, low=1.0), check_open_constant("constant", constant, "Theorem 4")
     cells = _checked(cells)
     lams, widths, r, n, d = cells.lams, cells.widths, cells.radius, cells.n, cells.d
-    J = np.ones(len(lams), dtype=bool) if region is None else np.asarray(region, dtype=bool)
-    if J.shape != lams.shape or not J.any():
-        raise InvalidInputError(f"region must name at least one of {len(lams)} cells, got shape {J.shape}.")
-    with np.errstate(over="ignore", divide="ignore"):  # what is infinite is refused below; a mass may be 0
+    J = np.ones(len(lams), dtype=bool) if region is None else as_array(region, "region")
+    if J.dtype != np.bool_ or J.shape != lams.shape or not J.any():
+        raise InvalidInputError(
+            f"region must name at least one of {len(lams)} cells, True or False for each, got {region!r}."
+        )
+    # What is infinite is refused below; a mass may be 0.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         regularization = float(np.sum(lams[J] * widths[J] ** -d))
         smoothness = float((widths[J].max() / widths[J].min()) ** d * widths[J].max() ** (2.0 * alpha))
         # The powers are large: w^(-d / p) leaves the range of numbers for small p.
         logs = np.log(cells.masses) - np.log(lams) - (d + 2.0 * p) / p * np.log(widths)
         estimation = r ** (2.0 * p) * float(np.exp(p * np.logaddexp.reduce(logs))) / n
     value = C * (regularization + smoothness + estimation + tau / n)
-    if not np.isfinite(value):
-        raise InvalidInputError(
-            f"the bound is out of the range of floats for widths from {widths.min():g} to {widths.max():g} in d={d} "
-            f"features and constant={C:g}; fit with CellSelection(candidates=(lams, widths)) and larger widths, or on "
-            "fewer features."
-        )
+    what = (
+        f"the bound for widths from {widths.min():g} to {widths.max():g} in d={d} features, {tau=:g} and constant={C:g}"
+    )
+    remedy = "fit with CellSelection(candidates=(lams, widths)) and larger widths, or on fewer features"
+    check_finite(what, value, f"{remedy}, or pass a smaller tau or constant")
     return Bound(value, 1.0 - float(np.exp(-tau)))
 
 
 def _checked(cells: CellNumbers) -> CellNumbers:
     """The same numbers as arrays, or a refusal of the first that no cells can have."""
-    m, r = np.size(cells.lams), check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
-    lams = check_vector("lams", cells.lams, m, per="cell", low=0.0, open_low=True)
-    widths = check_vector("widths", cells.widths, m, per="cell", low=0.0, open_low=True)
-    masses = check_vector("masses", cells.masses, m, per="cell", low=0.0)
-    n, d = check_whole_number("n", cells.n, low=1), check_whole_number("d", cells.d, low=1)
+    check_kind("cells", cells, CellNumbers)
+    lams, r = _lams(cells), check_number("radius", cells.radius, low=0.0, high=1.0, open_low=True)
+    widths = check_cells("widths", cells.widths, len(lams), open_low=True)
+    masses = check_cells("masses", cells.masses, len(lams))
+    n, d = check_count("n", cells.n), check_features(cells.d)
+    if not abs(float(masses.sum()) - 1.0) <= 1e-6:
+        raise InvalidInputError(
+            f"masses must have the sum 1, got {masses.sum():g}; pass all cells, and masses divided by their sum."
+        )
     if not (widths <= r).all():
         raise InvalidInputError(
             f"the theorem is for widths up to the radius of the cells, {r:g}, but the largest width is "
@@ -135,6 +169,10 @@ def _checked(cells: CellNumbers) -> CellNumbers:
             f"{r:g} times the largest norm of a scaled row, or with larger cells."
         )
     return CellNumbers(lams, widths, masses, r, n, d)
+
+
+def _lams(cells: CellNumbers) -> Array:
+    return check_cells("lams", cells.lams, open_low=True)
 
 
 def cells_entropy(cells: CellNumbers, *, p: float, constant: float | None, i: int = 1) -> float:
@@ -196,19 +234,23 @@ def selected_risk_bound(
         The C of Theorem 4, as in :func:`cells_risk_bound`, for all pairs at once; 0 leaves what the choice costs by
         itself.
     """
-    alpha, tau = check_number("alpha", alpha, low=1.0), check_number("tau", tau, low=1.0)
+    check_kind("cells", cells, CellNumbers)
+    alpha, tau = check_exponent("alpha", alpha, low=1.0), check_number("tau", tau, low=1.0)
     C, M = check_open_constant("constant", constant, "Theorem 4"), _largest(largest_label)
-    rows, m = check_whole_number("rows of D1", cells.n, low=3), len(cells.lams)
-    n, d = 2 * rows - 2, check_whole_number("d", cells.d, low=1)
+    rows, m = check_count("rows of D1", cells.n, low=3), len(_lams(cells))
+    n, d = 2 * rows - 2, check_features(cells.d)
     xi, c = net_gap(alpha, d, beta=beta, p=p), _shrunk(cells, n, beta)
     a, b = net_constants(alpha, d, p=p, c=c)
-    choices = float(np.logaddexp(0.0, m * np.log(float(check_whole_number("n_pairs", n_pairs, low=1)))))
+    choices = float(np.logaddexp(0.0, m * np.log(float(check_count("n_pairs", n_pairs)))))
     size = log(2048.0) + 2.0 * log(M) + log(tau + 2.0 * choices) - log(n)
-    check_fits(f"the bound for largest_label={M:g}", max(size, 2.0 * log(M) + log(2048.0)), "scale labels")
+    what = f"the bound for largest_label={M:g} and {tau=:g}"
+    check_fits(what, max(size, 2.0 * log(M) + log(2048.0)), "scale labels, or pass a smaller tau")
     mesh = n ** (-1.0 / (2.0 + d))
     # What is over n in Lemma 14 is over the rows of D1 here: nearly twice as large.
     best = n / rows * a * n ** (xi - learning_rate(alpha, d)) + b * mesh ** (2.0 * alpha) + (tau + choices) / rows
-    return Bound(6.0 * C * best + 2048.0 * M**2 * (tau + 2.0 * choices) / n, 1.0 - float(np.exp(-tau)))
+    value = 6.0 * C * best + 2048.0 * M**2 * (tau + 2.0 * choices) / n
+    value = check_finite(f"the bound for {tau=:g} and constant={C:g}", value, "pass a smaller tau or constant")
+    return Bound(value=value, probability=1.0 - float(np.exp(-tau)))
 
 
 def _largest(label: float) -> float:
@@ -217,7 +259,7 @@ def _largest(label: float) -> float:
 
 def _shrunk(cells: CellNumbers, n: int, beta: float) -> float:
     """The c of the radius ``c n^(-1 / (beta d))``; what Theorem 7 asks of cells, or a refusal."""
-    r, m, d = check_number("radius", cells.radius, low=0.0, open_low=True), len(cells.lams), cells.d
+    r, m, d = check_number("radius", cells.radius, low=0.0, open_low=True), len(_lams(cells)), cells.d
     if not r < 1.0:
         raise InvalidInputError(
             f"the theorem is for cells that shrink as rows grow, got radius {r:g}, that of the unit ball; "
@@ -229,7 +271,7 @@ def _shrunk(cells: CellNumbers, n: int, beta: float) -> float:
             f"beta={beta:g} asks for cells of radius {n ** (-1.0 / (beta * d)):.3g} or less, got {r:.3g}; "
             "pass a larger beta."
         )
-    if not log(max(m, 1)) <= d * log(3.0 / r) + 1e-9:
+    if not log(m) <= d * log(3.0 / r) + 1e-9:
         raise InvalidInputError(
             f"the theorem is for (3 / radius)^d = {(3.0 / r) ** d:.4g} cells or fewer, got {m}; fit with "
             "Cells('voronoi', radius=...), whose cells are no more."

@@ -11,7 +11,7 @@ import numpy as np
 from convexkernels import NotDifferentiableError
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict, check_gradient, check_psd
-from convexkernels.kernels import KERNELS
+from convexkernels.kernels import KERNELS, Matern, OnColumns, Polynomial
 from proofs_check.claim import Claim
 from proofs_check.library.answers import answer_claims
 from proofs_check.library.certain import certain_claims
@@ -24,6 +24,7 @@ from proofs_check.library.ridges import ridge_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
+from proofs_check.library.stated import stated_claims
 from proofs_check.library.steps import step_claims
 from proofs_check.library.tasks import task_claims
 from proofs_check.library.training_points import training_point_claims
@@ -33,6 +34,18 @@ from proofs_check.library.values import values_claims
 PAPER = "library"
 
 Make = Callable[[int], Any]
+
+# Kernels beside the examples of the table whose derivatives have formulas of their own.
+MORE_GRADIENTS: dict[str, tuple[str, Make]] = {
+    "on-columns-twice": (
+        "a kernel that sees one column twice",
+        lambda n: OnColumns(Polynomial(3, 0.5), [n - 1, 0, n - 1]),
+    ),
+    "matern-of-fractions": (
+        "Matern kernels of orders that are no whole numbers, by Bessel functions,",
+        lambda n: Matern(0.8 + 0.9 * n, 0.5),
+    ),
+}
 
 
 def point_sets(rng: np.random.Generator, n: int) -> dict[str, Array]:
@@ -150,8 +163,21 @@ def _claims() -> list[Claim]:
     return claims
 
 
+def _more_gradients() -> list[Claim]:
+    return [
+        Claim(
+            f"gradient-{name}",
+            f"The pullback of {what} is the gradient of the values.",
+            *(PAPER, "kernels, derivatives", measure_gradient, make, _steeper(make)),
+            trials=3,
+        )
+        for name, (what, make) in MORE_GRADIENTS.items()
+    ]
+
+
 CLAIMS = [
     *_claims(),
+    *_more_gradients(),
     *values_claims(PAPER),
     *task_claims(PAPER),
     *risk_claims(PAPER),
@@ -168,4 +194,5 @@ CLAIMS = [
     *answer_claims(PAPER),
     *unit_claims(PAPER),
     *step_claims(PAPER),
+    *stated_claims(PAPER),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import Box, Candidates, Gaussian, Polynomial, UnitBox
+from convexkernels import Box, Candidates, Gaussian, Polynomial, UnitBox, data_library
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from proofs_check.claim import Claim
@@ -72,8 +72,40 @@ def measure_boxes(factor: float, rng: np.random.Generator) -> Verdict:
     return Verdict(apart, 16.0 * EPS * float(np.abs(X).max() + pads.max()), 1, {"X": X, "margin": margin})
 
 
+def measure_data_library(factor: float, rng: np.random.Generator) -> Verdict:
+    """Candidates of a table have the median distance s of its rows as unit.
+
+    At distance s a Gaussian of bandwidth s is ``exp(-1/2)``. Six bandwidths from s / 4 to 4 s, Laplacians of lengths
+    s / 2 and 2 s, three powers of ``x'y + n``, and two Gaussians for each feature with the median distance there.
+    `factor` multiplies median distances.
+    """
+    m, n = int(rng.integers(20, 40)), int(rng.integers(2, 4))
+    X = rng.standard_normal((m, n)) * rng.uniform(0.5, 2.0, n)
+    pairs = [(i, k) for i in range(m) for k in range(i)]
+
+    def median(columns: list[int]) -> float:
+        return factor * float(np.median([np.sqrt(np.sum((X[i, columns] - X[k, columns]) ** 2)) for i, k in pairs]))
+
+    everywhere = list(range(n))
+    s, expected = median(everywhere), []
+    apart = np.array([[np.sqrt(np.sum((x - z) ** 2)) for z in X] for x in X])
+    expected += [(everywhere, np.exp(-0.5 * (apart / (s * 0.25 * 16.0 ** (k / 5.0))) ** 2)) for k in range(6)]
+    expected += [(everywhere, np.exp(-apart / (multiple * s))) for multiple in (0.5, 2.0)]
+    expected += [(everywhere, (X @ X.T + n) ** d) for d in (1, 2, 3)]
+    for j in range(n):
+        squares = (X[:, j, None] - X[None, :, j]) ** 2
+        expected += [([j], np.exp(-0.5 * squares / (multiple * median([j])) ** 2)) for multiple in (0.3, 1.5)]
+    found, verdicts = data_library(X), []
+    if [columns for _, _, columns in found] != [columns for columns, _ in expected]:
+        return Verdict(float("inf"), 0.0, 1, {"columns": str([columns for _, _, columns in found])})
+    for (name, kernel, columns), (_, values) in zip(found, expected, strict=True):
+        difference = float(np.abs(kernel(X[:, columns]) - values).max())
+        verdicts.append(Verdict(difference, 1e-12 * float(np.abs(values).max()), 1, {"X": X, "name": name}))
+    return Verdict.worst(verdicts)
+
+
 def training_point_claims(paper: str) -> list[Claim]:
-    """One claim about candidates, and one about boxes."""
+    """Claims about candidates, and one about boxes."""
     return [
         Claim(
             "scaled-candidates",
@@ -85,6 +117,17 @@ def training_point_claims(paper: str) -> list[Claim]:
             1.0,
             1.001,
             trials=4,
+        ),
+        Claim(
+            "candidates-of-a-table",
+            "Candidates that the library makes of a table are Gaussians and Laplacians in units of the median distance "
+            "of its rows, three polynomials, and Gaussians in units of that of each feature.",
+            paper,
+            "families, ready-made lists",
+            measure_data_library,
+            1.0,
+            1.001,
+            trials=3,
         ),
         Claim(
             "boxes",

@@ -51,6 +51,45 @@ def measure_shared_pair(factor: float, rng: Generator) -> Verdict:
     return Verdict(max(apart, pair, abs(found.risk / risks[known].min() - 1.0)), 1e-9, 1, witness)
 
 
+def measure_exact_risk(factor: float, rng: Generator) -> Verdict:
+    """The risk of a pair on folds is the weighted mean of the losses of functions that are trained again.
+
+    Of the hinge loss, clipped, against programs of CVXPY. `factor` multiplies risks.
+    """
+    m, weights = 15, rng.uniform(0.2, 3.0, 15)
+    X = rng.uniform(-1.0, 1.0, (m, 2))
+    y = np.where(np.sin(3.0 * X[:, 0]) + 0.8 * rng.standard_normal(m) > 0.0, 1.0, -1.0)
+    y[:2] = -1.0, 1.0
+    grid = Grid(np.array([0.2, 0.5]), np.array([0.5, 1.0]))
+    blocks = held_out(m, 3, int(rng.integers(2**31)))
+    search = GridSearch(Hinge(1.0, intercept=False), GaussianMatrices(X), y[None], weights, grid, blocks, 1.0)
+    risks = np.array([[search.exact(i, k) for k in range(2)] for i in range(2)])
+    direct = factor * direct_risks(X, y, weights, blocks, (grid.lams, grid.widths), hinge=True)
+    witness = {"X": X, "y": y, "weights": weights, "risks": risks, "direct": direct}
+    # Functions are trained to a gap of 1 percent.
+    return Verdict(float(np.abs(risks / direct - 1.0).max()), 0.05, 1, witness)
+
+
+def measure_grid_of_division(factor: float, rng: Generator) -> Verdict:
+    """Candidates for lam are those beside the mean over D1, whose rows functions learn from: D2 has no part in them.
+
+    `factor` multiplies the weight of D1.
+    """
+    m, weights = int(rng.integers(12, 20)), rng.uniform(0.2, 3.0, 20)
+    X, Y = rng.uniform(-1.0, 1.0, (m, 2)), rng.uniform(-1.0, 1.0, (1, m))
+    rows = CellRows(X, Y, weights[:m]).divided(rng)
+    assert rows.held_out is not None
+    learner = KernelLearner(LeastSquares(1.0, intercept=False), CellSelection("global-split", 4, 3))
+    choice = learner.learn(rows, rng).choice
+    assert choice is not None
+    D1, total = int((~rows.held_out).sum()), factor * float(weights[:m][~rows.held_out].sum())
+    apart = [
+        np.abs(choice.grid.lams / (total * geometric((0.001 / D1, 0.1), 4)) - 1.0).max(),
+        np.abs(choice.grid.widths / geometric((0.5 * D1**-0.5, 10.0), 3) - 1.0).max(),
+    ]
+    return Verdict(float(max(apart)), 1e-12, 1, {"X": X, "weights": weights[:m], "lams": choice.grid.lams})
+
+
 def measure_given_kernel(factor: float, rng: Generator) -> Verdict:
     """Widths of a kernel that is given are geometric from half its own to twice that: its own is in the middle.
 

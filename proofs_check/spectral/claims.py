@@ -316,6 +316,16 @@ CLAIMS = [
         trials=3,
     ),
     Claim(
+        "weights-on-folds",
+        "On a fold the penalties weigh as much against the sum of the losses as on all rows: more against its mean.",
+        PAPER,
+        "(4), (8), cross-validation",
+        training.measure_share,
+        1.0,
+        1.01,
+        trials=3,
+    ),
+    Claim(
         "size-of-frequencies",
         "The size of frequencies is the deviation of normal ones, by squares or, where tails are long, by medians.",
         PAPER,

@@ -11,6 +11,7 @@ from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.kernels.frequencies import SpectralMap
+from convexkernels.spectral.cross_validation import Candidate, Fold, choose_candidate
 from convexkernels.spectral.losses import SCORE_LOSSES
 from convexkernels.spectral.options import Training
 from convexkernels.spectral.training import TrainingRun
@@ -109,6 +110,30 @@ def measure_proximal_step(factor: float, rng: Generator) -> Verdict:
     size = 1e-9 * (1.0 + float(np.abs(W).max()))
     witness = {"X": case.X, "Y": case.Y, "W": W, "gradient": gradient, "arrived": np.asarray(run.point.W)}
     return Verdict(float(np.abs(run.point.W - expected).max()), size, 1, witness)
+
+
+def measure_share(factor: float, rng: Generator) -> Verdict:
+    """Weights on a fold are those for all rows times the rows of all over those of the fold, as beside sums of losses.
+
+    By the first step in W for ASKL, whose proximal step has lam1 times that share. `factor` multiplies the share.
+    """
+    case, share, sigma = stated(rng, "ASKL", "squared"), float(rng.uniform(1.2, 3.0)), float(rng.uniform(0.5, 2.0))
+    W, arrived = np.array(case.point.W), []
+
+    def validate(point: Any) -> float:
+        arrived.append(np.array(point.W))
+        return 0.0
+
+    shared = case.problem.with_weights(share * case.lam1, share * case.lam2)
+    gradient = np.asarray(shared.evaluate(case.point)[1])
+    problem = case.problem.with_weights(1.0, 1.0)  # any: candidates bring their own
+    fold = Fold(problem, {sigma: case.point.copy()}, validate, share)
+    training = Training(dtype="float64", max_epochs=1).settled(8)
+    choose_candidate([fold], [Candidate(sigma, case.lam1, case.lam2)], training, rng=rng)
+    multiple = 1.0 / np.sqrt(case.point.map.width) / (np.sqrt(np.mean(gradient**2)) + 1e-8)
+    expected = shrunk(W - multiple * gradient, factor * share * multiple * case.lam1)
+    witness = {"X": case.X, "Y": case.Y, "W": W, "share": share, "arrived": arrived[-1]}
+    return Verdict(float(np.abs(arrived[-1] - expected).max()), 1e-9 * (1.0 + float(np.abs(W).max())), 1, witness)
 
 
 def measure_stationarity(subject: tuple[str, float], rng: Generator) -> Verdict:

@@ -11,6 +11,7 @@ from proofs_check.tessellated import optimal_kernel as optimal
 from proofs_check.tessellated import sets
 from proofs_check.tessellated.matrices import (
     Library,
+    measure_bound_of_matching,
     measure_distance_to_target,
     measure_gaussian_sign,
     measure_matching,
@@ -250,6 +251,16 @@ LEARNING = [
         ("infinity", 1),
         ("one", 1),
         trials=4,
+    ),
+    Claim(
+        "matching-inside",
+        "Whatever the multipliers are, the library's lower bound on the distance from a kernel of the family is 0.",
+        PAPER,
+        "(20), (21)",
+        measure_bound_of_matching,
+        0.0,
+        1.01,
+        trials=6,
     ),
     Claim(
         "strong-duality",

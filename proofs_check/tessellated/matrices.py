@@ -92,6 +92,27 @@ def measure_matching(subject: tuple[str, int], rng: np.random.Generator) -> Verd
     return Verdict(apart, size, 1, witness)
 
 
+def measure_bound_of_matching(lowered: float, rng: np.random.Generator) -> Verdict:
+    """For a target that is a kernel of the family no matrix Z gives a lower bound above 0 [CP20 (20), (21)].
+
+    With weights and with matrices as parameters. `lowered` is how many times its least eigenvalue is taken from the
+    diagonal of the target, which then is no kernel: 0, or more than 1 to be false.
+    """
+    X, verdicts = rng.uniform(0.0, 1.0, (6, 2)), []
+    for family in (Candidates([Gaussian(20.0), Gaussian(60.0), Polynomial(2)]), Tessellated(degree=0)):
+        middle = np.asarray(family.on(X).initial())
+        v = np.eye(len(middle))[int(rng.integers(len(middle)))]
+        inside = family.on(X).gram(middle + 9.0 * (v if middle.ndim == 1 else np.outer(v, v)))
+        values, vectors = np.linalg.eigh(inside)
+        target = inside - lowered * values[0] * np.eye(6)
+        matching = KernelMatching(family, X, target, str(rng.choice(["one", "infinity"])))
+        tried = [inside, -np.outer(vectors[:, 0], vectors[:, 0]), *rng.standard_normal((8, 6, 6))]
+        bounds = np.array([matching.lower_bound(0.5 * (Z + Z.T)) for Z in tried])
+        witness = {"X": X, "target": target, "bounds": bounds}
+        verdicts.append(Verdict(float(bounds.max()), 1e-12 * float(np.abs(target).max()), 1, witness))
+    return Verdict.worst(verdicts)
+
+
 def labels_of(rng: np.random.Generator, m: int) -> Array:
     """Labels of both classes."""
     y = np.where(np.arange(m) < m // 2, 1.0, -1.0)

@@ -26,6 +26,32 @@ def test_quick_tables_have_every_pair_and_the_sign_of_the_improvement(capsys, tm
     assert shown.count("Mat-TP o Poly") == 12
 
 
+def test_starts_of_the_choice_are_an_option_that_is_said(capsys, monkeypatch, tmp_path):
+    """As many as asked for, also where --restarts has more; what is known with another number is run again."""
+    asked, argv = [], ["--table", "2", "--pairs", "Gauss o Poly", "--functions", "h1", "--draws", "1", "--jobs", "1"]
+    argv += ["--out", str(tmp_path)]
+
+    class Chosen:
+        lam, mu = 1.0, 1.0
+
+    monkeypatch.setattr(concatenated, "select_weights", lambda *_, n_restarts, **__: asked.append(n_restarts) or Chosen)
+    monkeypatch.setattr(concatenated.OuterLearning, "solve", lambda problem, *_, **__: None)
+    monkeypatch.setattr(concatenated, "single_layer", lambda *_: None)
+    monkeypatch.setattr(concatenated, "error_of", lambda *_: 1.0)
+
+    def one_draw(*job):
+        concatenated.functions(*job)
+        return (1.0, 1.0, 1.0, 1.0)
+
+    monkeypatch.setattr(concatenated, "one_draw", one_draw)
+    monkeypatch.setattr(concatenated, "save_figure", lambda *_: None)
+    concatenated.main([*argv, "--restarts-of-choice", "12", "--restarts", "4"])
+    assert "by held-out choice from 12 starts, then 4 starts" in capsys.readouterr().out
+    concatenated.main([*argv, "--restarts-of-choice", "12", "--restarts", "4"])
+    concatenated.main([*argv, "--restarts", "4"])
+    assert asked == [12, 12, 8, 8]
+
+
 def test_figures_of_errors_and_of_inner_maps(capsys, tmp_path):
     concatenated.main(["--quick", "--figures", "--pairs", "Mat-TP o Poly", "--functions", "h1", "--out", str(tmp_path)])
     names = {f"concatenated_figure_{number}_h1.png" for number in (4, 8, 11)}
