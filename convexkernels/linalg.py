@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpstrf
 
@@ -29,13 +30,27 @@ def project_simplex(v: Array, total: float = 1.0) -> Array:
     return np.maximum(v - excess[last] / (last + 1), 0.0)
 
 
+def eigh(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues of a symmetric matrix, ascending, and its eigenvectors.
+
+    Divide and conquer fails for a finite matrix now and then; another method is slower, and does not.
+    """
+    try:
+        values, vectors = np.linalg.eigh(A)
+    except LinAlgError:
+        if not np.isfinite(A).all():
+            raise
+        values, vectors = scipy.linalg.eigh(A, driver="evr")
+    return values, vectors
+
+
 def project_spectraplex(A: Array, trace: float) -> Array:
     """Euclidean projection of a symmetric matrix onto ``{P >= 0, trace P <= trace}``.
 
     Clips the eigenvalues, and projects them onto the simplex when they sum to more than `trace`.
     One eigendecomposition, O(n^3).
     """
-    values, vectors = np.linalg.eigh(0.5 * (A + A.T))
+    values, vectors = eigh(0.5 * (A + A.T))
     clipped = np.maximum(values, 0.0)
     if clipped.sum() > trace:
         clipped = project_simplex(values, trace)
@@ -51,7 +66,7 @@ def leading_eigenpair(A: Array) -> tuple[float, Array]:
     computed from it stays a bound.
     """
     symmetric = 0.5 * (A + A.T)
-    values, vectors = np.linalg.eigh(symmetric)
+    values, vectors = eigh(symmetric)
     slack = A.shape[0] * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0)
     return float(values[-1] + slack), vectors[:, -1]
 

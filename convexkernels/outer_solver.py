@@ -79,8 +79,9 @@ class OuterSolver(ABC):
         Whether it reaches a kernel that is singular on the data, at which J has kinks.
     sublinear : bool
         Whether gaps fall so slowly at the end that it is a cross-check.
-    initial, random_state
-        A point to begin with and the randomness of a search.
+    initial, random_state, seed
+        A point to begin with and the randomness of a search; where that was given as a number, searches of one problem
+        that differ in it are known apart.
     piece : Piece
         What is known of the work from before, and where the solver may keep what it finds on its way.
     """
@@ -96,6 +97,7 @@ class OuterSolver(ABC):
     sublinear: bool = False
     initial: Any = None
     random_state: Any = None
+    seed: int | None = None
     piece: Piece = Piece(None)
 
     @property

@@ -97,6 +97,18 @@ def killed(*arguments):
     raise SystemExit
 
 
+def test_searches_that_differ_in_their_seed_are_known_apart(tmp_path):
+    X, y = table()
+    problem = ck.OuterLearning(ck.Trees(2), ck.LeastSquares(0.1), ck.LeaveOneOut(), X, y)
+    options = {"solver": "quasi-newton", "max_iter": 5}
+    found = [
+        [problem.solve(random_state=seed, checkpoint=file, **options).theta for seed in (0, 1, 0)]
+        for file in (None, tmp_path / "fit.npz")
+    ]
+    np.testing.assert_array_equal(*found)
+    assert not np.array_equal(found[0][0], found[0][1])
+
+
 def test_restarts_that_have_ended_before_a_kill_are_not_searched_again(tmp_path, monkeypatch):
     X, y = table()
     layers = [ck.Matern(2), ck.Polynomial(1)]

@@ -9,6 +9,7 @@ from scipy.linalg import cho_solve
 
 from convexkernels.bases.monomials import expansion, monomial_basis
 from convexkernels.linalg import (
+    eigh,
     leading_eigenpair,
     project_simplex,
     project_spectraplex,
@@ -97,3 +98,19 @@ def test_small_combinations_of_far_monomials_keep_their_digits(center, degree):
     sizes = np.abs(exact).max(axis=1)
     assert sizes[-1] < 1e-9 * sizes[0]
     assert (np.abs(R[:, pivots] - exact).max(axis=1) <= 1e-10 * sizes).all()
+
+
+def test_eigenvalues_are_found_where_divide_and_conquer_fails(rng, monkeypatch):
+    def failing(A):
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+    A = rng.standard_normal((9, 9))
+    A, gap = A + A.T, A.copy()
+    expected = np.linalg.eigh(A)[0]
+    monkeypatch.setattr(np.linalg, "eigh", failing)
+    values, vectors = eigh(A)
+    np.testing.assert_allclose(values, expected, rtol=1e-10)
+    np.testing.assert_allclose(vectors * values @ vectors.T, A, atol=1e-12)
+    gap[0, 0] = np.nan
+    with pytest.raises(np.linalg.LinAlgError):
+        eigh(gap)

@@ -11,7 +11,7 @@ from convexkernels.cones import SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, FamilyStatement, GramSet
 from convexkernels.families.precomputed import Precomputed, row_numbers
-from convexkernels.linalg import leading_eigenpair, project_simplex
+from convexkernels.linalg import eigh, leading_eigenpair, project_simplex
 from convexkernels.validation import check_memory, check_number, check_whole_number
 
 
@@ -82,7 +82,7 @@ class AllKernelMatricesGramSet(GramSet):
         return SemidefiniteCone(self.m)
 
     def project(self, theta: Array) -> Array:
-        values, vectors = np.linalg.eigh(0.5 * (theta + theta.T))
+        values, vectors = eigh(0.5 * (theta + theta.T))
         values = project_simplex(values, float(self.m))
         keep = values > 0.0
         half = vectors[:, keep] * np.sqrt(values[keep])

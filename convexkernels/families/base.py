@@ -13,6 +13,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.cones import Cone
 from convexkernels.factored import FactoredGram
 from convexkernels.kernels.base import Kernel
+from convexkernels.linalg import eigh
 
 # Rows of a matrix whose absolute values are formed at once.
 ROWS = 512
@@ -145,7 +146,7 @@ class GramSet(ABC):
 
         `adjoint` for a matrix of any rank; by it, from the eigenvectors of M, unless a set knows better.
         """
-        values, vectors = np.linalg.eigh(M)
+        values, vectors = eigh(M)
         rows = vectors.T * np.sqrt(np.abs(values))[:, None]
         return self.adjoint(rows[values > 0.0]) - self.adjoint(rows[values < 0.0])
 

@@ -20,7 +20,7 @@ from convexkernels.families.stacks.factored import FactoredStack, OnFeatures, ch
 from convexkernels.families.stacks.filling import make_stack
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.normalized import Centered, Normalized, with_mean
-from convexkernels.linalg import project_simplex
+from convexkernels.linalg import eigh, project_simplex
 from convexkernels.validation import check_range
 
 NORMALIZATIONS = ("trace", "mean", "variance", "cosine", "none")
@@ -295,6 +295,6 @@ class CandidateGramSet(GramSet):
 
 def _factor(K: Array) -> Array:
     """L with ``K = L L'``, without the directions that are rounding."""
-    values, vectors = np.linalg.eigh(K)
+    values, vectors = eigh(K)
     keep = values > len(K) * np.finfo(np.float64).eps * values[-1]
     return vectors[:, keep] * np.sqrt(values[keep])

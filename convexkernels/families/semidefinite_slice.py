@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError
 
 from convexkernels.arrays import Array
 from convexkernels.cones import SemidefiniteCone
+from convexkernels.linalg import eigh
 
 # Combinations whose matrix is smaller than this, relative to their weights, are left out of the span: rounding.
 SMALLEST_DIRECTION = 3e-7
@@ -72,7 +73,7 @@ class SemidefiniteSlice:
 
         Where every M of the set has ``v'Mv = 0`` it has ``Mv = 0``: equations in nu, and the space can do without v.
         """
-        values, vectors = np.linalg.eigh(self.matrix(self.center))
+        values, vectors = eigh(self.matrix(self.center))
         null, rest = (vectors[:, small] for small in (values <= self.slack, values > self.slack))
         if not null.size or not rest.size:
             return False
@@ -185,7 +186,7 @@ def _orthonormal(matrices: Array) -> tuple[Array, Array]:
     """`back` that combines matrices to an orthonormal basis of their span, and `forth` that takes weights to it."""
     sizes = np.linalg.norm(matrices.reshape(len(matrices), -1), axis=1)
     unit = matrices / sizes[:, None, None]
-    values, vectors = np.linalg.eigh(np.einsum("kij,lij->kl", unit, unit, optimize=True))
+    values, vectors = eigh(np.einsum("kij,lij->kl", unit, unit, optimize=True))
     keep = values > SMALLEST_DIRECTION**2 * values[-1]
     back = vectors[:, keep] / np.sqrt(values[keep]) / sizes[:, None]
     return back, (vectors[:, keep] * np.sqrt(values[keep])).T * sizes

@@ -11,6 +11,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel, as_kernel
+from convexkernels.linalg import eigh
 from convexkernels.validation import check_points
 
 # Directions that are smaller than this share of the largest one are left out.
@@ -63,14 +64,14 @@ class LandmarkView:
 
     def root(self, K: Array) -> Array:
         """R with ``R R' = seen(K)``, up to what is negligible."""
-        values, vectors = np.linalg.eigh(self.seen(K))
+        values, vectors = eigh(self.seen(K))
         keep = values > NEGLIGIBLE_PART * values.max(initial=0.0)
         return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
 
 
 def _directions(K: Array, lost: float = 0.0) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues that are no rounding, nor below what centering has lost to it."""
-    values, vectors = np.linalg.eigh(K)
+    values, vectors = eigh(K)
     keep = values > max(NEGLIGIBLE * values.max(initial=0.0), lost)
     return vectors[:, keep], values[keep]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.factored import FactoredGram
+from convexkernels.linalg import eigh
 from convexkernels.losses.base import BoxDual, Loss, output_by_output
 from convexkernels.losses.newton_matrix import NewtonMatrix, some_rows
 
@@ -273,7 +274,7 @@ def curvature_by_features(
     scaled = s[rows, None] * T
     pulled = K.rows(rows).T @ scaled
     H = T.T @ scaled - pulled.T @ NewtonMatrix(K, s, loss.intercept).inverse(pulled)
-    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    values, vectors = eigh(0.5 * (H + H.T))
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 

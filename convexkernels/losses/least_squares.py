@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from convexkernels.arrays import Array
+from convexkernels.linalg import eigh
 from convexkernels.losses.base import LossStatement, check_regularization
 from convexkernels.losses.factorized import FactorizedLoss
 from convexkernels.threads import threads_to_factorize
@@ -85,7 +86,7 @@ def _solve(A: Array, right: Array) -> Array:
         return np.asarray(dpotrs(factor, right, lower=1)[0])
     # Rounding made a matrix that is only just definite indefinite: leave out what rounding has spoilt.
     upper = np.triu(A, 1)
-    values, vectors = np.linalg.eigh(upper + upper.T + np.diag(diagonal))
+    values, vectors = eigh(upper + upper.T + np.diag(diagonal))
     keep = values > values[-1] * A.shape[0] * np.finfo(np.float64).eps
     half = vectors[:, keep]
     return half @ ((half.T @ right) / values[keep, None])

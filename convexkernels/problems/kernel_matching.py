@@ -11,6 +11,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.base import Family
 from convexkernels.kernels.base import Kernel
+from convexkernels.linalg import eigh
 from convexkernels.validation import floats
 
 NORMS = ("one", "infinity")
@@ -73,7 +74,7 @@ class KernelMatching:
         if not (self.gram_set.is_simplex or self.unit.ndim == 2):
             raise InvalidInputError(f"{family!r} has no cone of weights or of matrices that could be matched.")
         if self.unit.ndim == 2:
-            values, vectors = np.linalg.eigh(self.unit)
+            values, vectors = eigh(self.unit)
             keep = values > 1e-14 * values[-1]
             # theta = half M half' with trace K = trace M: monomials are badly scaled, M is not.
             self.half = vectors[:, keep] / np.sqrt(values[keep])
@@ -121,7 +122,7 @@ class KernelMatching:
         return M, gram, self._theta
 
     def _theta(self, M: Array) -> Array:
-        values, vectors = np.linalg.eigh(0.5 * (M + M.T))
+        values, vectors = eigh(0.5 * (M + M.T))
         left = self.half @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         return left @ left.T
 

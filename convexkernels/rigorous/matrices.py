@@ -9,6 +9,7 @@ from convexkernels.bases.monomials import monomials
 from convexkernels.families.all_kernel_matrices import AllKernelMatricesGramSet
 from convexkernels.families.generalized_polynomial import GeneralizedPolynomialGramSet
 from convexkernels.families.tessellated import TessellatedGramSet
+from convexkernels.linalg import eigh
 from convexkernels.rigorous.measured import Measured, quadratics_above
 from convexkernels.rigorous.rounding import UNDERFLOW, U, gamma, largest_eigenvalue, product_in_blocks, sum_above
 from convexkernels.rigorous.tessellated import EnclosedBlocks, PairPart, Separable
@@ -18,7 +19,7 @@ def factor(theta: Array) -> Array:
     """G with ``G G'`` near `theta`, from the eigenvectors of theta with diagonal 1: small parts keep their digits."""
     root = np.sqrt(np.maximum(np.diagonal(theta), 0.0))
     unit = np.where(root > 0.0, root, 1.0)
-    values, vectors = np.linalg.eigh(0.5 * (theta + theta.T) / unit[:, None] / unit)
+    values, vectors = eigh(0.5 * (theta + theta.T) / unit[:, None] / unit)
     keep = values > 0.0
     return root[:, None] * vectors[:, keep] * np.sqrt(values[keep])
 

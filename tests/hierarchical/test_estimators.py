@@ -2,6 +2,7 @@
 
 import pickle
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -306,7 +307,10 @@ def test_a_short_limit_is_for_one_search(monkeypatch, limit, n_searches):
     searches, solve = [], OuterLearning.solve
     monkeypatch.setattr(OuterLearning, "solve", lambda self, *a, **k: searches.append(self.m) or solve(self, *a, **k))
     search = TreeSearch(max_iter=2)
-    model = HierarchicalGaussianClassifier(2, search=search, max_time=limit, random_state=0).fit(X, y)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ConvexKernelsWarning)
+        model = HierarchicalGaussianClassifier(2, search=search, max_time=limit, random_state=0).fit(X, y)
+    assert any("max_time ended the combination" in str(one.message) for one in said) == (n_searches == 1)
     assert len(searches) == len(model.solutions_) == n_searches
     assert (model.solution_.problem.m == len(X)) == (n_searches == 1)
     assert ("max_time leaves no time to combine" in model.plan_.why) == (n_searches == 1)

@@ -219,6 +219,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         plan = self._plan(task, candidates[0], seed, clock)
         if self._combines != "one" and not self._has_time_to_combine(plan, clock):
             self._combines = "one"
+            clock.cut("the combination of several searches")
             plan = replace(plan, why=f"{plan.why}; one search, as max_time leaves no time to combine several")
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined

@@ -18,6 +18,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.concatenated import Concatenated
 from convexkernels.kernels.distances import radial_pullback, squared_distances
 from convexkernels.kernels.matern import without_kinks
+from convexkernels.linalg import eigh
 from convexkernels.validation import check_number
 
 # With three or more layers the whitening depends on the images: this often it is renewed, at most.
@@ -152,7 +153,7 @@ class ConcatenationsGramSet(CurvedGramSet):
             centered = points - points.mean(axis=0)
             target = centered @ np.linalg.svd(centered, full_matrices=False)[2][:width].T
         target = np.pad(target, ((0, 0), (0, max(width - target.shape[1], 0)))) / self.stack.scales[layer]
-        values, vectors = np.linalg.eigh(gram)
+        values, vectors = eigh(gram)
         shrink = np.maximum(values, 0.0) / (np.maximum(values, 0.0) + IDENTITY_RIDGE * values[-1])
         return basis.T @ (vectors @ (shrink[:, None] * (vectors.T @ target)))
 

@@ -19,7 +19,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels import Kernel, KernelMap
-from convexkernels.linalg import pivoted_cholesky
+from convexkernels.linalg import eigh, pivoted_cholesky
 from convexkernels.validation import check_number, check_whole_number
 
 # Eigenvalues below this fraction of the largest are round-off of the kernel matrix.
@@ -188,7 +188,7 @@ def whiten(gram: Array, tolerance: float = RANK_TOLERANCE) -> Array:
     found = _of_low_rank(gram)
     if found is not None:
         return found
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = eigh(gram)
     keep = values > tolerance * max(float(values[-1]), 0.0)
     if values[-1] <= TINY:
         keep[:] = False
@@ -201,7 +201,7 @@ def _of_low_rank(gram: Array) -> Array | None:
     if most == 0:
         return None
     Z, _ = pivoted_cholesky(lambda rows: gram[rows], gram.diagonal(), most, 0.0)
-    squares, V = np.linalg.eigh(Z.T @ Z)
+    squares, V = eigh(Z.T @ Z)
     is_clear = squares.min(initial=np.inf) > max(CLEAR * squares.max(initial=0.0), TINY)
     return np.ascontiguousarray(Z @ (V / squares)) if is_clear and len(squares) < most else None
 
