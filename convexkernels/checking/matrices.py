@@ -8,7 +8,6 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.checking.verdict import Verdict
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.linalg import eigh
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -45,7 +44,7 @@ def smallest_eigenvalue(K: Array, error: float = 0.0) -> tuple[float, float, Arr
     |K|_2``; the bound is the sum of the two.
     """
     m = K.shape[0]
-    values, vectors = eigh(0.5 * (K + K.T))
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
     return float(values[0]), m * (EPS * float(np.abs(values).max()) + error), vectors[:, 0]
 
 
