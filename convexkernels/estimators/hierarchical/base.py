@@ -89,7 +89,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
     _losses: ClassVar[dict[str, Loss]] = {}
     # Whether targets are labels, and whether a search fits them, or few rows, too well.
     _labels: ClassVar[bool] = False
-    _is_fooled = False
+    _overfits = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -157,7 +157,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
         fits = len(task.X) <= EXACT_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
         suited, divides = self._learns_from_points and fits, len(task.X) >= 2 * selection.folds
-        self._is_fooled = self._labels or (divides and len(task.X) < FEW_ROWS)
+        self._overfits = self._labels or (divides and len(task.X) < FEW_ROWS)
         if not divides and (selection.combine == "mean" or (selection.combine == "stack" and self._labels)):
             raise InvalidInputError(
                 f"combine={selection.combine!r} divides the table in {selection.folds} folds of two different rows or "
@@ -178,7 +178,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
     @property
     def _in_folds(self) -> bool:
         """Whether functions of folds predict."""
-        return self._combines == "mean" or (self._combines == "stack" and self._is_fooled)
+        return self._combines == "mean" or (self._combines == "stack" and self._overfits)
 
     # -- Dask tables -------------------------------------------------------------------------------
 
