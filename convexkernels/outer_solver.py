@@ -80,8 +80,8 @@ class OuterSolver(ABC):
     sublinear : bool
         Whether gaps fall so slowly at the end that it is a cross-check.
     initial, random_state, seed
-        A point to begin with and the randomness of a search; where that was given as a number, searches of one problem
-        that differ in it are known apart.
+        A point to begin with and the randomness of a search; searches of one problem that differ in a seed are known
+        apart by a checkpoint.
     piece : Piece
         What is known of the work from before, and where the solver may keep what it finds on its way.
     """

@@ -380,7 +380,7 @@ def test_estimators_learn_and_predict_with_missing_values_of_pandas():
     model = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame, Y)
     assert len(model.predict(frame)) == 60
     full = ck.TessellatedSVC(C=1.0, tol=1e-2).fit(frame.iloc[np.flatnonzero(GROUPS)], Y[GROUPS != None])  # noqa: E711
-    with pytest.warns(ck.ConvexKernelsWarning, match=r"^Column '\w+' has gaps in \d+ of 60 rows"):
+    with pytest.warns(ck.ConvexKernelsWarning, match=r"^There are gaps in column '\w+' in \d+ of 60 rows"):
         assert len(full.predict(frame)) == 60
 
 
@@ -403,8 +403,16 @@ def test_estimator_refuses_new_points(value):
 
 
 def test_whole_numbers_of_hundreds_of_digits_are_refused():
-    with refused(ck.InvalidInputError, "C must be a finite number > 0, got 1000"):
-        ck.TessellatedSVC(C=10**400).fit(X, Y)
+    for size in (400, 5000):
+        with refused(ck.InvalidInputError, "C must be a finite number, got a whole one of hundreds of digits"):
+            ck.TessellatedSVC(C=10**size).fit(X, Y)
+
+
+@pytest.mark.parametrize("epsilon", ["a", "0.1", [0.1], True, -1.0, np.nan, 10**400])
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR])
+def test_what_is_no_epsilon_is_refused(kind, epsilon):
+    with refused(ck.InvalidInputError, "epsilon must be a finite number"):
+        kind(C=1.0, epsilon=epsilon).fit(X, X[:, 0])
 
 
 PARAMETERS = {

@@ -927,3 +927,13 @@ def test_tables_of_hundreds_of_columns_have_boxes_whose_volume_does_not_overflow
         other = ck.TessellatedSVC(C=1.0).fit(few, y)
     assert other.kernel_(few[:2], few[:3]).shape == (2, 3)
     np.testing.assert_allclose(other.decision_function(few), usual.decision_function(few), atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR, ck.TessellatedRidge])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rounding_of_a_mean_is_no_unit_of_constant_targets(kind, intercept):
+    X, y = np.random.default_rng(0).uniform(size=(20, 2)), np.full(20, 0.7)  # whose mean is not quite .7
+    given = {"lam": 1e-4} if "lam" in kind().get_params() else {"C": 100.0, "epsilon": 0.01}
+    model = kind(**given, intercept=intercept).fit(X, y)
+    assert model.targets_.spread == 1.0
+    np.testing.assert_allclose(model.predict(X), y, atol=0.05)

@@ -115,3 +115,20 @@ def test_a_process_that_can_leave_no_mark_says_it(monkeypatch, tmp_path):
         for _ in range(2):
             tell("without a mark")
     assert len(caught) == 1
+
+
+def test_what_a_killed_process_has_left_counts_no_more(monkeypatch, tmp_path):
+    monkeypatch.setattr("multiprocessing.parent_process", multiprocessing.current_process)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        tell("left behind")
+        (mark,) = tmp_path.iterdir()
+        assert mark.read_text() == str(os.getpid())
+        for number, times in ((1, 1), (2**22 + 7, 2)):  # a process that is there, and one that cannot be
+            monkeypatch.setattr("convexkernels.exceptions._SAID", set())
+            monkeypatch.setattr("convexkernels.exceptions._MARKED", set())
+            mark.write_text(str(number))
+            tell("left behind")
+            assert len(caught) == times
+    mark.unlink(missing_ok=True)

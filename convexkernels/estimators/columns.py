@@ -81,6 +81,7 @@ class Columns:
         Warned of are columns without any category that was seen, and gaps in columns of numbers that had none.
         """
         blocks: list[Array] = []
+        new: list[str] = []
         for j, (name, column) in enumerate(_columns(as_table(X))):
             kind = self.categories[j]
             values, missing = _read(name, column, kind is not None)
@@ -94,14 +95,15 @@ class Columns:
                 )
             else:
                 if missing.any() and not self.marked[j]:
-                    tell(
-                        f"Column {name!r} has gaps in {np.count_nonzero(missing)} of {len(missing)} rows, but training "
-                        f"rows missed none there: its median {self.fill[j]:g} stands for them, and the kernel does not "
-                        "know that it does. Fit with rows that miss it, or impute these."
-                    )
+                    new.append(f"{name!r} in {np.count_nonzero(missing)} of {len(missing)} rows")
                 blocks.append(np.where(missing, self.fill[j], values))
             if self.marked[j]:
                 blocks.append(missing.astype(np.float64))
+        if new:
+            tell(
+                f"There are gaps in column {', '.join(new)}, where training rows missed none: medians stand for them, "
+                "and the kernel does not know that they do. Fit with rows that miss these columns, or impute them."
+            )
         return np.column_stack(blocks)
 
     @property

@@ -13,8 +13,9 @@ Estimator = TypeVar("Estimator", bound=type)
 # What ``{parameters}`` stands for: those parameters of the class that its docstring does not describe itself.
 _PARAMETERS = """
 C : float, > 0, or None
-    Weight of the losses against half the squared norm, ``1 / (2 lam)``; numbers are learned in units of the standard
-    deviation of each output. None: chosen along a path, see the notes.
+    Weight of the losses against half the squared norm, ``1 / (2 lam)``. Numbers are learned in units of the standard
+    deviation of each output: ``C * targets_.spread`` is the C of scikit-learn's SVR. None: chosen along a path, see the
+    notes.
 epsilon : float, >= 0, or None
     Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each.
     None: a quarter of the root mean squared held-out error, for the output where it is least.

@@ -126,7 +126,8 @@ class NumberTargets(Targets):
     def standard(cls, y: Array, weights: Array) -> NumberTargets:
         """Every column of `y` to mean 0 and standard deviation 1, rows counting by their weights."""
         center = np.asarray(np.average(y, axis=0, weights=weights))
-        return cls(center, _positive(np.sqrt(np.average((y - center) ** 2, axis=0, weights=weights))))
+        spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weights))
+        return cls(center, _positive(np.where(np.ptp(y, axis=0) > 0.0, spread, 0.0)))  # rounding is no spread
 
     def around_zero(self) -> NumberTargets:
         """The same units with 0 where it is: an intercept finds the mean by itself, and without one there is none."""

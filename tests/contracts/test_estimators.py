@@ -500,7 +500,7 @@ def categories_and_missing_values_are_learned_from(estimator, kind, monkeypatch)
     np.testing.assert_array_equal(values(pickle.loads(pickle.dumps(model)), frame), values(model, frame))
     new = pd.DataFrame({"a": [0.3, None], "side": ["middle", None], "b": [3.0, 4.0]})
     assert np.isfinite(values(model, new)).all()
-    with pytest.warns(ck.ConvexKernelsWarning, match=r"^Column 'b' has gaps in 1 of 2 rows, but training rows missed"):
+    with pytest.warns(ck.ConvexKernelsWarning, match=r"^There are gaps in column 'b' in 1 of 2 rows, where"):
         model.predict(new.assign(b=[3.0, None]))
     if has_kernel(model):
         K, encoded = model.kernel_(frame, new), model.columns_.encoded

@@ -290,6 +290,18 @@ def test_few_numbers_are_learned_from_in_folds(rng):
     assert found["auto"][2] - found["auto"][0] < 0.2 < found["one"][2] - found["one"][0]
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"criterion": 5}, {"criterion": ck.HeldOut([(np.arange(7), np.arange(7, 10))])}],
+    ids=["parts", "rows"],
+)
+def test_few_rows_that_a_criterion_divides_are_not_divided_before(rng, settings):
+    X = rng.standard_normal((10, 2))
+    for kind, y in ((ck.HierarchicalGaussianRegressor, X[:, 0]), (ck.HierarchicalGaussianClassifier, X[:, 0] > 0.0)):
+        model = kind(2, search=QUICK, random_state=0, **settings).fit(X, y)
+        assert len(model.solutions_) == 1
+
+
 @pytest.mark.parametrize("combine", ["one", "mean", "stack"])
 @pytest.mark.parametrize("last", [None, 3])
 @pytest.mark.filterwarnings("ignore::convexkernels.ConvexKernelsWarning")

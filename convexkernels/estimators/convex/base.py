@@ -245,6 +245,12 @@ class EpsilonEstimator(Tube, ConvexEstimator):
     # The unit of a given epsilon, in which one output is encoded.
     _unit = 1.0
 
+    def _check_parameters(self) -> None:
+        self._unit = 1.0
+        if self.epsilon is not None:
+            check_number("epsilon", self.epsilon, low=0.0)
+        super()._check_parameters()
+
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
         spread = np.asarray(getattr(targets, "spread", 1.0))
         self._unit = spread.item() if spread.size == 1 else 1.0

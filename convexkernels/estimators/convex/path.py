@@ -339,7 +339,8 @@ def spreads(problem: KernelLearning) -> Array:
     """Standard deviation of every output, 1 where it is constant, or for labels."""
     share = problem.weights / problem.weights.sum()
     spread = np.sqrt((problem.Y - (problem.Y @ share)[:, None]) ** 2 @ share)
-    return np.where((spread > 0.0) & problem.loss.is_of_differences, spread, 1.0)
+    varies = (spread > 0.0) & (np.ptp(problem.Y, axis=1) > 0.0)  # rounding is no spread
+    return np.where(varies & problem.loss.is_of_differences, spread, 1.0)
 
 
 def _total(fold: Fold) -> float:

@@ -15,6 +15,7 @@ from convexkernels.cells.function import worst
 from convexkernels.cells.options import Cells
 from convexkernels.cells.sampling import seeded
 from convexkernels.clock import Clock
+from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.hierarchical.all_rows import (
     DENSE_ROWS,
@@ -64,8 +65,9 @@ from convexkernels.solution import Solution, Status
 FIRST_LAM = 0.1
 # Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
 MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 3000, 300_000, 0.8
-# Fewer rows tell a search that has seen all of them too little, of numbers, too: those of folds are stacked.
-FEW_ROWS = 100
+# Fewer rows tell a search that has seen all of them too little, of numbers, too: those of folds are stacked, but below
+# the second number not where a criterion or a method divides the rows of a fold once more.
+FEW_ROWS, FEWEST_TO_DIVIDE = 100, 50
 # Of a stack, for every pair of rows: four matrices in float64.
 BYTES_OF_A_STACK = 32
 # What the two certificates of a search take, in trainings of its function, and the share of a limit that certificates
@@ -157,7 +159,9 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
         fits = len(task.X) <= EXACT_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
         suited, divides = self._learns_from_points and fits, len(task.X) >= 2 * selection.folds
-        self._overfits = self._labels or (divides and len(task.X) < FEW_ROWS)
+        method = (self.search or TreeSearch()).method
+        leaves_out = isinstance(task.criterion, LeaveOneOut) and method != "annealing"
+        self._overfits = self._labels or (divides and leaves_out and len(task.X) < FEW_ROWS)
         if not divides and (selection.combine == "mean" or (selection.combine == "stack" and self._labels)):
             raise InvalidInputError(
                 f"combine={selection.combine!r} divides the table in {selection.folds} folds of two different rows or "
@@ -172,7 +176,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if selection.combine != "auto":
             return selection.combine
         is_small = len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
-        suited &= divides
+        suited &= divides and (leaves_out or len(task.X) >= FEWEST_TO_DIVIDE)
         return "stack" if suited and is_small and n_points >= DIFFERENT * n_rows else "one"
 
     @property
