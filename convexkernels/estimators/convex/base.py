@@ -246,7 +246,6 @@ class EpsilonEstimator(Tube, ConvexEstimator):
     _unit = 1.0
 
     def _check_parameters(self) -> None:
-        self._unit = 1.0
         if self.epsilon is not None:
             check_number("epsilon", self.epsilon, low=0.0)
         super()._check_parameters()
