@@ -64,7 +64,7 @@ class _Earlier:
     """
 
     def __init__(self, problem: Any, solver: OuterSolver, tol: float, max_iter: int, clock: Clock) -> None:
-        self.piece = clock.piece(*stated(problem), *([] if solver.seed is None else [solver.seed]))
+        self.piece = clock.piece(*stated(problem), solver.seed)
         self.point: Iterate | None = None
         self.end: Iterate | None = None
         self.n_steps, self.solver, found = 0, solver, self.piece.found

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "convexkernels"
 LAYERS = [
     {
         "arrays",
+        "workers",
         "exceptions",
         "validation",
         "linalg",

@@ -51,6 +51,11 @@ class Tube:
         return loss.epsilon
 
 
+def in_units_of(targets: Any, epsilon: float) -> float:
+    """A given epsilon as one of the encoded targets: that of one output is in units of y."""
+    return epsilon / targets.spread.item() if targets.spread.size == 1 else epsilon
+
+
 class Learned:
     """Attributes that are computed from the solution when they are first asked for, and kept with it."""
 

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.path import LossAt, PathSelection, soft, spreads
+from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
-from convexkernels.estimators.learned import Tube
+from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
@@ -67,8 +67,8 @@ class ConvexEstimator(KernelEstimator):
         """The losses to choose from, for so many outputs."""
         return [self._loss]
 
-    def _path_values(self, spread: float, weight: float) -> Array:
-        """Values to choose from for targets of this spread and rows of this mean weight, the most regular first."""
+    def _path_values(self, weight: float) -> Array:
+        """Values to choose from for targets of unit spread and rows of this mean weight, the most regular first."""
         return np.asarray(COSTS / weight)
 
     def _check_parameters(self) -> None:
@@ -106,11 +106,11 @@ class ConvexEstimator(KernelEstimator):
 
     def _chosen(self, problem: KernelLearning, clock: Clock) -> tuple[KernelLearning, bool]:
         """The problem with all its parameters, and whether the user interrupted the choice; sets what was chosen."""
-        name, spread = self._regularization, spreads(problem)
+        name = self._regularization
         given = getattr(self, name)
         values = np.array([given], dtype=np.float64)
         if given is None:
-            values = self._path_values(float(spread.max()), float(problem.weights.mean()))
+            values = self._path_values(float(problem.weights.mean()))
             # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
             known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
             values = values[known] if known.any() else values
@@ -130,7 +130,7 @@ class ConvexEstimator(KernelEstimator):
             problem.gram_set.release()  # both would be in memory
             problem = problem.on_rows(np.arange(problem.m), family)
         interrupted = found is not None and found.interrupted
-        return problem.with_loss(loss_at(value, spread.min() if found is None else found.deviation)), interrupted
+        return problem.with_loss(loss_at(value, 1.0 if found is None else found.deviation)), interrupted
 
     def _other_families(self, X: Array) -> list[Family]:
         """Smaller families to compare with that of the estimator, by the same scores."""
@@ -242,8 +242,8 @@ class EpsilonEstimator(Tube, ConvexEstimator):
     C: float | None = field(default=None, kw_only=False)
     epsilon: float | None = None
 
-    # The unit of a given epsilon, in which one output is encoded.
-    _unit = 1.0
+    # What is given, in units of the encoded targets.
+    _epsilon = 0.0
 
     def _check_parameters(self) -> None:
         if self.epsilon is not None:
@@ -251,16 +251,13 @@ class EpsilonEstimator(Tube, ConvexEstimator):
         super()._check_parameters()
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
-        spread = np.asarray(getattr(targets, "spread", 1.0))
-        self._unit = spread.item() if spread.size == 1 else 1.0
+        if self.epsilon is not None:
+            self._epsilon = in_units_of(targets, self.epsilon)
         return super()._problem(table, targets, clock)
 
     def _loss(self, value: float, deviation: float) -> EpsilonInsensitive:
-        epsilon = SUITED_EPSILON * deviation if self.epsilon is None else self.epsilon / self._unit
+        epsilon = SUITED_EPSILON * deviation if self.epsilon is None else self._epsilon
         return EpsilonInsensitive(value, epsilon, self.intercept)
-
-    def _path_values(self, spread: float, weight: float) -> Array:
-        return np.asarray(COSTS / weight * spread)
 
     @property
     def _has_choice(self) -> bool:
@@ -278,5 +275,5 @@ class RidgeEstimator(ConvexEstimator):
     def _loss(self, value: float, deviation: float) -> LeastSquares:
         return LeastSquares(value, self.intercept)
 
-    def _path_values(self, spread: float, weight: float) -> Array:
+    def _path_values(self, weight: float) -> Array:
         return np.asarray(0.5 * weight / COSTS)

@@ -60,8 +60,7 @@ class PathSelection(Selection):
         The value of the best score; the most regular one of those that are as good. Where the time was up after one of
         several, the one of a soft margin.
     deviation : float
-        Root of the mean squared held-out error there, for the output where it is least, in units of its standard
-        deviation; of classes, 1.
+        Root of the mean squared held-out error there, in standard deviations of the outputs; of classes, 1.
     interrupted : bool
         Whether the user ended the choice.
     loss : str or None
@@ -108,7 +107,6 @@ class Fold:
         whole = self.whole
         self.targets = whole.Y + whole.center[:, None]
         self.X, self.Y, self.weights = whole.X[self.held], self.targets[:, self.held], whole.weights[self.held]
-        self.spreads = spreads(whole)
 
     @cached_property
     def problem(self) -> KernelLearning:
@@ -158,9 +156,9 @@ class Fold:
         return np.atleast_2d(found.decision_function(self.X).T)
 
     def error_of(self, F: Array) -> float:
-        """Weight of the rows with a wrong label, or sum of squared errors in units of spread, the mean over outputs."""
+        """Weight of the rows with a wrong label, or sum of squared errors, the mean over outputs."""
         if self.whole.loss.is_of_differences:
-            return float(np.mean(((F - self.Y) / self.spreads[:, None]) ** 2 @ self.weights))
+            return float(np.mean((F - self.Y) ** 2 @ self.weights))
         wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
         return float(self.weights @ wrong)
 
@@ -223,7 +221,7 @@ class Path:
         self.errors[value], before = total, self.deviation
         if value == self.best and self._is_of_differences:
             relative = total / sum(fold.weights.sum() for fold in self.folds)
-            self.deviation = float(np.sqrt(relative) * self.folds[0].spreads.min())
+            self.deviation = float(np.sqrt(relative))
         # In a narrower tube functions are other ones, and coefficients larger.
         is_settled = self.deviation > SETTLED * before
         self.is_inside = is_settled and all(fold.is_inside(value, loss) for fold in self.folds)
@@ -333,14 +331,6 @@ class Path:
 def soft(values: Array) -> float:
     """The value for kernels of unit scale, where nothing is known of the others."""
     return float(values[min(SECOND, len(values) - 1)])
-
-
-def spreads(problem: KernelLearning) -> Array:
-    """Standard deviation of every output, 1 where it is constant, or for labels."""
-    share = problem.weights / problem.weights.sum()
-    spread = np.sqrt((problem.Y - (problem.Y @ share)[:, None]) ** 2 @ share)
-    varies = (spread > 0.0) & (np.ptp(problem.Y, axis=1) > 0.0)  # rounding is no spread
-    return np.where(varies & problem.loss.is_of_differences, spread, 1.0)
 
 
 def _total(fold: Fold) -> float:

@@ -15,7 +15,6 @@ from convexkernels.cells.function import worst
 from convexkernels.cells.options import Cells
 from convexkernels.cells.sampling import seeded
 from convexkernels.clock import Clock
-from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.hierarchical.all_rows import (
     DENSE_ROWS,
@@ -27,6 +26,7 @@ from convexkernels.estimators.hierarchical.all_rows import (
     TrainingTime,
 )
 from convexkernels.estimators.hierarchical.choices import ArchitectureChoice
+from convexkernels.estimators.hierarchical.combination import Combination
 from convexkernels.estimators.hierarchical.folds import FoldSearches, SearchesOnFolds
 from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.learned import LearnedTrees
@@ -38,7 +38,7 @@ from convexkernels.estimators.hierarchical.settings import (
     as_criterion,
     one_after_the_other,
 )
-from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS, stacked
+from convexkernels.estimators.hierarchical.stacking import stacked
 from convexkernels.estimators.hierarchical.task import TreeTask, on_ranks
 from convexkernels.estimators.hierarchical.training import (
     ROWS_OF_A_MOMENT,
@@ -63,16 +63,6 @@ from convexkernels.solution import Solution, Status
 
 # lam at the start where neither the search nor the loss says.
 FIRST_LAM = 0.1
-# Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
-MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 3000, 300_000, 0.8
-# Fewer rows tell a search that has seen all of them too little, of numbers, too: those of folds are stacked, but below
-# the second number not where a criterion or a method divides the rows of a fold once more.
-FEW_ROWS, FEWEST_TO_DIVIDE = 100, 50
-# Of a stack, for every pair of rows: four matrices in float64.
-BYTES_OF_A_STACK = 32
-# What the two certificates of a search take, in trainings of its function, and the share of a limit that certificates
-# and trainings of a stack may take: where it is more, one search with all of the time finds a better function.
-CERTIFICATES, FIXED_SHARE = 4, 0.25
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -89,9 +79,8 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
     random_state: Any = None
 
     _losses: ClassVar[dict[str, Loss]] = {}
-    # Whether targets are labels, and whether a search fits them, or few rows, too well.
+    # Whether targets are labels, which a search on few rows fits too well.
     _labels: ClassVar[bool] = False
-    _overfits = False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -139,50 +128,28 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             task.problem(candidate, 0)
         self._rows, self._m = None, len(task.X)
         if in_parts is not None and not in_parts.is_here:
-            self._combines = "one"
+            self._combination = Combination()
             return task
         merged, points = task.of_points()
         # Of rows whose points are one: the point of each, targets and weights.
         if self._learns_from_points and FEWEST_ROWS <= len(merged.X) < min(len(points), EXACT_ROWS):
             task, self._rows = merged, (points, task.loss.targets(task.y, len(points)), task.weights)
         self._m = len(task.X)
-        self._combines = self._combination(task, len(merged.X), len(points))
+        self._combination = Combination.of(
+            task,
+            len(merged.X) / len(points),
+            self.search or TreeSearch(),
+            self.selection or TreeSelection(),
+            suited=self._learns_from_points,
+            labels=self._labels,
+            memory_limit=self._all_rows.memory_limit,
+        )
         return task
 
     @property
     def _learns_from_points(self) -> bool:
         """Whether equal points may be one: one matrix of least squares for all of them."""
         return isinstance(self._loss(), LeastSquares) and self._all_rows.method in ("auto", "dense")
-
-    def _combination(self, task: TreeTask, n_points: int, n_rows: int) -> str:
-        """Which functions predict: "one", "mean" or "stack" of `TreeSelection`."""
-        selection, most = self.selection or TreeSelection(), self._all_rows.memory_limit
-        fits = len(task.X) <= EXACT_ROWS and (most is None or BYTES_OF_A_STACK * len(task.X) ** 2 <= most)
-        suited, divides = self._learns_from_points and fits, len(task.X) >= 2 * selection.folds
-        method = (self.search or TreeSearch()).method
-        leaves_out = isinstance(task.criterion, LeaveOneOut) and method != "annealing"
-        self._overfits = self._labels or (divides and leaves_out and len(task.X) < FEW_ROWS)
-        if not divides and (selection.combine == "mean" or (selection.combine == "stack" and self._labels)):
-            raise InvalidInputError(
-                f"combine={selection.combine!r} divides the table in {selection.folds} folds of two different rows or "
-                f"more, but it has {len(task.X)} of them; take fewer folds, or combine='one'."
-            )
-        if selection.combine == "stack" and not suited:
-            raise InvalidInputError(
-                f"combine='stack' is for least squares, classes each against the rest, with matrices of at most "
-                f"{EXACT_ROWS} rows that fit memory_limit, and the method 'auto' or 'dense' of AllRows; pass "
-                "combine='one' or combine='mean'."
-            )
-        if selection.combine != "auto":
-            return selection.combine
-        is_small = len(task.X) <= MAX_STACKED and task.X.size <= STACKED_NUMBERS
-        suited &= divides and (leaves_out or len(task.X) >= FEWEST_TO_DIVIDE)
-        return "stack" if suited and is_small and n_points >= DIFFERENT * n_rows else "one"
-
-    @property
-    def _in_folds(self) -> bool:
-        """Whether functions of folds predict."""
-        return self._combines == "mean" or (self._combines == "stack" and self._overfits)
 
     # -- Dask tables -------------------------------------------------------------------------------
 
@@ -221,17 +188,17 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if drawn is not task:
             task = replace(task, offset=task.level(drawn.y, drawn.weights))
         plan = self._plan(task, candidates[0], seed, clock)
-        if self._combines != "one" and not self._has_time_to_combine(plan, clock):
-            self._combines = "one"
+        if self._combination.kind != "one" and not self._has_time_to_combine(plan, clock):
+            self._combination = Combination()
             clock.cut("the combination of several searches")
             plan = replace(plan, why=f"{plan.why}; one search, as max_time leaves no time to combine several")
         self.choice_: ArchitectureChoice | None = None
         self._seen: LeftOut | None = None  # values on rows held out, of functions that are combined
         found: FoldSearches | None = None
-        if len(candidates) > 1 or self._in_folds:
+        if len(candidates) > 1 or self._combination.in_folds:
             found = self._choose(task, candidates, earlier, seed, clock, plan)
             self.choice_, candidates = found.choice, (candidates[found.choice.best],)
-        if found is not None and (self._in_folds or found.interrupted):
+        if found is not None and (self._combination.in_folds or found.interrupted):
             solutions, interrupted = found.solutions, found.interrupted
         else:
             solutions, interrupted = self._searched(task, drawn, candidates[0], earlier, seed, clock, plan)
@@ -246,12 +213,12 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         if status is not None:
             solutions[0] = replace(solutions[0], status=status)
         self.solutions_, self.architecture_ = solutions, candidates[0]
-        of_folds = found if self._in_folds else None
+        of_folds = found if self._combination.in_folds else None
         self._functions, self._held_out = functions, [] if of_folds is None else of_folds.parts
         self.function_: Any = MeanFunction.of(functions)
         if of_folds is not None and not interrupted:
             self._seen = LeftOut(of_folds.F, task.loss.targets(task.y, len(task.y)), task.weights)
-        if self._combines == "stack" and not clock.interrupted:
+        if self._combination.kind == "stack" and not clock.interrupted:
             self._stack(task, None if of_folds is None else of_folds.parts, clock)
         return self.solutions_[0]
 
@@ -267,13 +234,13 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
     ) -> tuple[list[Solution], bool]:
         """Weights of one architecture, by every restart, on the rows that were drawn; and whether the user ended it."""
         search, families = self.search or TreeSearch(), [architecture]
-        if self._combines == "stack" and plan.method == "dense":  # two kinds of kernels err in different places
+        if self._combination.kind == "stack" and plan.method == "dense":  # two kinds of kernels err in different places
             families += on_ranks(architecture, task.X)
         jobs: list[Job] = []
         for k, (family, each) in enumerate(product(families, range(search.n_restarts))):
             start = earlier[k].theta if k < len(earlier) else None
             jobs.append(partial(search.run, drawn.problem(family, seed + each), seed + each, start))
-        spared = clock.sparing(self._n_trainings(len(jobs)) * plan.seconds)
+        spared = clock.sparing(self._combination.n_trainings(len(jobs)) * plan.seconds)
         solutions, interrupted = one_after_the_other(jobs, spared, repr(plan))
         if drawn is not task:
             solutions = [_of_problem(task.problem(one.problem.family, seed), one) for one in solutions]
@@ -291,18 +258,13 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             tell("INTERRUPTED by the user while functions were combined; what was learned by then is kept.")
             self.solutions_[0] = replace(self.solutions_[0], status=Status.INTERRUPTED)
 
-    def _n_trainings(self, n_searches: int) -> int:
-        """What follows so many searches, in trainings of one function: their functions, and those of simple kernels."""
-        return n_searches + (SIMPLE_FITS if self._combines == "stack" else 0)
-
     def _has_time_to_combine(self, plan: Plan, clock: Clock) -> bool:
         """Whether a limit that was given leaves most of its time to the searches of a combination that was not."""
-        if self.max_time == "auto" or clock.left is None or (self.selection or TreeSelection()).combine != "auto":
+        selection = self.selection or TreeSelection()
+        if self.max_time == "auto" or clock.left is None or selection.combine != "auto":
             return True
         n_restarts = (self.search or TreeSearch()).n_restarts
-        n_searches = n_restarts * ((self.selection or TreeSelection()).folds if self._in_folds else 2)
-        fixed = self._n_trainings(n_searches * (1 + CERTIFICATES)) * plan.seconds
-        return fixed <= FIXED_SHARE * clock.left
+        return self._combination.is_in_time(n_restarts, selection.folds, plan.seconds, clock.left)
 
     @property
     def _all_rows(self) -> AllRows:

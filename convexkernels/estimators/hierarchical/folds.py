@@ -15,6 +15,7 @@ from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows
 from convexkernels.estimators.hierarchical.all_rows import Plan
 from convexkernels.estimators.hierarchical.choices import ArchitectureChoice
+from convexkernels.estimators.hierarchical.combination import Combination
 from convexkernels.estimators.hierarchical.functions import MeanFunction, trained_solution
 from convexkernels.estimators.hierarchical.settings import Job, TreeSearch, TreeSelection, one_after_the_other
 from convexkernels.estimators.hierarchical.task import TreeTask
@@ -48,17 +49,9 @@ class SearchesOnFolds:
 
     search: TreeSearch | None
     selection: TreeSelection | None
+    _combination: Combination
     # Whether targets are labels, which a search on few rows fits too well.
     _labels: ClassVar[bool]
-
-    @property
-    @abstractmethod
-    def _in_folds(self) -> bool:
-        """Whether searches are those of folds."""
-
-    @abstractmethod
-    def _n_trainings(self, n_searches: int) -> int:
-        """What follows so many searches, in trainings of one function."""
 
     @abstractmethod
     def _trained(self, task: TreeTask, solution: Solution, plan: Plan, clock: Clock, seed: int) -> tuple[Any, Plan]:
@@ -72,7 +65,7 @@ class SearchesOnFolds:
         Of more rows than one matrix bears, a random sample says which is best. Searches go on from earlier ones on the
         same rows only: others may have seen what is held out.
         """
-        combines, search = self._in_folds, self.search or TreeSearch()
+        combines, search = self._combination.in_folds, self.search or TreeSearch()
         if plan.method != "dense" and not combines:
             task = task.drawn(CHOICE_ROWS)
         Y, n_folds = task.loss.targets(task.y, len(task.y)), (self.selection or TreeSelection()).folds
@@ -86,7 +79,9 @@ class SearchesOnFolds:
                 if combines and k < len(earlier) and problem.has_rows_of(earlier[k].problem):
                     start = earlier[k].theta
                 jobs.append(partial(search.run, problem, seed + k, start))
-        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing(self._n_trainings(len(jobs)) * plan.seconds)
+        part = clock.part(1.0 if combines else CHOICE_SHARE).sparing(
+            self._combination.n_trainings(len(jobs)) * plan.seconds
+        )
         solutions, interrupted = one_after_the_other(jobs, part, repr(plan))
         if interrupted:
             clock.interrupt()

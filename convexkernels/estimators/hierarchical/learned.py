@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array, Index
 from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.hierarchical.choices import ArchitectureChoice, LamSelection
+from convexkernels.estimators.hierarchical.combination import Combination
 from convexkernels.estimators.hierarchical.functions import FunctionOfManyRows, MeanFunction
 from convexkernels.estimators.hierarchical.settings import TreeSearch
 from convexkernels.estimators.learned import Learned
@@ -38,17 +39,14 @@ class LearnedTrees(Learned):
     _rows: tuple[Index, Array, Array] | None
     _seen: LeftOut | None
     _held_out: list[Index]
+    # What predicts.
+    _combination: Combination
 
     # -- hooks -------------------------------------------------------------------------------------
 
     @abstractmethod
     def _loss(self) -> Loss:
         """The loss at its first regularization parameter."""
-
-    @property
-    @abstractmethod
-    def _in_folds(self) -> bool:
-        """Whether searches are those of folds."""
 
     # -- what is read ------------------------------------------------------------------------------
 
@@ -138,7 +136,7 @@ class LearnedTrees(Learned):
         if any(part.Y.shape != parts[0].Y.shape or (part.Y != parts[0].Y).any() for part in parts):
             return replace(LeftOut.joined(parts), rows=np.full(sum(part.F.shape[1] for part in parts), -1)), False
         in_cells = any(hasattr(function, "left_out") for function in self._functions)
-        is_of_rows = not (in_cells or self._in_folds) and parts[0].F.shape[1] == self._m
+        is_of_rows = not (in_cells or self._combination.in_folds) and parts[0].F.shape[1] == self._m
         mean = replace(parts[0], F=np.mean([part.F for part in parts], axis=0))
         return (mean if len(parts) == 1 else replace(mean, leverage=None)), is_of_rows
 

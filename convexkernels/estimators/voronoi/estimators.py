@@ -15,7 +15,7 @@ from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.function import FunctionsOfCells
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.intervals import check_coverage, margin_around, widened
-from convexkernels.estimators.learned import Tube
+from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import check_here, left_out_of_cells
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
@@ -156,8 +156,8 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
 
     def _of_range(self, y: Array) -> NumberTargets:
         targets = super()._of_range(y)
-        if self.epsilon is not None and targets.spread.size == 1:
-            self._epsilon = self.epsilon / targets.spread.item()
+        if self.epsilon is not None:
+            self._epsilon = in_units_of(targets, self.epsilon)
         return targets
 
     def _expect(self, risk: float) -> None:
