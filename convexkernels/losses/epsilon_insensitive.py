@@ -44,6 +44,10 @@ class EpsilonInsensitive(SupportVectorLoss):
         excess = np.abs(F - Y) - self.epsilon
         return np.maximum(excess, 0.0), np.where(excess > 0.0, np.sign(F - Y), 0.0)
 
+    def held_out(self, Y: Array, F: Array) -> Array:
+        """Squares: the tube is a means, what support vector regression is scored by is R^2."""
+        return np.square(Y - F)
+
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 

@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from convexkernels import Hinge, LeastSquares, VoronoiCover, farthest_first
+from convexkernels import EpsilonInsensitive, Hinge, LeastSquares, VoronoiCover, farthest_first
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.cells.cover import OverlappingCover
 from convexkernels.cells.kernel_learner import KernelLearner
@@ -22,6 +22,12 @@ from proofs_check.risk_formulas import ridge
 
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
+TUBE = 0.1
+LOSSES = {
+    "least_squares": LeastSquares(1.0, intercept=False),
+    "hinge": Hinge(1.0, intercept=False),
+    "epsilon_insensitive": EpsilonInsensitive(1.0, TUBE, intercept=False),
+}
 
 
 def gaussian(X: Array, Z: Array, width: float) -> Array:
@@ -40,13 +46,16 @@ class CellRule:
     width: Callable[[int, int], float] = lambda m, n: 0.5 * m ** (-1.0 / n)
 
 
-def svm_of_cell(X: Array, y: Array, weights: Array, lam: float, width: float, hinge: bool) -> Callable[[Array], Array]:
+def svm_of_cell(
+    X: Array, y: Array, weights: Array, lam: float, width: float, loss: str = "least_squares"
+) -> Callable[[Array], Array]:
     """The minimizer of ``lam |f|^2 + mean of the weighted losses``, clipped to [-1, 1]; [MS16 (1)] on a cell."""
     K, share = gaussian(X, X, width), weights / weights.sum()
-    if hinge:
+    if loss != "least_squares":
         root = np.linalg.cholesky(K + 1e-12 * np.eye(len(y)))
         a = cp.Variable(len(y))
-        losses = share @ cp.pos(1.0 - cp.multiply(y, root @ a))
+        excess = 1.0 - cp.multiply(y, root @ a) if loss == "hinge" else cp.abs(y - root @ a) - TUBE
+        losses = share @ cp.pos(excess)
         cp.Problem(cp.Minimize(lam * cp.sum_squares(a) + losses)).solve(solver=cp.CLARABEL)
         w = np.linalg.solve(root.T, np.asarray(a.value))
     else:
@@ -54,15 +63,15 @@ def svm_of_cell(X: Array, y: Array, weights: Array, lam: float, width: float, hi
     return lambda Z: np.asarray(np.clip(gaussian(Z, X, width) @ w, -1.0, 1.0))
 
 
-def measure_cell_function(subject: tuple[CellRule, bool], rng: Generator) -> Verdict:
+def measure_cell_function(subject: tuple[CellRule, str], rng: Generator) -> Verdict:
     """What a cell learns is the SVM with lambda, not lambda n, beside the mean of its losses."""
-    rule, hinge = subject
+    rule, name = subject
+    hinge = name == "hinge"
     m, n = int(rng.integers(8, 13)), 2
     X, Z, weights = rng.uniform(-1.0, 1.0, (m, n)), rng.uniform(-1.0, 1.0, (20, n)), rng.uniform(0.5, 2.0, m)
     y = np.sign(X[:, 0]) if hinge else np.clip(np.sin(3.0 * X[:, 0]) + 0.5 * rng.standard_normal(m), -1.0, 1.0)
-    loss = Hinge(1.0, intercept=False) if hinge else LeastSquares(1.0, intercept=False)
     selection = CellSelection(validation="split" if hinge else None, n_lams=1, n_widths=1)
-    learner = KernelLearner(loss, selection, tol=1e-9)
+    learner = KernelLearner(LOSSES[name], selection, tol=1e-9)
     own = np.arange(m) % 4 > 0 if rng.integers(2) else np.ones(m, dtype=bool)
     own |= np.ptp(y[own]) == 0.0  # rows of one label choose nothing by themselves
     found = learner.learn(CellRows(X, y[None, :], weights, own), np.random.default_rng(0))
@@ -70,7 +79,7 @@ def measure_cell_function(subject: tuple[CellRule, bool], rng: Generator) -> Ver
     chooses = int(own.sum())
     trained = chooses // 2 + 1 if hinge else chooses
     lam = rule.lam(trained) * float(weights[own].sum() / weights.sum())
-    expected = svm_of_cell(X, y, weights, lam, rule.width(trained, n), hinge)
+    expected = svm_of_cell(X, y, weights, lam, rule.width(trained, n), name)
     values = found.values(Z)[:, 0]
     # Clarabel answers to about the square root of its tolerance in the function.
     tolerance = 1e-4 if hinge else 1e-8
@@ -122,7 +131,7 @@ class Selection:
     """How rows are held out, the loss, and the rank of the factors that least squares starts with."""
 
     validation: Any
-    hinge: bool = False
+    loss: str = "least_squares"
     rank: int = 300
     choice: Callable[[Array], int] = chosen
 
@@ -137,8 +146,13 @@ def held_out(m: int, validation: Any, seed: int) -> list[Index]:
     return [np.flatnonzero(order % validation == k) for k in range(validation)]
 
 
-def direct_risks(X: Array, y: Array, weights: Array, rows: list[Index], grid: Any, hinge: bool) -> Array:
-    """Weighted mean losses of clipped predictions on held-out rows, trained anew for every pair and block."""
+def direct_risks(
+    X: Array, y: Array, weights: Array, rows: list[Index], grid: Any, loss: str = "least_squares"
+) -> Array:
+    """Weighted means over held-out rows for clipped predictions, trained anew for every pair and block.
+
+    Of hinge losses, or of squares, by which support vector regression is chosen, too.
+    """
     counted, risks = np.concatenate(rows), np.empty((len(grid[1]), len(grid[0])))
     for i, width in enumerate(grid[1]):
         for k, lam in enumerate(grid[0]):
@@ -146,9 +160,9 @@ def direct_risks(X: Array, y: Array, weights: Array, rows: list[Index], grid: An
             for block in rows:
                 rest = np.setdiff1d(np.arange(len(y)), block)
                 total = float(weights[rest].sum())
-                function = svm_of_cell(X[rest], y[rest], weights[rest], float(lam) / total, float(width), hinge)
+                function = svm_of_cell(X[rest], y[rest], weights[rest], float(lam) / total, float(width), loss)
                 F[block] = function(X[block])
-            losses = np.maximum(0.0, 1.0 - y * F) if hinge else (y - F) ** 2
+            losses = np.maximum(0.0, 1.0 - y * F) if loss == "hinge" else (y - F) ** 2
             risks[i, k] = float(losses[counted] @ weights[counted] / weights[counted].sum())
     return risks
 
@@ -161,20 +175,19 @@ def measure_selection(subject: Selection, rng: Generator) -> Verdict:
     m, n, seed = 11, 2, int(rng.integers(2**31))
     X, weights = rng.uniform(-1.0, 1.0, (m, n)), rng.uniform(0.5, 2.0, m)
     y = np.clip(np.sin(3.0 * X[:, 0]) + 0.4 * rng.standard_normal(m), -1.0, 1.0)
-    y = np.where(y > np.median(y), 1.0, -1.0) if subject.hinge else y
-    loss = Hinge(1.0, intercept=False) if subject.hinge else LeastSquares(1.0, intercept=False)
-    learner = KernelLearner(loss, CellSelection(subject.validation, 3, 3, subject.rank), tol=1e-9)
+    y = np.where(y > np.median(y), 1.0, -1.0) if subject.loss == "hinge" else y
+    learner = KernelLearner(LOSSES[subject.loss], CellSelection(subject.validation, 3, 3, subject.rank), tol=1e-9)
     found = learner.learn(CellRows(X, y[None, :], weights), np.random.default_rng(seed))
     rows = held_out(m, subject.validation, seed)
     trained = m - max(len(block) for block in rows) if subject.validation != "leave-one-out" else m
     rule = GridRule()
     grid = float(weights.sum()) * geometric(rule.lams(trained), 3), geometric(rule.widths(trained, n), 3)
-    expected = direct_risks(X, y, weights, rows, grid, subject.hinge)
+    expected = direct_risks(X, y, weights, rows, grid, subject.loss)
     assert found.choice is not None
     risks = found.choice.risks
     known = np.isfinite(risks)
     # Along a path problems are solved to 1e-2, and factors of full rank leave out 1 percent of the least lam.
-    tolerance = 1e-9 if subject.rank < m else (0.05 if subject.hinge else 0.02)
+    tolerance = 1e-9 if subject.rank < m else (0.02 if subject.loss == "least_squares" else 0.05)
     # Where no point lies within the margin, a hinge risk is 0.
     apart = float((np.abs(risks - expected) / np.maximum(expected, EPS))[known].max())
     i, k = np.unravel_index(subject.choice(np.where(known, risks, np.inf)), (3, 3))
@@ -216,7 +229,7 @@ def measure_risk_of_cells(members: Callable[[Array], Mask], rng: Generator) -> V
     direct, rule = 0.0, CellRule()
     for own, counted in zip(partition(cells).T, members(there).T, strict=True):
         m = int(own.sum())
-        cell = svm_of_cell(X[own], y[own], np.ones(m), rule.lam(m), rule.width(m, 2), hinge=False)
+        cell = svm_of_cell(X[own], y[own], np.ones(m), rule.lam(m), rule.width(m, 2))
         direct += float(np.sum((cell(T[counted]) - t[counted]) ** 2)) / 40.0
     return Verdict(abs(risk - direct), 1e-8 * direct, 1, {"X": X, "y": y, "T": T, "risk": risk, "direct": direct})
 

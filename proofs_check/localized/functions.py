@@ -40,7 +40,7 @@ def measure_chunks(share: Callable[[int, int, int], float], rng: Generator) -> V
     direct = np.zeros(len(Z))
     for rows in chunks:
         own = lam * total / float(table.weights[rows].sum())
-        function = svm_of_cell(table.X[rows], table.Y[0, rows], table.weights[rows], own, width, hinge=False)
+        function = svm_of_cell(table.X[rows], table.Y[0, rows], table.weights[rows], own, width)
         direct += share(3, len(rows), 31) * function(Z)
     # Coefficients go with kernels divided by lam beside the sum of the losses.
     expanded = gaussian(Z, table.X, width) @ found.coefficients(31)[0] / (lam * total)

@@ -62,7 +62,7 @@ def measure_global_split(kept: Callable[[Mask], Mask], rng: Generator) -> Verdic
     def function(j: int, pair: tuple[float, float], rows: Mask) -> Callable[[Array], Array]:
         inside = rows & (cells == j)
         lam = pair[0] * total / float(weights[inside].sum())
-        return svm_of_cell(X[inside], y[inside], weights[inside], lam, pair[1], hinge=False)
+        return svm_of_cell(X[inside], y[inside], weights[inside], lam, pair[1])
 
     for j, (k, pair) in product(range(3), enumerate(pairs)):
         D2 = table.held_out & (cells == j)
@@ -99,7 +99,7 @@ def measure_schedule(lam_of_cell: Callable[[float, int, int], float], rng: Gener
         inside = cells == j
         size = int(inside.sum())
         lam = lam_of_cell(schedule.lam, n, size)
-        function = svm_of_cell(X[inside], y[inside], np.ones(size), lam, schedule.width, hinge=False)
+        function = svm_of_cell(X[inside], y[inside], np.ones(size), lam, schedule.width)
         direct[there == j] = function(Z[there == j])
     apart = float(np.abs(model.predict(Z) - direct).max())
     return Verdict(apart, 1e-8, 1, {"X": X, "y": y, "schedule": schedule})

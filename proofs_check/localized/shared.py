@@ -34,7 +34,7 @@ def measure_shared_pair(factor: float, rng: Generator) -> Verdict:
         if grid is None:
             grid = float(weights.sum()) * geometric((0.001 / m, 0.1), 3), geometric((0.5 / m, 10.0), 2)
         rows = held_out(m, "leave-one-out", 0)
-        direct += float(weights.sum()) * direct_risks(X, y, weights, rows, grid, hinge=False)
+        direct += float(weights.sum()) * direct_risks(X, y, weights, rows, grid)
         total += float(weights.sum())
     learner = KernelLearner(LeastSquares(1.0, intercept=False), CellSelection("leave-one-out", 3, 2))
     found = learner.for_all(cells, np.random.default_rng(0))
@@ -64,7 +64,7 @@ def measure_exact_risk(factor: float, rng: Generator) -> Verdict:
     blocks = held_out(m, 3, int(rng.integers(2**31)))
     search = GridSearch(Hinge(1.0, intercept=False), GaussianMatrices(X), y[None], weights, grid, blocks, 1.0)
     risks = np.array([[search.exact(i, k) for k in range(2)] for i in range(2)])
-    direct = factor * direct_risks(X, y, weights, blocks, (grid.lams, grid.widths), hinge=True)
+    direct = factor * direct_risks(X, y, weights, blocks, (grid.lams, grid.widths), loss="hinge")
     witness = {"X": X, "y": y, "weights": weights, "risks": risks, "direct": direct}
     # Functions are trained to a gap of 1 percent.
     return Verdict(float(np.abs(risks / direct - 1.0).max()), 0.05, 1, witness)

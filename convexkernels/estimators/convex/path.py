@@ -158,7 +158,7 @@ class Fold:
     def error_of(self, F: Array) -> float:
         """Weight of the rows with a wrong label, or sum of squared errors, the mean over outputs."""
         if self.whole.loss.is_of_differences:
-            return float(np.mean((F - self.Y) ** 2 @ self.weights))
+            return float(np.mean(self.whole.loss.held_out(self.Y, F) @ self.weights))
         wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
         return float(self.weights @ wrong)
 

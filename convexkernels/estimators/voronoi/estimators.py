@@ -118,6 +118,8 @@ class VoronoiRidge(_VoronoiRegressor):
 class VoronoiSVR(Tube, _VoronoiRegressor):
     """Support vector regression in the cells of a partition, each with its own regularization and width.
 
+    Both are chosen by squared errors at rows held out, as R^2 is what regression is scored by.
+
     Parameters
     ----------
     epsilon : float, >= 0, or None
