@@ -47,12 +47,20 @@ def check_number(
     try:
         number = float(value) if ok else float("nan")
     except OverflowError:
-        raise InvalidInputError(f"{name} must be a finite number, got a whole one of hundreds of digits.") from None
+        raise InvalidInputError(f"{name} must be a finite number, got {shown(value)}.") from None
     inside = low <= number <= high and not (open_low and number == low) and not (open_high and number == high)
     if not (ok and np.isfinite(number) and inside):
         bound = _bound(low, open_low) + (f" and {'<' if open_high else '<='} {high:g}" if np.isfinite(high) else "")
-        raise InvalidInputError(f"{name} must be a finite number{bound}, got {value!r}. {remedy}".rstrip())
+        raise InvalidInputError(f"{name} must be a finite number{bound}, got {shown(value)}. {remedy}".rstrip())
     return number
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: long ones in part, and what cannot be written by its type."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # whole numbers of thousands of digits
+        return f"a value of type {type(value).__name__}"
 
 
 def _bound(low: float, open_low: bool) -> str:
@@ -62,7 +70,7 @@ def _bound(low: float, open_low: bool) -> str:
 def check_whole_number(name: str, value: Any, *, low: int, remedy: str = "") -> int:
     """Return `value` as an int of at least `low`, or refuse it by name."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < low:
-        raise InvalidInputError(f"{name} must be a whole number >= {low}, got {value!r}. {remedy}".rstrip())
+        raise InvalidInputError(f"{name} must be a whole number >= {low}, got {shown(value)}. {remedy}".rstrip())
     return int(value)
 
 

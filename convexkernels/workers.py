@@ -15,8 +15,8 @@ def first_of_workers(sentence: str) -> bool:
     """Whether no other process that has the same parent has said it; of a process without a parent always.
 
     Processes that know nothing of each other share one thing that nobody else has: the key by which they may talk to
-    their parent. A file that is named by it, with the number of its process, is made by whoever is first, and goes with
-    that one; what a process has left that was killed counts no more.
+    their parent. A file that is named by it, with the number of its process, is made by whoever is first, and removed
+    where that one comes to its end; what a process has left that was killed counts no more.
     """
     if multiprocessing.parent_process() is None:
         return True
@@ -47,7 +47,7 @@ def _is_of_the_dead(mark: str) -> bool:
             os.kill(int(file.read()), 0)
     except ProcessLookupError:
         return True
-    except (OSError, ValueError):  # there is none, it is being written, or somebody else's
+    except (OSError, ValueError, OverflowError):  # there is none, it is being written, or somebody else's
         return False
     return False
 

@@ -402,10 +402,19 @@ def test_estimator_refuses_new_points(value):
         model.predict(changed(value))
 
 
-def test_whole_numbers_of_hundreds_of_digits_are_refused():
-    for size in (400, 5000):
-        with refused(ck.InvalidInputError, "C must be a finite number, got a whole one of hundreds of digits"):
-            ck.TessellatedSVC(C=10**size).fit(X, Y)
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (10**400, "1000"),
+        (10**5000, "a value of type int"),
+        ([10**5000], "a value of type list"),
+        (list(range(100_000)), "[0, 1, 2, 3, 4, 5, ...]."),
+    ],
+    ids=["400 digits", "5000 digits", "digits in a list", "a long list"],
+)
+def test_what_is_too_long_for_a_message_is_refused_by_name(value, text):
+    with refused(ck.InvalidInputError, "C must be a finite number", f"got {text}"):
+        ck.TessellatedSVC(C=value).fit(X, Y)
 
 
 @pytest.mark.parametrize("epsilon", ["a", "0.1", [0.1], True, -1.0, np.nan, 10**400])

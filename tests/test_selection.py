@@ -932,9 +932,18 @@ def test_tables_of_hundreds_of_columns_have_boxes_whose_volume_does_not_overflow
 
 @pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR, ck.TessellatedRidge])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_rounding_of_a_mean_is_no_unit_of_constant_targets(kind, intercept):
-    X, y = np.random.default_rng(0).uniform(size=(20, 2)), np.full(20, 0.7)  # whose mean is not quite .7
+@pytest.mark.parametrize("y", [np.full(20, 0.7), np.repeat([0.3, 0.1 + 0.2], 10)], ids=["its mean", "its parts"])
+def test_rounding_is_no_unit_of_constant_targets(kind, intercept, y):
+    X = np.random.default_rng(0).uniform(size=(20, 2))
     given = {"lam": 1e-4} if "lam" in kind().get_params() else {"C": 100.0, "epsilon": 0.01}
     model = kind(**given, intercept=intercept).fit(X, y)
-    assert model.targets_.spread == 1.0
+    assert model.targets_.spread == y.max()
     np.testing.assert_allclose(model.predict(X), y, atol=0.05)
+
+
+def test_targets_of_any_size_have_a_unit(rng):
+    X = rng.uniform(size=(30, 2))
+    y = np.sum(X, axis=1)
+    model = ck.MultipleKernelSVR().fit(X, np.column_stack([y, 1e-200 * y, 1e90 * y]))
+    np.testing.assert_allclose(model.targets_.spread / y.std(), [1.0, 1e-200, 1e90], rtol=1e-12)
+    assert min(np.corrcoef(one, y)[0, 1] for one in (model.predict(X) / model.targets_.spread).T) > 0.99

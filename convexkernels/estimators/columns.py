@@ -20,6 +20,8 @@ from convexkernels.validation import NO_NUMBERS, as_array, refuse_other_shapes, 
 MOST_CATEGORIES = 1000
 # Up to so many different texts, each met twice or more on average, are groups even where some of them are digits.
 FEW_TEXTS = 20
+# Columns that a warning names.
+TOLD = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +102,11 @@ class Columns:
             if self.marked[j]:
                 blocks.append(missing.astype(np.float64))
         if new:
+            others = f" and {len(new) - TOLD} others" if len(new) > TOLD else ""
             tell(
-                f"There are gaps in column {', '.join(new)}, where training rows missed none: medians stand for them, "
-                "and the kernel does not know that they do. Fit with rows that miss these columns, or impute them."
+                f"There are gaps in column {', '.join(new[:TOLD])}{others}, where training rows missed none: medians "
+                "stand for them, and the kernel does not know that they do. Fit with rows that miss these columns, or "
+                "impute them."
             )
         return np.column_stack(blocks)
 

@@ -23,6 +23,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import differences
+from convexkernels.validation import LARGEST_TARGET
 
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
@@ -53,7 +54,9 @@ class Tube:
 
 def in_units_of(targets: Any, epsilon: float) -> float:
     """A given epsilon as one of the encoded targets: that of one output is in units of y."""
-    return epsilon / targets.spread.item() if targets.spread.size == 1 else epsilon
+    # Beyond the range of floats it is as good as the largest one: nothing costs anything.
+    unit = targets.spread.item() if targets.spread.size == 1 else 1.0
+    return min(epsilon / unit, LARGEST_TARGET)
 
 
 class Learned:

@@ -15,6 +15,9 @@ from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
 
+# Of the size of numbers, what is no more than the rounding of sums that were to be equal.
+ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+
 
 class Targets(ABC):
     """An encoding in two steps: of rows, which can then be merged, and of merged rows into targets of problems."""
@@ -124,10 +127,14 @@ class NumberTargets(Targets):
 
     @classmethod
     def standard(cls, y: Array, weights: Array) -> NumberTargets:
-        """Every column of `y` to mean 0 and standard deviation 1, rows counting by their weights."""
-        center = np.asarray(np.average(y, axis=0, weights=weights))
-        spread = np.sqrt(np.average((y - center) ** 2, axis=0, weights=weights))
-        return cls(center, _positive(np.where(np.ptp(y, axis=0) > 0.0, spread, 0.0)))  # rounding is no spread
+        """Every column of `y` to mean 0 and standard deviation 1, rows counting by their weights.
+
+        One that is constant but for rounding has its size as unit.
+        """
+        center, size = np.asarray(np.average(y, axis=0, weights=weights)), np.abs(y).max(axis=0)
+        farthest = _positive(np.abs(y - center).max(axis=0))  # squares of what is not near 1 may be 0 or infinite
+        spread = farthest * np.sqrt(np.average(((y - center) / farthest) ** 2, axis=0, weights=weights))
+        return cls(center, _positive(np.where(np.ptp(y, axis=0) > ROUNDING * size, spread, size)))
 
     def around_zero(self) -> NumberTargets:
         """The same units with 0 where it is: an intercept finds the mean by itself, and without one there is none."""

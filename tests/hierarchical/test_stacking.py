@@ -7,6 +7,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.metrics import log_loss
 
 import convexkernels as ck
+from convexkernels import InvalidInputError
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.estimators import left_out
@@ -290,16 +291,20 @@ def test_few_numbers_are_learned_from_in_folds(rng):
     assert found["auto"][2] - found["auto"][0] < 0.2 < found["one"][2] - found["one"][0]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"criterion": 5}, {"criterion": ck.HeldOut([(np.arange(7), np.arange(7, 10))])}],
-    ids=["parts", "rows"],
-)
-def test_few_rows_that_a_criterion_divides_are_not_divided_before(rng, settings):
+def test_few_rows_that_a_criterion_divides_are_not_divided_before(rng):
     X = rng.standard_normal((10, 2))
     for kind, y in ((ck.HierarchicalGaussianRegressor, X[:, 0]), (ck.HierarchicalGaussianClassifier, X[:, 0] > 0.0)):
-        model = kind(2, search=QUICK, random_state=0, **settings).fit(X, y)
+        model = kind(2, search=QUICK, random_state=0, criterion=5).fit(X, y)
         assert len(model.solutions_) == 1
+        with pytest.raises(InvalidInputError, match="HeldOut with rows of its own"):
+            kind(2, search=QUICK, criterion=ck.HeldOut([(np.arange(7), np.arange(7, 10))])).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.ConvexKernelsWarning")
+def test_few_rows_of_a_criterion_that_divides_none_are_learned_from_in_folds(rng):
+    X = rng.standard_normal((30, 2))
+    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0, criterion=ck.TrainingValue())
+    assert len(model.fit(X, X[:, 0]).solutions_) == 5
 
 
 @pytest.mark.parametrize("combine", ["one", "mean", "stack"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from convexkernels.criteria.leave_one_out import LeaveOneOut
+from convexkernels.criteria.held_out import HeldOut
 from convexkernels.estimators.hierarchical.settings import TreeSearch, TreeSelection
 from convexkernels.estimators.hierarchical.stacking import SIMPLE_FITS
 from convexkernels.estimators.hierarchical.task import TreeTask
@@ -58,8 +58,8 @@ class Combination:
         m, asked = len(task.X), selection.combine
         fits = m <= EXACT_ROWS and (memory_limit is None or BYTES_OF_A_STACK * m**2 <= memory_limit)
         stacks, divides = suited and fits, m >= 2 * selection.folds
-        leaves_out = isinstance(task.criterion, LeaveOneOut) and search.method != "annealing"
-        overfits = labels or (divides and leaves_out and m < FEW_ROWS)
+        again = isinstance(task.criterion, HeldOut) or search.method == "annealing"
+        overfits = labels or (divides and not again and m < FEW_ROWS)
         if not divides and (asked == "mean" or (asked == "stack" and labels)):
             raise InvalidInputError(
                 f"combine={asked!r} divides the table in {selection.folds} folds of two different rows or more, but it "
@@ -73,7 +73,7 @@ class Combination:
             )
         if asked == "auto":
             is_small = m <= MAX_STACKED and task.X.size <= STACKED_NUMBERS and different >= DIFFERENT
-            divides &= leaves_out or m >= FEWEST_TO_DIVIDE
+            divides &= not again or m >= FEWEST_TO_DIVIDE
             asked = "stack" if stacks and divides and is_small else "one"
         return cls(asked, asked == "mean" or (asked == "stack" and overfits))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from convexkernels.arrays import Array
@@ -98,10 +99,8 @@ class TreeSearch:
 
     def run(self, problem: OuterLearning, seed: int, start: Array | None, clock: Clock) -> Solution:
         """One search, with a seed and perhaps a point to begin with of its own."""
-        solver = self.solver(problem)
-        solver.seed = seed
         solution: Solution = problem.solve(
-            solver,
+            self.solver(problem),
             start=start if start is not None and len(start) == problem.n_unknowns else None,
             tol=self.tol,
             max_time=clock.left,
@@ -123,11 +122,12 @@ class TreeSelection:
     combine : {"auto", "one", "mean", "stack"}
         What predicts: one function, trained on all rows with the kernel that was found on them; the mean of the
         functions of the folds [ST16 Section 5]; or a stack, for least squares: functions of simple kernels (`Linear`,
-        `Stumps` and pairs of these) beside this mean, for classes and for numbers of fewer than 100 rows, or, for more
-        numbers, beside the mean of two functions of all rows, whose kernels see the features and these beside their
-        ranks, each with the share that is best on rows held out, or left out one by one. "auto" stacks where a table is
-        small, up to 3,000 rows and 300,000 numbers, nearly all of its points are different, there are two for every
-        fold, and no short `max_time` was given. Otherwise one function.
+        `Stumps` and pairs of these) beside this mean, for classes and for numbers of fewer than 100 rows where the
+        criterion divides none, or, for other numbers, beside the mean of two functions of all rows, whose kernels see
+        the features and these beside their ranks, each with the share that is best on rows held out, or left out one by
+        one. "auto" stacks where a table is small, up to 3,000 rows and 300,000 numbers, nearly all of its points are
+        different, there are two for every fold (50 where the criterion divides them again), and no short `max_time` was
+        given. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """
@@ -169,6 +169,11 @@ def as_criterion(criterion: Any, loss: Loss) -> Criterion:
     """The criterion that a parameter means."""
     if criterion is None:
         return LeaveOneOut() if isinstance(loss, LeastSquares) else HeldOut(1)
+    if isinstance(criterion, HeldOut) and not isinstance(criterion.folds, Integral):
+        raise InvalidInputError(
+            "criterion is HeldOut with rows of its own, but an estimator sorts and divides the rows of a table: pass a "
+            "number of folds, or solve an OuterLearning problem of these rows."
+        )
     if isinstance(criterion, Criterion):
         return criterion
     if criterion == "leave-one-out":
