@@ -138,9 +138,7 @@ def brute_force(X, Y, weights, grid, blocks, loss, tol=1e-9):
                 alpha = at.maximize_all(K[np.ix_(train, train)], Y[:, train], weights[train], tol=tol)
                 W = np.array([at.coefficients(a, y) for a, y in zip(alpha, Y[:, train], strict=True)])
                 F = np.clip(W @ K[np.ix_(train, block)], -1.0, 1.0)
-                squares = isinstance(loss, EpsilonInsensitive)  # scored by R^2
-                judged = np.square(Y[:, block] - F) if squares else loss.pointwise(Y[:, block], F)[0]
-                total += (judged @ weights[block]).sum()
+                total += (loss.pointwise(Y[:, block], F)[0] @ weights[block]).sum()
             risks[i, k] = total / weights[np.concatenate(blocks)].sum()
     return risks
 

@@ -820,6 +820,7 @@ def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numb
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
     fold.error = lambda value, loss, clock: table[value]
+    fold.deviations = {value: np.sqrt(error) for value, error in table.items()}
     fold.is_inside = lambda value, loss: value >= end
     path = Path(None, [fold], lambda C, _: loss, values, 1.0)
     path.follow(Clock())
@@ -947,3 +948,14 @@ def test_targets_of_any_size_have_a_unit(rng):
     model = ck.MultipleKernelSVR().fit(X, np.column_stack([y, 1e-200 * y, 1e90 * y]))
     np.testing.assert_allclose(model.targets_.spread / y.std(), [1.0, 1e-200, 1e90], rtol=1e-12)
     assert min(np.corrcoef(one, y)[0, 1] for one in (model.predict(X) / model.targets_.spread).T) > 0.99
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR])
+def test_outliers_do_not_set_the_tube(kind):
+    rng = np.random.default_rng(1)
+    X, new = rng.normal(size=(200, 3)), rng.normal(size=(500, 3))
+    truth, expected = (np.sin(2.0 * Z[:, 0]) + Z[:, 1] for Z in (X, new))
+    y = truth + 0.2 * rng.standard_cauchy(200)
+    model = kind().fit(X, y)
+    assert model.epsilon_ < 0.4 < 0.25 * np.std(y - truth)
+    assert model.score(new, expected) > 0.85

@@ -1,5 +1,7 @@
 """The metric in which a table is divided into cells: that of a kernel learned first, on a sample of its rows."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +14,12 @@ from convexkernels.cells.learner import is_constant
 from convexkernels.cells.sampling import Keys, least
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
+from convexkernels.criteria.ridge import matrix_path_residuals
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.curved.widths import Widths, weights_of
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.losses.epsilon_insensitive import deviation_of
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
@@ -48,21 +52,21 @@ def learned_metric(
     seed: int,
     keys: Keys | None = None,
     tied: Sequence[Index] = (),
-) -> tuple[Array | None, float]:
-    """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small, and it.
+) -> tuple[Array | None, LearnedWidths | None]:
+    """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small, and more.
 
-    No factors where one for all is about as good, or there are too few rows, of which no risk is known (NaN). Targets
-    are in [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some; features of
-    one of the groups that are `tied` share a factor. An interrupt is raised: there is nothing to use the best point of
-    the search for.
+    No factors where one for all is about as good, or there are too few rows, of which nothing is known. Targets are in
+    [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some; features of one of
+    the groups that are `tied` share a factor. An interrupt is raised: there is nothing to use the best point of the
+    search for.
     """
     if not tells_widths(X, Y, tied) or is_constant(Y):
-        return None, np.nan
+        return None, None
     clock.show.note(f"a width for each of {_count(X, tied)} features is learned")
     bounds = (-1.0, 1.0) if len(Y) == 1 else None
     found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys, tied)
     pays = found.share < 1.0 - PRICE * _count(X, tied) / min(len(X), SAMPLE)
-    return found.by_feature if pays else None, found.risk
+    return found.by_feature if pays else None, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +74,21 @@ class LearnedWidths:
     """Factors of features, shape (n_features,), that make a leave-one-out risk small.
 
     The same for all (`alike`) and one for each, None where there are too few rows; `share` is the risk of these over
-    that of the others, `risk` the smaller of the two.
+    that of the others, `lam` belongs to the better ones.
     """
 
     alike: Array
     by_feature: Array | None
     share: float
-    risk: float
+    lam: float
+
+    def deviation(self, kernel: Kernel, X: Array, Y: Array, weights: Array) -> float:
+        """Deviation of errors at rows left out of least squares with the better ones, of some of many rows."""
+        few = slice(None, None, -(-len(X) // COMPARED_ROWS))
+        factors = self.alike if self.by_feature is None or self.share >= 1.0 else self.by_feature
+        X, Y, weights = X[few] * factors, Y[:, few], weights[few] / weights[few].mean()
+        [errors] = matrix_path_residuals(kernel(X, X), Y, weights, np.array([self.lam]))
+        return deviation_of(errors, weights)
 
 
 def _count(X: Array, tied: Sequence[Index]) -> int:
@@ -106,7 +118,7 @@ def learned_widths(
     weights = weights * (len(weights) / weights.sum())  # the search begins with a lam for rows of weight 1
     piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds, [group.tolist() for group in tied])
     if known := piece.found:
-        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["risk"]))
+        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["lam"]))
     rng = np.random.default_rng(seed)
     drawn = rng.random(len(X)) if keys is None else keys
     rows, few = least(drawn, SAMPLE), least(drawn, COMPARED_ROWS)
@@ -121,15 +133,15 @@ def learned_widths(
         return Stochastic(size=size, max_iter=STEPS if size == STEP_ROWS else SHORT_STEPS, random_state=rng)
 
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
-    factor, risk = np.full(X.shape[1], np.exp(alike.theta[0])), float(alike.certificate.value)
+    factor, lam = np.full(X.shape[1], np.exp(alike.theta[0])), float(np.exp(alike.theta[-1]))
     if not tells_widths(X, Y, tied):
         if alike.status is not Status.TIME_LIMIT:
-            piece.keep(alike=factor, share=np.inf, risk=risk)
-        return LearnedWidths(factor, None, np.inf, risk)
+            piece.keep(alike=factor, share=np.inf, lam=lam)
+        return LearnedWidths(factor, None, np.inf, lam)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
-    share = float(problem(True, few).certificate(each.theta).value / risk)
+    share = float(problem(True, few).certificate(each.theta).value / alike.certificate.value)
     by_feature = np.exp(each.theta[:-1])[weights_of(X.shape[1], tied)]
-    found = LearnedWidths(factor, by_feature, share, min(1.0, share) * risk)
+    found = LearnedWidths(factor, by_feature, share, float(np.exp(each.theta[-1])) if share < 1.0 else lam)
     if Status.TIME_LIMIT not in (alike.status, each.status):
         piece.keep(**vars(found))
     return found

@@ -167,8 +167,9 @@ class GridSearch:
                 yield (i, k), found.W @ cross.T
 
     def _losses(self, F: Array, rows: Rows | slice) -> Array:
-        """What each of the rows is judged by, added over the outputs, for predictions of shape (n_outputs, n_rows)."""
-        return self.loss.held_out(self.Y[:, rows], np.clip(F, -self.clip, self.clip)).sum(axis=0)
+        """Loss of each of the rows, added over the outputs, of predictions of shape (n_outputs, n_rows)."""
+        losses, _ = self.loss.pointwise(self.Y[:, rows], np.clip(F, -self.clip, self.clip))
+        return np.asarray(losses.sum(axis=0))
 
     def refined(self, risks: Array) -> Array:
         """Walk from the best pair, measuring others by functions learned from all rows: `walk`."""

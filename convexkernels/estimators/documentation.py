@@ -18,7 +18,8 @@ C : float, > 0, or None
     notes.
 epsilon : float, >= 0, or None
     Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each.
-    None: a quarter of the root mean squared held-out error, in standard deviations the same for all outputs.
+    None: a quarter of the deviation of held-out errors (by their median size where outliers rule their squares), in
+    standard deviations the same for all outputs.
 lam : float, > 0, or None
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
     scikit-learn's ``KernelRidge``. None: chosen along a path, see the notes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +19,10 @@ ROWS_OF_MANY_SLOPES, MANY_SLOPES, ROWS_OF_A_SLOPE = 1000, 8, 20
 LEAST_SLOPE = 1e-6
 # How much slopes are alike, by a normal prior on their differences: one on each side, or many.
 ALIKE_OF_TWO, ALIKE_OF_MANY = 1.0, 0.01
+# What a class that is not predicted has of the probability of the predicted one, at most.
+JUST_BELOW = 1.0 - 1e-6
+# Rounds of fitting shares of classes, and rows of each that count as told and found in every round: few move little.
+ROUNDS, ROWS_OF_A_CLASS = 5, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +30,19 @@ class Sigmoid:
     """``softmax(g(F))``, g increasing and piecewise linear with ``g(0) = 0``: from values to probabilities.
 
     Platt's sigmoid with slopes, below, between and above ascending knots, in the place of slope and shift: the
-    likeliest class is the predicted one.
+    likeliest class is the predicted one. Of more than two classes the others share what that leaves in proportion to
+    `shares`, too: functions of one class against the rest do not say how frequent it is where it is not likely.
     """
 
     knots: Array
     slopes: Array
+    shares: Array | None = None
 
     def __call__(self, F: Array) -> Array:
         """Probabilities, shape (m, n_classes), from values of shape (m, 1) for two classes, else (m, n_classes)."""
         scores = sum(slope * part for slope, part in zip(self.slopes, _pieces(F, self.knots), strict=True))
-        return np.asarray(softmax(_of_classes(np.asarray(scores)), axis=1))
+        P: Array = softmax(_of_classes(np.asarray(scores)), axis=1)
+        return P if self.shares is None else _shared(P, F.argmax(axis=1), self.shares)
 
     @classmethod
     def of(cls, F: Array, codes: Index, weights: Array, most: int = 1) -> Sigmoid:
@@ -51,7 +58,35 @@ class Sigmoid:
         unit = float(np.sqrt(np.average(F**2, axis=0, weights=weights).mean())) or 1.0
         alike = ALIKE_OF_TWO if len(places) == 1 else ALIKE_OF_MANY
         parts = [part / unit for part in _pieces(F, places)]
-        return cls(places, likeliest(parts, codes, weights, LEAST_SLOPE, alike=alike) / unit)
+        found = cls(places, likeliest(parts, codes, weights, LEAST_SLOPE, alike=alike) / unit)
+        if F.shape[1] == 1:
+            return found
+        return replace(found, shares=shares_of(found(F), F.argmax(axis=1), codes, weights))
+
+
+def _shared(P: Array, predicted: Index, shares: Array) -> Array:
+    """Probabilities whose rest, beside that of the predicted class, is shared anew; it stays the likeliest one."""
+    rows = np.arange(len(P))
+    top, others = P[rows, predicted], P * shares
+    others[rows, predicted] = 0.0
+    total = others.sum(axis=1)
+    others *= ((1.0 - top) / np.where(total > 0.0, total, 1.0))[:, None]
+    others = np.minimum(others, JUST_BELOW * top[:, None])
+    others[rows, predicted] = top
+    return others / others.sum(axis=1, keepdims=True)
+
+
+def shares_of(P: Array, predicted: Index, codes: Index, weights: Array) -> Array:
+    """Shares with which each class is told as often as it is found where another one is predicted, or nearly.
+
+    By some rounds of proportional fitting.
+    """
+    shares, other = np.ones(P.shape[1]), predicted[:, None] != np.arange(P.shape[1])
+    found = np.bincount(codes, weights * (predicted != codes), P.shape[1])
+    for _ in range(ROUNDS):
+        told = weights @ (_shared(P, predicted, shares) * other)
+        shares *= (found + ROWS_OF_A_CLASS) / (told + ROWS_OF_A_CLASS)
+    return shares
 
 
 def _pieces(F: Array, knots: Array) -> list[Array]:

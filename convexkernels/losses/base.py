@@ -124,10 +124,6 @@ class Loss(ABC):
             At a kink any subgradient.
         """
 
-    def held_out(self, Y: Array, F: Array) -> Array:
-        """What function values `F` of rows held out are judged by, entry by entry: the losses, or what is scored."""
-        return np.asarray(self.pointwise(Y, F)[0])
-
     def total(self, Y: Array, F: Array, weights: Array) -> Array:
         """Weighted sums of the losses over rows, the last axis, of `pointwise`."""
         return np.asarray(self.pointwise(Y, F)[0] @ weights)

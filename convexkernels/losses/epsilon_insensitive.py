@@ -5,12 +5,16 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.kernels.frequencies import NORMAL_MEDIAN
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
 
-# Of the root mean squared error that is to be expected: a compromise between support vectors and noise.
+# Of the deviation of errors that is to be expected: a compromise between support vectors and noise.
 SUITED_EPSILON = 0.25
+# Outliers rule the squares of errors where these say more than so many times what the median says: of skewed errors,
+# and such as are mostly 0, up to three times. And the least part of the former that the latter is.
+OUTLYING, LEAST_DEVIATION = 4.0, 0.01
 # Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
 EPSILON, LEAST_EPSILON = 0.05, 1e-3
 
@@ -44,10 +48,6 @@ class EpsilonInsensitive(SupportVectorLoss):
         excess = np.abs(F - Y) - self.epsilon
         return np.maximum(excess, 0.0), np.where(excess > 0.0, np.sign(F - Y), 0.0)
 
-    def held_out(self, Y: Array, F: Array) -> Array:
-        """Squares: the tube is a means, what support vector regression is scored by is R^2."""
-        return np.square(Y - F)
-
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 
@@ -58,6 +58,14 @@ class EpsilonInsensitive(SupportVectorLoss):
         return LossStatement(f, self.C * (weights @ (over + under)), constraints, variables)
 
 
-def epsilon_for(risk: float) -> float:
-    """The epsilon for targets on [-1, 1] and a mean squared error that is expected, NaN where nothing is known."""
-    return max(SUITED_EPSILON * float(np.sqrt(risk)), LEAST_EPSILON) if np.isfinite(risk) else EPSILON
+def deviation_of(errors: Array, weights: Array) -> float:
+    """Deviation of errors of shape (n_outputs, m): by squares, or, where outliers rule these, by the median size."""
+    by_squares = float(np.sqrt(np.mean(errors**2 @ weights) / weights.sum()))
+    sizes, shares = np.abs(errors).ravel(), np.tile(weights, len(errors))
+    by_median = float(np.quantile(sizes, 0.5, weights=shares, method="inverted_cdf")) / NORMAL_MEDIAN
+    return by_squares if by_squares <= OUTLYING * by_median else max(by_median, LEAST_DEVIATION * by_squares)
+
+
+def epsilon_for(deviation: float) -> float:
+    """The epsilon for targets on [-1, 1] and a deviation of errors that is expected, NaN where nothing is known."""
+    return max(SUITED_EPSILON * deviation, LEAST_EPSILON) if np.isfinite(deviation) else EPSILON

@@ -149,10 +149,7 @@ def held_out(m: int, validation: Any, seed: int) -> list[Index]:
 def direct_risks(
     X: Array, y: Array, weights: Array, rows: list[Index], grid: Any, loss: str = "least_squares"
 ) -> Array:
-    """Weighted means over held-out rows for clipped predictions, trained anew for every pair and block.
-
-    Of hinge losses, or of squares, by which support vector regression is chosen, too.
-    """
+    """Weighted mean losses of clipped predictions on held-out rows, trained anew for every pair and block."""
     counted, risks = np.concatenate(rows), np.empty((len(grid[1]), len(grid[0])))
     for i, width in enumerate(grid[1]):
         for k, lam in enumerate(grid[0]):
@@ -162,7 +159,8 @@ def direct_risks(
                 total = float(weights[rest].sum())
                 function = svm_of_cell(X[rest], y[rest], weights[rest], float(lam) / total, float(width), loss)
                 F[block] = function(X[block])
-            losses = np.maximum(0.0, 1.0 - y * F) if loss == "hinge" else (y - F) ** 2
+            excess = 1.0 - y * F if loss == "hinge" else np.abs(y - F) - TUBE
+            losses = (y - F) ** 2 if loss == "least_squares" else np.maximum(0.0, excess)
             risks[i, k] = float(losses[counted] @ weights[counted] / weights[counted].sum())
     return risks
 

@@ -174,7 +174,7 @@ CLAIMS = [
     ),
     Claim(
         "cell-selection-tube",
-        "The same for the epsilon-insensitive loss, whose pairs are compared by squares.",
+        "The same for the epsilon-insensitive loss.",
         PAPER,
         "Section 4.2, before Theorem 7",
         cells.measure_selection,

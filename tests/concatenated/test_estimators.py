@@ -258,6 +258,8 @@ def test_a_given_loss_keeps_its_epsilon_and_others_have_none():
     assert not hasattr(model, "epsilon_")
     with pytest.raises(AttributeError, match="has no epsilon_: its loss is LeastSquares"):
         model.epsilon_  # noqa: B018
+    Z = np.random.default_rng(12).normal(size=(80, 3))  # where slopes are below the squares of floats
+    assert not ConcatenatedKernelRegressor(random_state=0).fit(Z, np.zeros(80)).predict(Z).any()
     constant = ConcatenatedKernelRegressor(loss="epsilon_insensitive", **options).fit(X, np.ones(len(X)))
     assert np.array_equal(constant.predict(X), np.ones(len(X)))
 

@@ -1,6 +1,6 @@
 """What parameters of concatenated estimators stand for: losses by name, the scale of features, weights of norms."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from convexkernels.driver import stated
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive
+from convexkernels.losses.epsilon_insensitive import SUITED_EPSILON, EpsilonInsensitive, deviation_of
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
@@ -53,7 +53,8 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
         return 1.0 if lam is None else lam, 1.0
     z = problem.split(problem.start(0))[0]
     if lam is None:
-        lam = float(LAMS[np.argmin(_left_out_errors(problem).sum(axis=1))])
+        squares = [float(np.sum(errors**2 @ problem.weights)) for errors in _left_out_errors(problem)]
+        lam = float(LAMS[np.argmin(squares)])
     values, slopes = np.empty(2), np.empty(2)
     for k in range(2):
         here = with_weights(problem, lam, k + 1.0)
@@ -68,12 +69,11 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
     return lam, SMALL * float((values[0] - cost) / cost)
 
 
-def _left_out_errors(problem: OuterLearning) -> Array:
-    """Mean squared errors of the plainest start at rows left out, for every lam of LAMS and every output."""
+def _left_out_errors(problem: OuterLearning) -> Iterator[Array]:
+    """Errors of the plainest start at rows left out, shape (n_outputs, m), for every lam of LAMS."""
     at_start = problem.gram_set.at(problem.split(problem.start(0))[0])
     assert at_start is not None
-    found = matrix_path_residuals(at_start.gram(), problem.Y, problem.weights, LAMS)
-    return np.array([np.square(residuals) @ problem.weights for residuals in found]) / problem.weights.sum()
+    return matrix_path_residuals(at_start.gram(), problem.Y, problem.weights, LAMS)
 
 
 def suited_epsilon(problem: OuterLearning) -> float:
@@ -81,7 +81,10 @@ def suited_epsilon(problem: OuterLearning) -> float:
     varying = np.ptp(problem.Y, axis=1) > 0.0
     if problem.m < 2 or not (varying.any() and np.ptp(problem.X, axis=0).any()):
         return EPSILON
-    return SUITED_EPSILON * float(np.sqrt(_left_out_errors(problem)[:, varying].min()))
+    found = (
+        deviation_of(one[None], problem.weights) for errors in _left_out_errors(problem) for one in errors[varying]
+    )
+    return SUITED_EPSILON * min(found)
 
 
 def candidates(problem: OuterLearning, lam: Any, mu: Any, clock: Clock) -> tuple[list[float], list[float]]:

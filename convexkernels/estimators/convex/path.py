@@ -17,12 +17,13 @@ from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import deviation_of
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers import make_solver
 
-# The loss at a value of the regularization parameter and a guess of the root mean squared error.
+# The loss at a value of the regularization parameter and a guess of the deviation of errors.
 LossAt = Callable[[float, float], Loss]
 
 # Values after which a path ends that lower the least error by no more than to this part of it. Wrong labels are counted
@@ -60,7 +61,8 @@ class PathSelection(Selection):
         The value of the best score; the most regular one of those that are as good. Where the time was up after one of
         several, the one of a soft margin.
     deviation : float
-        Root of the mean squared held-out error there, in standard deviations of the outputs; of classes, 1.
+        Deviation of the held-out errors there, in standard deviations of the outputs: by squares, or where outliers
+        rule these by the median size. Of classes, 1.
     interrupted : bool
         Whether the user ended the choice.
     loss : str or None
@@ -102,6 +104,7 @@ class Fold:
     train: Index
     held: Index
     points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    deviations: dict[float, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = self.whole
@@ -135,7 +138,7 @@ class Fold:
         problem = self.problem.with_loss(loss)
         piece = clock.piece("held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X)
         if known := piece.found:
-            self.points[value] = known["theta"], known["alpha"]
+            self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
             return float(known["error"])
         nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
         solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
@@ -145,10 +148,12 @@ class Fold:
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha
-        error = self.error_of(self.values_of(found))
+        F = self.values_of(found)
+        error, deviation = self.error_of(F), deviation_of(F - self.Y, self.weights)
         error = math.inf if math.isnan(error) else error  # the arithmetic of a value broke down
+        self.deviations[value] = deviation
         if not clock.is_over:
-            piece.keep(error=error, theta=found.theta, alpha=found.alpha)
+            piece.keep(error=error, deviation=deviation, theta=found.theta, alpha=found.alpha)
         return error
 
     def values_of(self, found: Solution) -> Array:
@@ -158,7 +163,7 @@ class Fold:
     def error_of(self, F: Array) -> float:
         """Weight of the rows with a wrong label, or sum of squared errors, the mean over outputs."""
         if self.whole.loss.is_of_differences:
-            return float(np.mean(self.whole.loss.held_out(self.Y, F) @ self.weights))
+            return float(np.mean((F - self.Y) ** 2 @ self.weights))
         wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
         return float(self.weights @ wrong)
 
@@ -220,8 +225,9 @@ class Path:
                 return False
         self.errors[value], before = total, self.deviation
         if value == self.best and self._is_of_differences:
-            relative = total / sum(fold.weights.sum() for fold in self.folds)
-            self.deviation = float(np.sqrt(relative))
+            shares = [fold.weights.sum() for fold in self.folds]
+            squares = [fold.deviations[value] ** 2 for fold in self.folds]
+            self.deviation = float(np.sqrt(np.average(squares, weights=shares)))
         # In a narrower tube functions are other ones, and coefficients larger.
         is_settled = self.deviation > SETTLED * before
         self.is_inside = is_settled and all(fold.is_inside(value, loss) for fold in self.folds)

@@ -111,7 +111,7 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
     loss : {"least_squares", "epsilon_insensitive", "pinball"} or Loss
         Of targets on [-1, 1]. The names stand for losses without intercept, as in the paper: the median, of which
         ``Pinball(quantile=0.9, intercept=False)`` is another quantile, and deviations that cost nothing up to a quarter
-        of the root mean squared error of least squares with Gaussian kernels at rows left out (`epsilon_`). Of
+        of the deviation of errors of least squares with Gaussian kernels at rows left out (`epsilon_`). Of
         ``EpsilonInsensitive(epsilon=0.05, intercept=False)``, in units of half the range of y, epsilon is kept.
     selection : TreeSelection, optional
         Folds of the choice between architectures, and how their functions are combined.
@@ -142,7 +142,8 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
             return task.loss
         bounds = (-1.0, 1.0) if len(Y) == 1 else None
         found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
-        return EpsilonInsensitive(epsilon=epsilon_for(found.risk), intercept=False).at(task.loss.lam)
+        deviation = found.deviation(Gaussian(0.5), task.X, Y, task.weights)
+        return EpsilonInsensitive(epsilon=epsilon_for(deviation), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped

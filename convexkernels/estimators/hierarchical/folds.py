@@ -98,7 +98,7 @@ class SearchesOnFolds:
             candidate, fold = divmod(k // each, n_folds)
             function, held = MeanFunction.of([one for one, _ in trained[k : k + each]]), folds[fold][1]
             F[candidate][:, held] = values = function.values(task.X[held]).T
-            risks[candidate, fold] = (task.loss.held_out(Y[:, held], values) @ task.weights[held]).mean()
+            risks[candidate, fold] = task.loss.total(Y[:, held], values, task.weights[held]).mean()
             risks[candidate, fold] /= task.weights[held].sum()
         best = int(risks.mean(axis=1).argmin())
         own = slice(best * n_folds * each, (best + 1) * n_folds * each)

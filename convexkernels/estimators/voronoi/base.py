@@ -16,7 +16,7 @@ from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellLearner, CellRows, CellSelection
-from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, learned_metric
+from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, LearnedWidths, learned_metric
 from convexkernels.cells.options import Cells
 from convexkernels.cells.sampling import least, seeded
 from convexkernels.cells.training import PairForAll, learn_cells, seconds_by_size, shared_learner, some_cells
@@ -95,12 +95,12 @@ class VoronoiEstimator(LearnsInParts):
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
-        factors, risk = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
-        self._expect(risk)
+        factors, found = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
+        self._expect(rows, found)
         return factors
 
-    def _expect(self, risk: float) -> None:
-        """Heed the leave-one-out risk of least squares in the metric, NaN where none is known."""
+    def _expect(self, rows: CellRows, found: LearnedWidths | None) -> None:
+        """Heed what is known of least squares in the metric."""
 
     def _cover(
         self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None

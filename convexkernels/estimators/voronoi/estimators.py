@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.function import FunctionsOfCells
+from convexkernels.cells.learner import CellRows
+from convexkernels.cells.metric import LearnedWidths
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.intervals import check_coverage, margin_around, widened
 from convexkernels.estimators.learned import Tube, in_units_of
@@ -22,6 +24,7 @@ from convexkernels.estimators.targets import ClassTargets, NumberTargets, Target
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.estimators.voronoi.base import VoronoiEstimator
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
+from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for
 from convexkernels.losses.hinge import Hinge
@@ -118,14 +121,13 @@ class VoronoiRidge(_VoronoiRegressor):
 class VoronoiSVR(Tube, _VoronoiRegressor):
     """Support vector regression in the cells of a partition, each with its own regularization and width.
 
-    Both are chosen by squared errors at rows held out, as R^2 is what regression is scored by.
-
     Parameters
     ----------
     epsilon : float, >= 0, or None
         Deviation that costs nothing, in units of y, or of several outputs in units of half the range of each. None: a
-        quarter of the root mean squared error of least squares at rows left out, where the widths of features are
-        learned first, but not less than 0.001 of half the range of the targets; else 0.05 of half the range.
+        quarter of the deviation of errors of least squares at rows left out (by their median size where outliers
+        rule their squares), where the widths of features are learned first, but not less than 0.001 of half the range
+        of the targets; else 0.05 of half the range.
     {cell_tol}
     {parameters}
 
@@ -162,9 +164,10 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets
 
-    def _expect(self, risk: float) -> None:
+    def _expect(self, rows: CellRows, found: LearnedWidths | None) -> None:
         if self.epsilon is None:
-            self._epsilon = epsilon_for(risk)
+            known = np.nan if found is None else found.deviation(Gaussian(0.5), rows.X, rows.Y, rows.weights)
+            self._epsilon = epsilon_for(known)
 
     def _finish_cells(self) -> None:
         super()._finish_cells()

@@ -179,10 +179,10 @@ def _step(
     """One quasi-Newton step, with a second chance along the gradient; None when neither descends."""
     for _ in range(2):
         direction = model.direction(gradient)
-        slope = float(gradient @ direction)
-        if slope < 0 and np.isfinite(slope):
+        slope, length = float(gradient @ direction), float(np.linalg.norm(direction))
+        if slope < 0 and np.isfinite(slope) and length > 0:  # whose squares may be 0
             # Without curvature information a step of the size of the point is a sensible first guess.
-            size = max(1.0, float(np.linalg.norm(point))) / float(np.linalg.norm(direction))
+            size = max(1.0, float(np.linalg.norm(point))) / length
             first = min(1.0, 0.1 * size) if model.is_empty else 1.0
             found = _line_search(evaluate, point, value, direction, slope, first, max_trials)
             if found is not None:
