@@ -10,6 +10,8 @@ Index = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 # Of any type that says which class a row is of.
 Labels = NDArray[Any]
+# Median of the absolute value of a standard normal number.
+NORMAL_MEDIAN = 0.6744897501960817
 
 
 def sorted_rows(table: Array) -> Index:

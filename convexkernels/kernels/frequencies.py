@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import NORMAL_MEDIAN
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.measures import measure_of
@@ -15,8 +16,6 @@ from convexkernels.validation import check_whole_number
 
 # The exact map, one shared phase per pair of frequencies, and the printed map with two.
 FEATURE_MAPS = ("psi", "phi", "printed")
-# Median of the absolute value of a standard normal number.
-NORMAL_MEDIAN = 0.6744897501960817
 
 
 @dataclass(frozen=True, eq=False)

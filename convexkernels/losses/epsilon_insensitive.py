@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
-from convexkernels.kernels.frequencies import NORMAL_MEDIAN
+from convexkernels.arrays import NORMAL_MEDIAN, Array
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
