@@ -735,3 +735,24 @@ def test_classifiers_learn_from_two_rows_and_from_equal_ones(model):
 def test_intervals_without_any_residual_are_refused():
     with refused(ck.InvalidInputError, "nothing is known about residuals", "fit more rows"):
         margins(np.empty((0,)), np.empty(0), 0.9)
+
+
+@pytest.mark.parametrize("jobs", [2.5, 0, True, "all"])
+def test_numbers_of_processes_that_are_none_are_refused(jobs):
+    with refused(ck.InvalidInputError, "n_jobs must be None, a number of processes or -1", repr(jobs)):
+        ck.VoronoiSVC(n_jobs=jobs).fit(X, Y)
+
+
+@pytest.mark.parametrize("state", ["x", -1, 2**40])
+def test_random_states_that_are_none_are_refused(state):
+    with refused(ck.InvalidInputError, "random_state must be None, a whole number", repr(state)):
+        ck.VoronoiSVC(random_state=state).fit(X, Y)
+
+
+def test_numbers_that_are_written_as_text_are_said_to_be_numbers():
+    frame = pandas.DataFrame({"price": [f"{1000.5 + 7 * k:,.2f} %" for k in range(len(X))], "size": X[:, 0]})
+    with refused(ck.InvalidInputError, "'price'", "numbers that are written as text", "such as 1000.50"):
+        ck.TessellatedSVC().fit(frame, Y)
+    frame["price"] = [f"A{1000 + k}" for k in range(len(X))]
+    with refused(ck.InvalidInputError, "'price'", "name rows instead of grouping them"):
+        ck.TessellatedSVC().fit(frame, Y)

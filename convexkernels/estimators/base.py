@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -22,8 +23,9 @@ from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import BaseEstimator, CallbackSupportMixin, with_callbacks
 from convexkernels.estimators.table import TrainingTable, read_points, read_table
 from convexkernels.estimators.targets import Targets
+from convexkernels.exceptions import InvalidInputError
 from convexkernels.notebook import page_about
-from convexkernels.validation import check_number
+from convexkernels.validation import check_number, shown
 
 # Seconds of a search when none are given, so that what comes after it ends within a minute, and the rows beyond which
 # there are more of them, in proportion.
@@ -53,6 +55,9 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
             check_number("max_time", self.max_time, low=0.0, open_low=True, remedy="Pass 'auto', or None for no limit.")
         if self.checkpoint is not None:
             checked_path(self.checkpoint)
+        jobs = getattr(self, "n_jobs", None)
+        if jobs is not None and (not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0):
+            raise InvalidInputError(f"n_jobs must be None, a number of processes or -1 for all, got {shown(jobs)}.")
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         """The rows of positive weight, validated."""
@@ -211,4 +216,9 @@ def whole_or_not_at_all(estimator: KernelEstimator) -> Iterator[None]:
 
 def seed_from(random_state: Any) -> int:
     """A seed from `random_state`, which scikit-learn lets be None, a number or a generator."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise InvalidInputError(
+            f"random_state must be None, a whole number below 2**32 or a RandomState, got {shown(random_state)}."
+        ) from error
