@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import convexkernels as ck
 from convexkernels import checkpoint
+from convexkernels.clock import Clock
 from convexkernels.estimators.concatenated import settings as concatenated
 from convexkernels.estimators.convex.path import Fold
 from convexkernels.estimators.hierarchical import stacking, training
@@ -99,11 +100,13 @@ def killed(*arguments):
 
 def test_searches_that_differ_in_their_seed_are_known_apart(tmp_path):
     X, y = table()
-    problem = ck.OuterLearning(ck.Trees(2), ck.LeastSquares(0.1), ck.LeaveOneOut(), X, y)
-    options = {"solver": "quasi-newton", "max_iter": 5}
+    problem, search = (
+        ck.OuterLearning(ck.Trees(2), ck.LeastSquares(0.1), ck.LeaveOneOut(), X, y),
+        ck.TreeSearch("quasi-newton", max_iter=5),
+    )
     found = [
-        [problem.solve(random_state=seed, checkpoint=file, **options).theta for seed in (0, 1, 0)]
-        for file in (None, tmp_path / "fit.npz")
+        [search.run(problem, seed, None, Clock(None, checkpoint=file)).theta for seed in (0, 1, 0)]
+        for file in (None, checkpoint.Checkpoint.of(tmp_path / "fit.npz", X, y, None))
     ]
     np.testing.assert_array_equal(*found)
     assert not np.array_equal(found[0][0], found[0][1])

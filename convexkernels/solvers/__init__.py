@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -241,7 +240,6 @@ def search(
     else:
         solver = _automatic_search(problem, limit) if solver == "auto" else make_solver(solver, SEARCHES, **limit)
     solver.begin_at([] if start is None else [problem.check(start)], rng)
-    solver.seed = int(random_state) if isinstance(random_state, Integral) else None
     with threads_for(problem.m):
         return run(problem, solver, tol=tol, max_iter=max_iter, clock=clock)
 

@@ -99,8 +99,10 @@ class TreeSearch:
 
     def run(self, problem: OuterLearning, seed: int, start: Array | None, clock: Clock) -> Solution:
         """One search, with a seed and perhaps a point to begin with of its own."""
+        solver = self.solver(problem)
+        solver.seed = seed  # the searches of an estimator are not those of a user, who goes on from what was found
         solution: Solution = problem.solve(
-            self.solver(problem),
+            solver,
             start=start if start is not None and len(start) == problem.n_unknowns else None,
             tol=self.tol,
             max_time=clock.left,
