@@ -390,6 +390,12 @@ def test_classes_that_are_not_predicted_are_as_likely_as_they_are_frequent(kind)
     assert -np.log(P) @ frequent @ np.ones(500) / 500 < 1.09  # 1.06 by frequencies
 
 
+def test_shares_that_are_alike_leave_small_probabilities_as_they_are():
+    F = np.array([[20.0, -20.0, -19.0], [18.0, -18.5, -18.2], [0.1, 0.0, -0.1]])
+    link = Sigmoid(np.zeros(1), np.ones(2))
+    np.testing.assert_allclose(Sigmoid(np.zeros(1), np.ones(2), np.full(3, 2.0))(F), link(F), rtol=1e-12)
+
+
 def test_margins_are_conformal_quantiles(rng):
     """With n residuals the next one is within the margins with a probability that is known exactly."""
     residuals = rng.standard_normal((2000, 39)) ** 3

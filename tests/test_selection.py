@@ -959,3 +959,11 @@ def test_outliers_do_not_set_the_tube(kind):
     model = kind().fit(X, y)
     assert model.epsilon_ < 0.4 < 0.25 * np.std(y - truth)
     assert model.score(new, expected) > 0.85
+
+
+@pytest.mark.parametrize("kind", [ck.MultipleKernelSVR, ck.VoronoiSVR])
+def test_outputs_that_are_easy_are_no_outliers_of_others(kind, rng):
+    X = rng.normal(size=(150, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=150)
+    alone, beside = kind().fit(X, y), kind().fit(X, np.column_stack([y, np.ones(150), np.zeros(150)]))
+    assert 0.3 * alone.epsilon_ < beside.epsilon_[0] < 1.5 * alone.epsilon_  # a third of the squares are theirs

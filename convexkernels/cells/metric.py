@@ -14,7 +14,7 @@ from convexkernels.cells.learner import is_constant
 from convexkernels.cells.sampling import Keys, least
 from convexkernels.clock import Clock
 from convexkernels.criteria.leave_one_out import LeaveOneOut
-from convexkernels.criteria.ridge import matrix_path_residuals
+from convexkernels.criteria.ridge import residuals_at
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.curved.widths import Widths, weights_of
 from convexkernels.kernels.base import Kernel
@@ -74,21 +74,13 @@ class LearnedWidths:
     """Factors of features, shape (n_features,), that make a leave-one-out risk small.
 
     The same for all (`alike`) and one for each, None where there are too few rows; `share` is the risk of these over
-    that of the others, `lam` belongs to the better ones.
+    that of the others, `deviation` that of the errors of the better ones at rows left out, NaN where it is not known.
     """
 
     alike: Array
     by_feature: Array | None
     share: float
-    lam: float
-
-    def deviation(self, kernel: Kernel, X: Array, Y: Array, weights: Array) -> float:
-        """Deviation of errors at rows left out of least squares with the better ones, of some of many rows."""
-        few = slice(None, None, -(-len(X) // COMPARED_ROWS))
-        factors = self.alike if self.by_feature is None or self.share >= 1.0 else self.by_feature
-        X, Y, weights = X[few] * factors, Y[:, few], weights[few] / weights[few].mean()
-        [errors] = matrix_path_residuals(kernel(X, X), Y, weights, np.array([self.lam]))
-        return deviation_of(errors, weights)
+    deviation: float
 
 
 def _count(X: Array, tied: Sequence[Index]) -> int:
@@ -116,9 +108,9 @@ def learned_widths(
 ) -> LearnedWidths:
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
     weights = weights * (len(weights) / weights.sum())  # the search begins with a lam for rows of weight 1
-    piece = clock.piece("widths", kernel, X, Y, weights, seed, bounds, [group.tolist() for group in tied])
+    piece = clock.piece("widths and errors", kernel, X, Y, weights, seed, bounds, [group.tolist() for group in tied])
     if known := piece.found:
-        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["lam"]))
+        return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["deviation"]))
     rng = np.random.default_rng(seed)
     drawn = rng.random(len(X)) if keys is None else keys
     rows, few = least(drawn, SAMPLE), least(drawn, COMPARED_ROWS)
@@ -132,16 +124,26 @@ def learned_widths(
         size = min(most, max(50, count // 3))
         return Stochastic(size=size, max_iter=STEPS if size == STEP_ROWS else SHORT_STEPS, random_state=rng)
 
+    def deviation_at(factors: Array, log_lam: float) -> float:
+        Z = X[few] * factors
+        residuals = residuals_at(kernel(Z, Z), Y[:, few], weights[few], float(np.exp(log_lam)), None)
+        if residuals is None:
+            return np.nan
+        F = Y[:, few] - residuals
+        return deviation_of(Y[:, few] - (F if bounds is None else np.clip(F, *bounds)), weights[few])
+
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
-    factor, lam = np.full(X.shape[1], np.exp(alike.theta[0])), float(np.exp(alike.theta[-1]))
+    factor = np.full(X.shape[1], np.exp(alike.theta[0]))
+    deviation = deviation_at(factor, alike.theta[-1])
     if not tells_widths(X, Y, tied):
         if alike.status is not Status.TIME_LIMIT:
-            piece.keep(alike=factor, share=np.inf, lam=lam)
-        return LearnedWidths(factor, None, np.inf, lam)
+            piece.keep(alike=factor, share=np.inf, deviation=deviation)
+        return LearnedWidths(factor, None, np.inf, deviation)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
     share = float(problem(True, few).certificate(each.theta).value / alike.certificate.value)
     by_feature = np.exp(each.theta[:-1])[weights_of(X.shape[1], tied)]
-    found = LearnedWidths(factor, by_feature, share, float(np.exp(each.theta[-1])) if share < 1.0 else lam)
+    deviation = deviation_at(by_feature, each.theta[-1]) if share < 1.0 else deviation
+    found = LearnedWidths(factor, by_feature, share, deviation)
     if Status.TIME_LIMIT not in (alike.status, each.status):
         piece.keep(**vars(found))
     return found

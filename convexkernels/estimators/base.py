@@ -57,7 +57,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
             checked_path(self.checkpoint)
         jobs = getattr(self, "n_jobs", None)
         if jobs is not None and (not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0):
-            raise InvalidInputError(f"n_jobs must be None, a number of processes or -1 for all, got {shown(jobs)}.")
+            raise InvalidInputError(f"n_jobs must be None or a number of processes, -1 for all, got {shown(jobs)}.")
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         """The rows of positive weight, validated."""

@@ -21,8 +21,8 @@ from convexkernels.validation import NO_NUMBERS, as_array, refuse_other_shapes, 
 MOST_CATEGORIES = 1000
 # Up to so many different texts, each met twice or more on average, are groups even where some of them are digits.
 FEW_TEXTS = 20
-# What people write in numbers: separators of thousands, percent, currencies.
-NO_PART_OF_NUMBERS = r"[\s,'_%$\u20ac\u00a3]"
+# Numbers as people write them: with separators of thousands, signs of percent and of currencies.
+WRITTEN_NUMBER = r"\s*[-+]?[$\u20ac\u00a3]?\d{1,3}(,?\d{3})*(\.\d+)?\s*[%$\u20ac\u00a3]?\s*"
 # Columns that a warning names.
 TOLD = 5
 
@@ -311,10 +311,9 @@ def _said(value: Any) -> tuple[str, Any]:
 def _categories(name: str, values: NDArray[Any]) -> list[Any]:
     found = sorted(set(values.tolist()), key=lambda value: (str(type(value)), value))
     if len(found) > MOST_CATEGORIES or (len(found) > 20 and len(found) == len(values)):
-        plain = np.array([re.sub(NO_PART_OF_NUMBERS, "", str(one)) for one in found])
         why = "they name rows instead of grouping them. Leave the column out, or group its values."
-        if _is_numeric(plain):
-            why = f"numbers that are written as text. Make them numbers, such as {plain[0]}, or leave the column out."
+        if all(re.fullmatch(WRITTEN_NUMBER, str(one)) for one in found):
+            why = "they look like numbers that are written as text. Make them numbers, or leave the column out."
         raise InvalidInputError(
             f"Column {name!r} holds {len(found)} different texts in {len(values)} rows, for example {found[0]!r}: {why}"
         )

@@ -67,10 +67,12 @@ class Sigmoid:
 def _shared(P: Array, predicted: Index, shares: Array) -> Array:
     """Probabilities whose rest, beside that of the predicted class, is shared anew; it stays the likeliest one."""
     rows = np.arange(len(P))
-    top, others = P[rows, predicted], P * shares
+    top, others = P[rows, predicted], P.copy()
     others[rows, predicted] = 0.0
+    rest = others.sum(axis=1)  # 1 - top has no digits where it is small
+    others *= shares
     total = others.sum(axis=1)
-    others *= ((1.0 - top) / np.where(total > 0.0, total, 1.0))[:, None]
+    others *= (rest / np.where(total > 0.0, total, 1.0))[:, None]
     others = np.minimum(others, JUST_BELOW * top[:, None])
     others[rows, predicted] = top
     return others / others.sum(axis=1, keepdims=True)

@@ -16,7 +16,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
 
 # Of the size of numbers, what is no more than the rounding of sums that were to be equal.
-ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+ROUNDING = 2.0 * float(np.finfo(np.float64).eps)
 
 
 class Targets(ABC):

@@ -12,7 +12,7 @@ from convexkernels.validation import check_number
 # Of the deviation of errors that is to be expected: a compromise between support vectors and noise.
 SUITED_EPSILON = 0.25
 # Outliers rule the squares of errors where these say more than so many times what the median says: of skewed errors,
-# and such as are mostly 0, up to three times. And the least part of the former that the latter is.
+# and such as are mostly 0, they mostly say up to three times that. And the least part of the former that the latter is.
 OUTLYING, LEAST_DEVIATION = 4.0, 0.01
 # Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
 EPSILON, LEAST_EPSILON = 0.05, 1e-3
@@ -58,10 +58,19 @@ class EpsilonInsensitive(SupportVectorLoss):
 
 
 def deviation_of(errors: Array, weights: Array) -> float:
-    """Deviation of errors of shape (n_outputs, m): by squares, or, where outliers rule these, by the median size."""
-    by_squares = float(np.sqrt(np.mean(errors**2 @ weights) / weights.sum()))
-    sizes, shares = np.abs(errors).ravel(), np.tile(weights, len(errors))
-    by_median = float(np.quantile(sizes, 0.5, weights=shares, method="inverted_cdf")) / NORMAL_MEDIAN
+    """Deviation of errors of shape (n_outputs, m): by squares, or, where outliers rule these, by the median size.
+
+    Of several outputs the root mean square of theirs.
+    """
+    unit = float(np.abs(errors).max())
+    if not 0.0 < unit < np.inf:
+        return unit
+    return unit * float(np.sqrt(np.mean([_deviation(one / unit, weights) ** 2 for one in errors])))
+
+
+def _deviation(errors: Array, weights: Array) -> float:
+    by_squares = float(np.sqrt(errors**2 @ weights / weights.sum()))
+    by_median = float(np.quantile(np.abs(errors), 0.5, weights=weights, method="inverted_cdf")) / NORMAL_MEDIAN
     return by_squares if by_squares <= OUTLYING * by_median else max(by_median, LEAST_DEVIATION * by_squares)
 
 

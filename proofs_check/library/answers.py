@@ -82,7 +82,8 @@ def shared(P: Array, predicted: Array, shares: Array) -> Array:
     rows = []
     for p, top in zip(P, predicted, strict=True):
         others = np.where(np.arange(p.size) == top, 0.0, p * shares)
-        row = np.minimum(others * (1.0 - p[top]) / others.sum(), (1.0 - 1e-6) * p[top])
+        rest = float(np.delete(p, top).sum())
+        row = np.minimum(others * rest / others.sum(), (1.0 - 1e-6) * p[top])
         row[top] = p[top]
         rows.append(row / row.sum())
     return np.array(rows)

@@ -75,7 +75,7 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
     Parameters
     ----------
     loss : {"squared", "epsilon_insensitive"} or Loss
-        With "epsilon_insensitive" deviations cost nothing up to a quarter of the root mean squared error of least
+        With "epsilon_insensitive" deviations cost nothing up to a quarter of the deviation of errors of least
         squares with the plainest inner map at rows left out (`epsilon_`). Of a loss object, as
         ``EpsilonInsensitive(epsilon=0.05)``, in units of the targets that are learned, everything but its
         regularization counts.

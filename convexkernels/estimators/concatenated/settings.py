@@ -81,10 +81,9 @@ def suited_epsilon(problem: OuterLearning) -> float:
     varying = np.ptp(problem.Y, axis=1) > 0.0
     if problem.m < 2 or not (varying.any() and np.ptp(problem.X, axis=0).any()):
         return EPSILON
-    found = (
-        deviation_of(one[None], problem.weights) for errors in _left_out_errors(problem) for one in errors[varying]
-    )
-    return SUITED_EPSILON * min(found)
+    of_lams = [errors[varying] for errors in _left_out_errors(problem)]
+    best = np.argmin([errors**2 @ problem.weights for errors in of_lams], axis=0)
+    return SUITED_EPSILON * min(deviation_of(of_lams[k][[j]], problem.weights) for j, k in enumerate(best.tolist()))
 
 
 def candidates(problem: OuterLearning, lam: Any, mu: Any, clock: Clock) -> tuple[list[float], list[float]]:

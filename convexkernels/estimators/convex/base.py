@@ -61,7 +61,7 @@ class ConvexEstimator(KernelEstimator):
 
     @abstractmethod
     def _loss(self, value: float, deviation: float) -> Loss:
-        """The loss at a regularization parameter and a root mean squared error to be expected."""
+        """The loss at a regularization parameter and a deviation of errors to be expected."""
 
     def _losses(self, n_outputs: int) -> list[LossAt]:
         """The losses to choose from, for so many outputs."""

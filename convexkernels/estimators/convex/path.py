@@ -119,6 +119,7 @@ class Fold:
     def again(self) -> "Fold":
         """The same rows for another loss, with their matrices; its values begin where these have led to."""
         other, problem = copy(self), self.problem
+        other.deviations = {}
         other.points = {value: (theta, problem.coefficients(alpha)) for value, (theta, alpha) in self.points.items()}
         return other
 
@@ -136,7 +137,7 @@ class Fold:
     def error(self, value: float, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
         problem = self.problem.with_loss(loss)
-        piece = clock.piece("held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X)
+        piece = clock.piece("errors held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X)
         if known := piece.found:
             self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
             return float(known["error"])
@@ -149,7 +150,8 @@ class Fold:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha
         F = self.values_of(found)
-        error, deviation = self.error_of(F), deviation_of(F - self.Y, self.weights)
+        error, of_numbers = self.error_of(F), self.whole.loss.is_of_differences
+        deviation = deviation_of(F - self.Y, self.weights) if of_numbers else 1.0
         error = math.inf if math.isnan(error) else error  # the arithmetic of a value broke down
         self.deviations[value] = deviation
         if not clock.is_over:

@@ -41,7 +41,7 @@ def choose(
     where both are as good. On the best path the values between the best one and its neighbors are tried, too.
 
     Families are those of the problem, or other ones for the same rows; losses ``loss_at(value, deviation)`` take the
-    root mean squared error expected, and are scored as that of the problem is. With the best family and loss comes None
+    deviation of errors expected, and are scored as that of the problem is. With the best family and loss comes None
     where the rows are too few to hold any out, or no value was tried in time; then, as where the user interrupts before
     anything was tried, they are the last family and the first loss.
     """

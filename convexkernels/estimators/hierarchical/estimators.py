@@ -142,8 +142,7 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
             return task.loss
         bounds = (-1.0, 1.0) if len(Y) == 1 else None
         found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
-        deviation = found.deviation(Gaussian(0.5), task.X, Y, task.weights)
-        return EpsilonInsensitive(epsilon=epsilon_for(deviation), intercept=False).at(task.loss.lam)
+        return EpsilonInsensitive(epsilon=epsilon_for(found.deviation), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped

@@ -16,7 +16,7 @@ from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.function import LocalizedFunction
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellLearner, CellRows, CellSelection
-from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, LearnedWidths, learned_metric
+from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, learned_metric
 from convexkernels.cells.options import Cells
 from convexkernels.cells.sampling import least, seeded
 from convexkernels.cells.training import PairForAll, learn_cells, seconds_by_size, shared_learner, some_cells
@@ -96,11 +96,11 @@ class VoronoiEstimator(LearnsInParts):
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
         factors, found = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
-        self._expect(rows, found)
+        self._expect(np.nan if found is None else found.deviation)
         return factors
 
-    def _expect(self, rows: CellRows, found: LearnedWidths | None) -> None:
-        """Heed what is known of least squares in the metric."""
+    def _expect(self, deviation: float) -> None:
+        """Heed the deviation of errors of least squares in the metric, NaN where it is not known."""
 
     def _cover(
         self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None

@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.function import FunctionsOfCells
-from convexkernels.cells.learner import CellRows
-from convexkernels.cells.metric import LearnedWidths
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.intervals import check_coverage, margin_around, widened
 from convexkernels.estimators.learned import Tube, in_units_of
@@ -24,7 +22,6 @@ from convexkernels.estimators.targets import ClassTargets, NumberTargets, Target
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.estimators.voronoi.base import VoronoiEstimator
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
-from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for
 from convexkernels.losses.hinge import Hinge
@@ -164,10 +161,9 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets
 
-    def _expect(self, rows: CellRows, found: LearnedWidths | None) -> None:
+    def _expect(self, deviation: float) -> None:
         if self.epsilon is None:
-            known = np.nan if found is None else found.deviation(Gaussian(0.5), rows.X, rows.Y, rows.weights)
-            self._epsilon = epsilon_for(known)
+            self._epsilon = epsilon_for(deviation)
 
     def _finish_cells(self) -> None:
         super()._finish_cells()
