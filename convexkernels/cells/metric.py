@@ -1,7 +1,5 @@
 """The metric in which a table is divided into cells: that of a kernel learned first, on a sample of its rows."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,21 +50,21 @@ def learned_metric(
     seed: int,
     keys: Keys | None = None,
     tied: Sequence[Index] = (),
-) -> tuple[Array | None, LearnedWidths | None]:
-    """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small, and more.
+) -> tuple[Array | None, float]:
+    """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small.
 
-    No factors where one for all is about as good, or there are too few rows, of which nothing is known. Targets are in
-    [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some; features of one of
-    the groups that are `tied` share a factor. An interrupt is raised: there is nothing to use the best point of the
-    search for.
+    With them comes the deviation of errors at rows left out. No factors where one for all is about as good, or there
+    are too few rows, of which no error is known (NaN). Targets are in [-1, 1], and predictions are clipped to it. Rows
+    are drawn by their `keys`, where there are some; features of one of the groups that are `tied` share a factor. An
+    interrupt is raised: there is nothing to use the best point of the search for.
     """
     if not tells_widths(X, Y, tied) or is_constant(Y):
-        return None, None
+        return None, np.nan
     clock.show.note(f"a width for each of {_count(X, tied)} features is learned")
     bounds = (-1.0, 1.0) if len(Y) == 1 else None
     found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys, tied)
     pays = found.share < 1.0 - PRICE * _count(X, tied) / min(len(X), SAMPLE)
-    return found.by_feature if pays else None, found
+    return found.by_feature if pays else None, found.deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,16 +132,16 @@ def learned_widths(
 
     alike = _solved(problem(False, few), search(FEW_STEP_ROWS, len(few)), clock)
     factor = np.full(X.shape[1], np.exp(alike.theta[0]))
-    deviation = deviation_at(factor, alike.theta[-1])
     if not tells_widths(X, Y, tied):
+        deviation = deviation_at(factor, alike.theta[-1])
         if alike.status is not Status.TIME_LIMIT:
             piece.keep(alike=factor, share=np.inf, deviation=deviation)
         return LearnedWidths(factor, None, np.inf, deviation)
     each = _solved(problem(True, rows), search(STEP_ROWS, len(rows)), clock)
     share = float(problem(True, few).certificate(each.theta).value / alike.certificate.value)
     by_feature = np.exp(each.theta[:-1])[weights_of(X.shape[1], tied)]
-    deviation = deviation_at(by_feature, each.theta[-1]) if share < 1.0 else deviation
-    found = LearnedWidths(factor, by_feature, share, deviation)
+    better = (by_feature, each.theta[-1]) if share < 1.0 else (factor, alike.theta[-1])
+    found = LearnedWidths(factor, by_feature, share, deviation_at(*better))
     if Status.TIME_LIMIT not in (alike.status, each.status):
         piece.keep(**vars(found))
     return found

@@ -57,7 +57,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         With the learned kernel and its regularization parameter, functions are trained without the row (least squares,
         in closed form) or without a fifth of the rows; a sigmoid (the softmax, for several classes) takes their values
         to probabilities, with a slope for positive and one for negative values, or eight each for 1,000 rows or more of
-        two classes. The likeliest class is the one that `predict` returns; class weights count as if the class had as
+        two classes. The likeliest class is the one that `predict` returns, and several others share what it leaves by
+        their values and by how often each is found there; class weights count as if the class had as
         many more rows. The kernel has seen all rows, so that probabilities are a little too sure of themselves where
         rows are few, unless functions of folds are combined.
 

@@ -240,8 +240,8 @@ def answer_claims(paper: str) -> list[Claim]:
     return [
         Claim(
             "link-of-values",
-            "Probabilities are the softmax of an increasing function of values, 0 at 0, of constant slopes between "
-            "knots.",
+            "Probabilities, before classes share what the predicted one leaves, are the softmax of an increasing "
+            "function of values, 0 at 0, of constant slopes between knots.",
             *(paper, "estimators, probabilities", measure_link, 1.0, 1.001),
             trials=20,
         ),

@@ -226,7 +226,7 @@ class Path:
             if clock.is_over:  # the next fold would form matrices first
                 return False
         self.errors[value], before = total, self.deviation
-        if value == self.best and self._is_of_differences:
+        if value == self.best and self._is_of_differences and math.isfinite(total):
             shares = [fold.weights.sum() for fold in self.folds]
             squares = [fold.deviations[value] ** 2 for fold in self.folds]
             self.deviation = float(np.sqrt(np.average(squares, weights=shares)))

@@ -95,8 +95,8 @@ class VoronoiEstimator(LearnsInParts):
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
-        factors, found = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
-        self._expect(np.nan if found is None else found.deviation)
+        factors, deviation = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
+        self._expect(deviation)
         return factors
 
     def _expect(self, deviation: float) -> None:
