@@ -299,6 +299,27 @@ def test_of_many_sigmas_the_closed_form_risk_names_those_to_train_with():
     assert 0.5 <= model.sigma_ <= 8.0
 
 
+def test_few_rows_are_validated_by_many_of_them():
+    """Epochs that a handful of rows takes by chance promise noise: intervals held .26 of it with six of 60 rows."""
+    rng = np.random.default_rng(3)
+    X, y, X_new, y_new = (
+        rng.normal(size=(60, 10)),
+        rng.normal(size=60),
+        rng.normal(size=(500, 10)),
+        rng.normal(size=500),
+    )
+    model = SpectralKernelRegressor(random_state=1003).fit(X, y)
+    low, high = model.predict_interval(X_new, coverage=0.8).T
+    assert 0.5 < np.mean((low <= y_new) & (y_new <= high)) < 0.95
+    assert [Training().validation_share(m, rejoins=True) for m in (19, 20, 100, 1000)] == [0.0, 0.5, 0.3, 0.1]
+    assert [Training().validation_share(m, rejoins=False) for m in (19, 20, 1000)] == [
+        0.0,
+        0.1,
+        0.1,
+    ]  # W has not seen them
+    assert Training(validation_fraction=0.2).validation_share(50, rejoins=True) == 0.2
+
+
 def test_cross_validation_leaves_time_for_learning():
     X, y = wave(2000)
     began = time.monotonic()

@@ -17,7 +17,7 @@ from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import deviation_of
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of, usual_range
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Solution, Status
@@ -56,7 +56,8 @@ class PathSelection(Selection):
         The values that were tried, ascending.
     scores : ndarray of shape (n_values,)
         Accuracy or R^2 on rows that neither the kernel nor the functions had seen, all folds together. Of ridge
-        regression, by functions that had not seen the row, for the kernel learned from all rows.
+        regression, by functions that had not seen the row, for the kernel learned from all rows; of support vector
+        regression, without rows whose targets are outliers.
     value : float
         The value of the best score; the most regular one of those that are as good. Where the time was up after one of
         several, the one of a soft margin.
@@ -110,6 +111,7 @@ class Fold:
         whole = self.whole
         self.targets = whole.Y + whole.center[:, None]
         self.X, self.Y, self.weights = whole.X[self.held], self.targets[:, self.held], whole.weights[self.held]
+        self.scored = scored_weights(whole)[:, self.held]
 
     @cached_property
     def problem(self) -> KernelLearning:
@@ -165,7 +167,7 @@ class Fold:
     def error_of(self, F: Array) -> float:
         """Weight of the rows with a wrong label, or sum of squared errors, the mean over outputs."""
         if self.whole.loss.is_of_differences:
-            return float(np.mean((F - self.Y) ** 2 @ self.weights))
+            return float(np.mean(np.sum((F - self.Y) ** 2 * self.scored, axis=1)))
         wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
         return float(self.weights @ wrong)
 
@@ -336,6 +338,29 @@ class Path:
                 return
 
 
+def scored_weights(problem: KernelLearning) -> Array:
+    """Weights of targets, shape (n_outputs, m); a loss that hardly feels outliers is not judged by them."""
+    Y = problem.Y + problem.center[:, None]
+    if not isinstance(problem.loss, EpsilonInsensitive):
+        return np.broadcast_to(problem.weights, Y.shape)
+    low, high = usual_range(Y, problem.weights)
+    return np.where((low <= Y) & (high >= Y), problem.weights, 0.0)
+
+
+def expected_deviation(problem: KernelLearning) -> float:
+    """Of errors, where nothing is known of them: that of the targets, whose variance is 1 but for outliers."""
+    if not isinstance(problem.loss, EpsilonInsensitive):
+        return 1.0
+    weights = scored_weights(problem)
+    centered = problem.Y - _mean(problem.Y, weights)
+    return float(np.sqrt(np.mean(np.sum(weights * centered**2, axis=1) / weights.sum(axis=1))))
+
+
+def _mean(Y: Array, weights: Array) -> Array:
+    """Of every output, shape (n_outputs, 1); 0 where nothing has a weight."""
+    return np.sum(weights * Y, axis=1, keepdims=True) / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+
+
 def soft(values: Array) -> float:
     """The value for kernels of unit scale, where nothing is known of the others."""
     return float(values[min(SECOND, len(values) - 1)])
@@ -345,4 +370,4 @@ def _total(fold: Fold) -> float:
     """The error that scores compare with: that of wrong labels only, or of means."""
     if not fold.whole.loss.is_of_differences:
         return float(fold.weights.sum())
-    return fold.error_of(np.average(fold.Y, axis=1, weights=fold.weights)[:, None])
+    return fold.error_of(_mean(fold.Y, fold.scored))

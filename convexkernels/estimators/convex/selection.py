@@ -7,7 +7,7 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
-from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection
+from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection, expected_deviation
 from convexkernels.families.base import Family
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
@@ -51,7 +51,7 @@ def choose(
         value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
         return families[int(known["family"])], losses[int(known["loss"])], kept
-    deviation, cut, interrupted = 1.0, False, False
+    deviation, cut, interrupted = expected_deviation(problem), False, False
     best: Path | None = None
     found: PathSelection | None = None
     try:

@@ -29,8 +29,6 @@ from convexkernels.spectral.options import Hyperparameters, Training, setting_of
 from convexkernels.spectral.training import TrainingRun
 from convexkernels.validation import check_number, check_weights, check_whole_number
 
-# Fewer rows than this are all needed for training.
-FEWEST_TO_SPLIT = 20
 # Steps over rows that come later, against those of the first training.
 LATER_PACE = 0.3
 # Rows that widths of features are learned on.
@@ -156,8 +154,8 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
                 "number instead of each list."
             )
         codes, held_out = self._codes(np.asarray(to_numpy(problem.Y))), None
-        if training.validation_fraction > 0.0 and m >= FEWEST_TO_SPLIT:
-            held_out = held_out_share(m, training.validation_fraction, codes, rng)
+        if share := training.validation_share(m, rejoins=self._is_least_squares):
+            held_out = held_out_share(m, share, codes, rng)
         self._held_rows = np.arange(m) if held_out is None else held_out
         setting = setting_of(self.setting)
         factors = _scales(problem, clock, rng.spawn(1)[0], self._tied) if setting.learned and self.sigma is None else ()

@@ -33,6 +33,7 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import usual_range
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
 
@@ -95,7 +96,9 @@ class VoronoiEstimator(LearnsInParts):
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
-        factors, deviation = learned_metric(rows.X, rows.Y, rows.weights, clock, seed, rows.keys, self._tied)
+        feels_outliers = self._is_least_squares or not self._loss().is_of_differences
+        Y = rows.Y if feels_outliers else np.clip(rows.Y, *usual_range(rows.Y, rows.weights))
+        factors, deviation = learned_metric(rows.X, Y, rows.weights, clock, seed, rows.keys, self._tied)
         self._expect(deviation)
         return factors
 
