@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,9 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return Concatenations(self.layers)
 
     def _scaling_of(self, X: Array) -> Scaling:
-        return Scaling.standard(X, self._encoded_categories()) if self.layers is None else Scaling.none(X)
+        if self.layers is not None:
+            return Scaling.none(X)
+        return Scaling.without_outliers(X, partial(Scaling.standard, categories=self._encoded_categories()))
 
     def _solver(self, seed: Any) -> Restarts:
         chosen = self.n_restarts

@@ -51,7 +51,7 @@ class _TessellatedEstimator(ConvexEstimator):
             UnitBox(self.margin)
 
     def _scaling_of(self, X: Array) -> Scaling:
-        scaling = Scaling.to_unit_box(X)
+        scaling = Scaling.without_outliers(X, Scaling.to_unit_box)
         if self.margin is None:
             box = _far_box(_sample(scaling.apply(X)), 1.0)
             # The volume would overflow: in units of a side it is 1, and kernels of degree 0 are the same to a factor.

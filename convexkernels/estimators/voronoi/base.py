@@ -157,7 +157,9 @@ class VoronoiEstimator(LearnsInParts):
         self._finish_cells()
 
     def _scaling_of(self, X: Array) -> Scaling:
-        return Scaling.to_symmetric_box(X) if self._cells.scale and self.kernel is None else Scaling.none(X)
+        if not self._cells.scale or self.kernel is not None:
+            return Scaling.none(X)
+        return Scaling.without_outliers(X, Scaling.to_symmetric_box)
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> CellRows:
         return problem_of(table, targets)

@@ -1,0 +1,104 @@
+"""Targets and entries of a table that are far from all others: typing errors, 999 for what is not known."""
+
+import numpy as np
+import pytest
+
+import convexkernels as ck
+from convexkernels.estimators.scaling import usual_limits
+from convexkernels.losses.epsilon_insensitive import usual_range
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.TessellatedSVR(),
+        ck.MultipleKernelSVR(),
+        ck.VoronoiSVR(random_state=0),
+        ck.VoronoiQuantile(random_state=0),
+        ck.HierarchicalGaussianRegressor(loss="epsilon_insensitive", random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_targets_that_are_far_too_large_decide_nothing(model):
+    """One in twelve; with widths and values chosen by their squares R^2 was between -9 and 0.8."""
+    rng = np.random.default_rng(1)
+    X, new = rng.uniform(-1.0, 1.0, (200, 3)), rng.uniform(-1.0, 1.0, (500, 3))
+    truth, expected = (np.sin(3.0 * Z[:, 0]) + Z[:, 1] ** 2 for Z in (X, new))
+    y = truth + 0.1 * rng.normal(size=200)
+    y[rng.choice(200, 16, replace=False)] += 30.0
+    assert model.fit(X, y).score(new, expected) > 0.85
+    if "SVR" in type(model).__name__:
+        assert model.epsilon_ < 1.0
+
+
+def test_outliers_are_what_rules_squares_and_is_rare(rng):
+    weights = rng.uniform(1.0, 2.0, 400)
+    usual = np.array([rng.normal(size=400), rng.exponential(size=400), rng.uniform(size=400), np.full(400, 3.0)])
+    usual = np.vstack(
+        [usual, np.where(rng.random(400) < 0.2, rng.exponential(size=400), 0.0), rng.choice([-1, 1], 400)]
+    )
+    assert np.isinf(usual_range(usual, weights)).all()
+    far = usual.copy()
+    far[0, :20] += 1e3
+    low, high = usual_range(far, weights)
+    assert np.isinf(high[1:]).all()  # they are no outliers of other outputs
+    assert -6.0 < low[0, 0] < -3.0 < 3.0 < high[0, 0] < 6.0
+    np.testing.assert_allclose(usual_range(7.0 * far - 2.0, weights)[1], 7.0 * high - 2.0, rtol=1e-12)
+
+
+def curved(rng, m):
+    X = rng.uniform(-1.0, 1.0, (m, 3))
+    return X, np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.TessellatedRidge(),
+        ck.TessellatedSVR(),
+        ck.TessellatedSVC(),
+        ck.MultipleKernelRidge(),
+        ck.HierarchicalGaussianRegressor(random_state=0),
+        ck.VoronoiRidge(random_state=0),
+        ck.VoronoiSVC(random_state=0),
+        ck.SpectralKernelRegressor(random_state=0),
+        ck.ConcatenatedKernelRegressor(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_entries_that_are_far_from_all_others_leave_them_their_scale(model):
+    """Onto [-1, 1], or to variance 1, with them, other rows are one point: R^2 was 0 for half of these."""
+    rng = np.random.default_rng(2)
+    (X, y), (new, expected) = curved(rng, 150), curved(rng, 400)
+    X[5, 0], X[77, 1] = 9999.0, -1e6
+    if isinstance(model, ck.TessellatedSVC | ck.VoronoiSVC):
+        y, expected = y > 0.3, expected > 0.3
+    model.fit(X, y)
+    assert model.score(new, expected) > 0.9
+    shared = model.kernel_(new[:4], X[[5, 77]])
+    assert np.isfinite(shared).all()
+
+
+def test_outliers_of_columns_are_rare_and_far(rng):
+    usual = np.column_stack([rng.normal(size=500), rng.exponential(size=500), rng.integers(1, 6, 500), np.ones(500)])
+    usual = np.column_stack([usual, rng.random(500) < 0.02, np.exp(rng.normal(size=500))])
+    assert usual_limits(usual) is None
+    far = usual.copy()
+    far[7, 0], far[8, 2] = 1e4, 999.0
+    low, high = usual_limits(far)
+    assert 4.0 < high[0] < 12.0
+    assert 5.0 < high[2] < 20.0
+    assert (np.abs([low, high])[:, [1, 3, 4, 5]] > 1e100).all()
+    np.testing.assert_array_equal(usual_limits(np.vstack([far, far[:300]])), (low, high))  # rows count once
+
+
+def test_the_kernel_of_a_table_with_outliers_is_that_of_the_function(rng):
+    X, y = curved(rng, 80)
+    X[3, 2] = 500.0
+    model = ck.TessellatedRidge(lam=1e-2).fit(X, y)
+    new = np.vstack([curved(rng, 5)[0], [[0.1, 0.2, 500.0], [0.1, 0.2, 900.0]]])
+    alpha = np.zeros(80)
+    alpha[model.support_] = model.support_coefficients_
+    values = model.kernel_(new, X) @ alpha
+    np.testing.assert_allclose(values - values[0], model.predict(new) - model.predict(new)[0], atol=1e-6)
+    np.testing.assert_allclose(*model.predict(new)[5:], rtol=1e-12)  # both are beyond the limit
