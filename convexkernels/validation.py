@@ -58,7 +58,7 @@ def check_number(
 def shown(value: Any) -> str:
     """A value as a message shows it: long ones in part, and what cannot be written by its type."""
     try:
-        return reprlib.repr(value)
+        return reprlib.repr(value.item() if isinstance(value, np.generic) else value)
     except ValueError:  # whole numbers of thousands of digits
         return f"a value of type {type(value).__name__}"
 

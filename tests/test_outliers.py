@@ -5,7 +5,7 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.estimators.scaling import usual_limits
-from convexkernels.losses.epsilon_insensitive import usual_range
+from convexkernels.losses.epsilon_insensitive import deviation_of, usual_range, without_outliers
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,36 @@ def test_outliers_are_what_rules_squares_and_is_rare(rng):
     assert np.isinf(high[1:]).all()  # they are no outliers of other outputs
     assert -6.0 < low[0, 0] < -3.0 < 3.0 < high[0, 0] < 6.0
     np.testing.assert_allclose(usual_range(7.0 * far - 2.0, weights)[1], 7.0 * high - 2.0, rtol=1e-12)
+
+
+def test_squares_learn_from_the_usual_range(rng):
+    Y = rng.uniform(-1.0, 1.0, (2, 300))
+    Y[:, 0], Y[:, 1] = -1.0, 1.0
+    same, unit = without_outliers(Y, np.ones(300))
+    np.testing.assert_array_equal(same, Y)
+    assert unit == 1.0
+    far = Y.copy()
+    far[0] *= 1e-6
+    far[0, 1] = 1.0
+    found, unit = without_outliers(far, np.ones(300))
+    assert unit < 1e-5
+    assert found[0].min() == -1.0
+    assert found[0].max() == 1.0
+    np.testing.assert_array_equal(found[1], Y[1])
+    np.testing.assert_allclose(np.diff(found[0, 2:]) * unit, np.diff(far[0, 2:]), atol=1e-18)
+
+
+def test_the_deviation_of_errors_is_that_of_outputs_and_rows_that_count(rng):
+    errors = rng.normal(size=(2, 400))
+    one = deviation_of(errors[:1], np.ones(400))
+    np.testing.assert_allclose(deviation_of(np.vstack([errors[:1], 1e-17 * errors]), np.ones(400)), one, rtol=1e-12)
+    weights = np.ones((2, 400))
+    weights[0, :5] = 0.0
+    far = errors.copy()
+    far[0, :5] = 1e9
+    expected = [np.sqrt(np.mean(part**2)) for part in (errors[0, 5:], errors[1])]
+    np.testing.assert_allclose(deviation_of(far, weights), np.sqrt(np.mean(np.square(expected))), rtol=1e-9)
+    assert deviation_of(errors, np.zeros(400)) == 0.0
 
 
 def curved(rng, m):

@@ -56,8 +56,12 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         if self.checkpoint is not None:
             checked_path(self.checkpoint)
         jobs = getattr(self, "n_jobs", None)
-        if jobs is not None and (not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0):
-            raise InvalidInputError(f"n_jobs must be None or a number of processes, -1 for all, got {shown(jobs)}.")
+        is_number = isinstance(jobs, Integral) and not isinstance(jobs, bool) and 0 < abs(int(jobs)) < 2**15
+        if jobs is not None and not is_number:
+            raise InvalidInputError(
+                f"n_jobs must be None or a number of processes, -1 for one a processor, -2 for one less and so on, got "
+                f"{shown(jobs)}."
+            )
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         """The rows of positive weight, validated."""
@@ -217,8 +221,11 @@ def whole_or_not_at_all(estimator: KernelEstimator) -> Iterator[None]:
 def seed_from(random_state: Any) -> int:
     """A seed from `random_state`, which scikit-learn lets be None, a number or a generator."""
     try:
+        if isinstance(random_state, bool):
+            raise ValueError
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
         raise InvalidInputError(
-            f"random_state must be None, a whole number below 2**32 or a RandomState, got {shown(random_state)}."
+            "random_state must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got "
+            f"{shown(random_state)}."
         ) from error

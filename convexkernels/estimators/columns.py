@@ -22,7 +22,9 @@ MOST_CATEGORIES = 1000
 # Up to so many different texts, each met twice or more on average, are groups even where some of them are digits.
 FEW_TEXTS = 20
 # Numbers as people write them: with separators of thousands, signs of percent and of currencies.
-WRITTEN_NUMBER = r"\s*[-+]?[$\u20ac\u00a3]?\d{1,3}(,?\d{3})*(\.\d+)?\s*[%$\u20ac\u00a3]?\s*"
+WRITTEN_NUMBER = (
+    r"\s*+(?=.*\d)[-+]?[$\u20ac\u00a3\u00a5]?\s?[-+]?(\d{1,3}([,' ]\d{3})+|\d*)(\.\d+)?\s?[%$\u20ac\u00a3\u00a5]?\s*+"
+)
 # Columns that a warning names.
 TOLD = 5
 
@@ -220,6 +222,7 @@ def _read(name: str, column: Any, of_categories: bool = False) -> tuple[NDArray[
             return numbers, missing
         except NO_NUMBERS:
             _refuse_mixtures(name, values[~missing])
+            _refuse_written_numbers(name, values[~missing])
     values[missing] = None
     return values, missing
 
@@ -241,6 +244,16 @@ def _refuse_mixtures(name: str, values: NDArray[Any]) -> None:
         raise InvalidInputError(
             f"X must hold numbers only, or text only, in a column, but column {name!r} does not: it holds {texts[0]!r} "
             "among numbers. Correct it, or make the column a pandas category if it is meant."
+        )
+
+
+def _refuse_written_numbers(name: str, values: NDArray[Any]) -> None:
+    """Many texts that are all numbers but for signs and separators are no groups, however often one is met."""
+    distinct = set(values.tolist())
+    if len(distinct) > FEW_TEXTS and all(re.fullmatch(WRITTEN_NUMBER, str(one)) for one in distinct):
+        raise InvalidInputError(
+            f"Column {name!r} holds {len(distinct)} different texts in {len(values)} rows, for example {values[0]!r}: "
+            "they look like numbers that are written as text. Make them numbers, or the column a pandas category."
         )
 
 
@@ -311,10 +324,8 @@ def _said(value: Any) -> tuple[str, Any]:
 def _categories(name: str, values: NDArray[Any]) -> list[Any]:
     found = sorted(set(values.tolist()), key=lambda value: (str(type(value)), value))
     if len(found) > MOST_CATEGORIES or (len(found) > 20 and len(found) == len(values)):
-        why = "they name rows instead of grouping them. Leave the column out, or group its values."
-        if all(re.fullmatch(WRITTEN_NUMBER, str(one)) for one in found):
-            why = "they look like numbers that are written as text. Make them numbers, or leave the column out."
         raise InvalidInputError(
-            f"Column {name!r} holds {len(found)} different texts in {len(values)} rows, for example {found[0]!r}: {why}"
+            f"Column {name!r} holds {len(found)} different texts in {len(values)} rows, for example {found[0]!r}: they "
+            "name rows instead of grouping them. Leave the column out, or group its values."
         )
     return found

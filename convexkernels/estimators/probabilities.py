@@ -83,6 +83,7 @@ def shares_of(P: Array, predicted: Index, codes: Index, weights: Array) -> Array
 
     By some rounds of proportional fitting.
     """
+    weights = weights * min(1.0, len(weights) / float(weights.sum()))  # a large weight is not that of so many rows
     shares, other = np.ones(P.shape[1]), predicted[:, None] != np.arange(P.shape[1])
     found = np.bincount(codes, weights * (predicted != codes), P.shape[1])
     for _ in range(ROUNDS):

@@ -16,7 +16,7 @@ from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
 
 # Of the size of numbers, what is no more than the rounding of sums that were to be equal.
-ROUNDING = 2.0 * float(np.finfo(np.float64).eps)
+ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
 
 
 class Targets(ABC):
@@ -105,13 +105,15 @@ class NumberTargets(Targets):
     """Numbers as ``center + spread * t``; predictions are clipped to magnitudes of t up to the limit.
 
     The `ends` are the numbers that t = -1 and t = 1 stand for, where rounding must not move them: many rows may have
-    the least or the largest target, and a quantile that is clipped to it has to be it.
+    the least or the largest target, and a quantile that is clipped to it has to be it. `constants` stand for columns
+    that are constant but for rounding, which is not to be learned; NaN for others.
     """
 
     center: Array
     spread: Array
     limit: float = np.inf
     ends: tuple[Array, Array] | None = None
+    constants: Array | None = None
 
     @classmethod
     def as_given(cls, y: Array) -> NumberTargets:
@@ -122,8 +124,9 @@ class NumberTargets(Targets):
     def by_range(cls, y: Array, *, clip: bool = True) -> NumberTargets:
         """Every column of `y` onto [-1, 1]; the range of the targets of a table will do for the table."""
         ends = np.asarray(y.min(axis=0)), np.asarray(y.max(axis=0))
-        low, high = 0.5 * ends[0], 0.5 * ends[1]
-        return cls(np.asarray(low + high), _positive(high - low), 1.0 if clip else np.inf, ends)
+        low, high, constants = 0.5 * ends[0], 0.5 * ends[1], _constants(y)
+        half = np.where(np.isnan(constants), high - low, 0.0)
+        return cls(np.asarray(low + high), _positive(half), 1.0 if clip else np.inf, ends, constants)
 
     @classmethod
     def standard(cls, y: Array, weights: Array) -> NumberTargets:
@@ -131,10 +134,14 @@ class NumberTargets(Targets):
 
         One that is constant but for rounding has its size as unit.
         """
-        center, size = np.asarray(np.average(y, axis=0, weights=weights)), np.abs(y).max(axis=0)
+        center, size, constants = (
+            np.asarray(np.average(y, axis=0, weights=weights)),
+            np.abs(y).max(axis=0),
+            _constants(y),
+        )
         farthest = _positive(np.abs(y - center).max(axis=0))  # squares of what is not near 1 may be 0 or infinite
         spread = farthest * np.sqrt(np.average(((y - center) / farthest) ** 2, axis=0, weights=weights))
-        return cls(center, _positive(np.where(np.ptp(y, axis=0) > ROUNDING * size, spread, size)))
+        return cls(center, _positive(np.where(np.isnan(constants), spread, size)), constants=constants)
 
     def around_zero(self) -> NumberTargets:
         """The same units with 0 where it is: an intercept finds the mean by itself, and without one there is none."""
@@ -142,6 +149,7 @@ class NumberTargets(Targets):
 
     def encoded(self, table: TrainingTable) -> TrainingTable:
         y = check_labels_finite(table.y, len(table.X))
+        y = y if self.constants is None else np.where(np.isnan(self.constants), y, self.constants)
         t = np.clip((y - self.center) / self.spread, -self.limit, self.limit)
         return replace(table, y=t)
 
@@ -187,6 +195,13 @@ def _class_weights(class_weight: Any, classes: NDArray[Any], totals: Array) -> A
     return np.array(
         [check_number(f"class_weight[{label!r}]", class_weight.get(label, 1.0), low=0.0) for label in labels]
     )
+
+
+def _constants(y: Array) -> Array:
+    """The middle of every column of `y` that is constant but for rounding, NaN for others."""
+    low, high = y.min(axis=0), y.max(axis=0)
+    is_constant = 0.5 * high - 0.5 * low <= 0.5 * ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    return np.where(is_constant, 0.5 * low + 0.5 * high, np.nan)
 
 
 def _positive(spread: Array) -> Array:

@@ -17,6 +17,8 @@ OUTLYING, LEAST_DEVIATION = 4.0, 0.01
 # Outliers rule the squares of targets where these say more than so many times what nine sizes of ten say (tables of
 # skewed numbers, and of such as are mostly 0, have at most 1.7), and how many of the latter others may be away then.
 RULING, FARTHEST = 2.0, 4.0
+# Part of the largest deviation of an output below which that of another one is rounding.
+CONSTANT = 1e-10
 # Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
 EPSILON, LEAST_EPSILON = 0.05, 1e-3
 
@@ -63,12 +65,22 @@ class EpsilonInsensitive(SupportVectorLoss):
 def deviation_of(errors: Array, weights: Array) -> float:
     """Deviation of errors of shape (n_outputs, m): by squares, or, where outliers rule these, by the median size.
 
-    Of several outputs the root mean square of theirs.
+    Of several outputs the root mean square of theirs, without those whose errors are no more than rounding: they are
+    constants. Weights have shape (m,) or that of the errors.
     """
     unit = float(np.abs(errors).max())
     if not 0.0 < unit < np.inf:
         return unit
-    return unit * float(np.sqrt(np.mean([_deviation(one / unit, weights) ** 2 for one in errors])))
+    weights = np.broadcast_to(weights, errors.shape)
+    each = np.array(
+        [_deviation(one / unit, own) if own.any() else 0.0 for one, own in zip(errors, weights, strict=True)]
+    )
+    return unit * root_mean_square(each)
+
+
+def root_mean_square(deviations: Array) -> float:
+    """Of the outputs that are no constants."""
+    return float(np.sqrt(np.mean(deviations[deviations >= CONSTANT * deviations.max()] ** 2)))
 
 
 def _deviation(errors: Array, weights: Array) -> float:
@@ -93,6 +105,19 @@ def usual_range(Y: Array, weights: Array) -> tuple[Array, Array]:
     return center - size, center + size
 
 
-def epsilon_for(deviation: float) -> float:
-    """The epsilon for targets on [-1, 1] and a deviation of errors that is expected, NaN where nothing is known."""
-    return max(SUITED_EPSILON * deviation, LEAST_EPSILON) if np.isfinite(deviation) else EPSILON
+def without_outliers(Y: Array, weights: Array) -> tuple[Array, float]:
+    """Targets on [-1, 1] for squares to learn from, and the least unit of an output.
+
+    Of outputs with outliers it is the usual range that is taken onto [-1, 1]; its ends stand for what is beyond.
+    """
+    low, high = usual_range(Y, weights)
+    has = np.isfinite(low)
+    low = np.where(has, np.maximum(low, Y.min(axis=1, keepdims=True)), -1.0)
+    high = np.where(has, np.minimum(high, Y.max(axis=1, keepdims=True)), 1.0)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    return np.clip((Y - middle) / half, -1.0, 1.0), float(half.min())
+
+
+def epsilon_for(deviation: float, unit: float = 1.0) -> float:
+    """The epsilon for targets on [-1, 1] and a deviation of errors in a unit, NaN where nothing is known."""
+    return unit * max(SUITED_EPSILON * deviation, LEAST_EPSILON) if np.isfinite(deviation) else EPSILON

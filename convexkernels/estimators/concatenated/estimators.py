@@ -111,7 +111,7 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
     def _suited_loss(self, problem: OuterLearning, clock: Clock) -> Loss:
         if isinstance(self.loss, Loss) or not isinstance(problem.loss, EpsilonInsensitive):
             return problem.loss
-        found = clock.once(lambda: {"epsilon": suited_epsilon(problem)}, "epsilon", *stated(problem))
+        found = clock.once(lambda: {"epsilon": suited_epsilon(problem)}, "suited epsilon", *stated(problem))
         return EpsilonInsensitive(epsilon=float(found["epsilon"]))
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:

@@ -17,7 +17,7 @@ from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of, usual_range
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of, root_mean_square, usual_range
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Solution, Status
@@ -139,7 +139,9 @@ class Fold:
     def error(self, value: float, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
         problem = self.problem.with_loss(loss)
-        piece = clock.piece("errors held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X)
+        piece = clock.piece(
+            "errors at rows held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X
+        )
         if known := piece.found:
             self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
             return float(known["error"])
@@ -153,7 +155,7 @@ class Fold:
         self.points[value] = found.theta, found.alpha
         F = self.values_of(found)
         error, of_numbers = self.error_of(F), self.whole.loss.is_of_differences
-        deviation = deviation_of(F - self.Y, self.weights) if of_numbers else 1.0
+        deviation = deviation_of(F - self.Y, self.scored) if of_numbers else 1.0
         error = math.inf if math.isnan(error) else error  # the arithmetic of a value broke down
         self.deviations[value] = deviation
         if not clock.is_over:
@@ -353,7 +355,7 @@ def expected_deviation(problem: KernelLearning) -> float:
         return 1.0
     weights = scored_weights(problem)
     centered = problem.Y - _mean(problem.Y, weights)
-    return float(np.sqrt(np.mean(np.sum(weights * centered**2, axis=1) / weights.sum(axis=1))))
+    return root_mean_square(np.sqrt(np.sum(weights * centered**2, axis=1) / weights.sum(axis=1)))
 
 
 def _mean(Y: Array, weights: Array) -> Array:

@@ -46,7 +46,7 @@ def choose(
     anything was tried, they are the last family and the first loss.
     """
     stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses)]
-    piece = clock.piece("path", problem.X, problem.Y, problem.weights, list(families), name, stated, values)
+    piece = clock.piece("path of values", problem.X, problem.Y, problem.weights, list(families), name, stated, values)
     if known := piece.found:
         value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)

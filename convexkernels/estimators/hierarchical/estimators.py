@@ -21,7 +21,7 @@ from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for, usual_range
+from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for, without_outliers
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
@@ -138,12 +138,12 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
 
     def _suited_loss(self, task: TreeTask, clock: Clock, seed: int) -> Loss:
         Y = task.loss.targets(task.y, len(task.y))
-        Y = np.clip(Y, *usual_range(Y, task.weights))  # squares would learn nothing else than outliers
         if self.loss != "epsilon_insensitive" or is_constant(Y) or not np.ptp(task.X, axis=0).any():
             return task.loss
+        Y, unit = without_outliers(Y, task.weights)
         bounds = (-1.0, 1.0) if len(Y) == 1 else None
         found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
-        return EpsilonInsensitive(epsilon=epsilon_for(found.deviation), intercept=False).at(task.loss.lam)
+        return EpsilonInsensitive(epsilon=epsilon_for(found.deviation, unit), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped

@@ -33,7 +33,7 @@ from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import usual_range
+from convexkernels.losses.epsilon_insensitive import without_outliers
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
 
@@ -97,13 +97,13 @@ class VoronoiEstimator(LearnsInParts):
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
         feels_outliers = self._is_least_squares or not self._loss().is_of_differences
-        Y = rows.Y if feels_outliers else np.clip(rows.Y, *usual_range(rows.Y, rows.weights))
+        Y, unit = (rows.Y, 1.0) if feels_outliers else without_outliers(rows.Y, rows.weights)
         factors, deviation = learned_metric(rows.X, Y, rows.weights, clock, seed, rows.keys, self._tied)
-        self._expect(deviation)
+        self._expect(deviation, unit)
         return factors
 
-    def _expect(self, deviation: float) -> None:
-        """Heed the deviation of errors of least squares in the metric, NaN where it is not known."""
+    def _expect(self, deviation: float, unit: float) -> None:
+        """Heed the deviation of errors of least squares in the metric, in a unit, NaN where it is not known."""
 
     def _cover(
         self, problem: CellRows, learner: CellLearner, clock: Clock, seed: int, n_rows: int | None = None

@@ -161,9 +161,9 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets
 
-    def _expect(self, deviation: float) -> None:
+    def _expect(self, deviation: float, unit: float) -> None:
         if self.epsilon is None:
-            self._epsilon = epsilon_for(deviation)
+            self._epsilon = epsilon_for(deviation, unit)
 
     def _finish_cells(self) -> None:
         super()._finish_cells()
