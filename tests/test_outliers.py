@@ -31,6 +31,28 @@ def test_targets_that_are_far_too_large_decide_nothing(model):
         assert model.epsilon_ < 1.0
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        ck.TessellatedSVR(),
+        ck.MultipleKernelSVR(),
+        ck.VoronoiSVR(random_state=0),
+        ck.HierarchicalGaussianRegressor(loss="epsilon_insensitive", random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_target_takes_no_digits_however_large(model, rng):
+    """Relative gaps were those of one number: R^2 was -2,500 with 1e6 among numbers of size 1."""
+    (X, y), (new, expected) = curved(rng, 120), curved(rng, 300)
+    y = y + 0.1 * rng.normal(size=120)
+    scores = []
+    for far in (1e5, 1e12):
+        y[7] = far
+        scores.append(model.fit(X, y).score(new, expected))
+    assert min(scores) > 0.9
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.02)
+
+
 def test_outliers_are_what_rules_squares_and_is_rare(rng):
     weights = rng.uniform(1.0, 2.0, 400)
     usual = np.array([rng.normal(size=400), rng.exponential(size=400), rng.uniform(size=400), np.full(400, 3.0)])

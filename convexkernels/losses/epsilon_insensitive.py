@@ -89,10 +89,10 @@ def _deviation(errors: Array, weights: Array) -> float:
     return by_squares if by_squares <= OUTLYING * by_median else max(by_median, LEAST_DEVIATION * by_squares)
 
 
-def usual_range(Y: Array, weights: Array) -> tuple[Array, Array]:
+def usual_range(Y: Array, weights: Array, farthest: float = FARTHEST) -> tuple[Array, Array]:
     """Between what targets of shape (n_outputs, m) are no outliers, shapes (n_outputs, 1).
 
-    Where outliers rule the squares of an output, four deviations, as nine sizes of ten say, around the median; else
+    Where outliers rule the squares of an output, so many deviations, as nine sizes of ten say, around the median; else
     without limits.
     """
     center, size = (np.empty((len(Y), 1)) for _ in range(2))
@@ -101,7 +101,7 @@ def usual_range(Y: Array, weights: Array) -> tuple[Array, Array]:
         sizes = np.abs(y - center[k])
         by_nine = np.quantile(sizes, 0.9, weights=weights, method="inverted_cdf") / NORMAL_NINE_TENTHS
         rule = np.sqrt(sizes**2 @ weights / weights.sum()) > RULING * by_nine > 0.0
-        size[k] = FARTHEST * by_nine if rule else np.inf
+        size[k] = farthest * by_nine if rule else np.inf
     return center - size, center + size
 
 

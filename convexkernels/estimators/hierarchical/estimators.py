@@ -1,6 +1,7 @@
 """Estimators that learn a hierarchical Gaussian kernel."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -146,7 +147,9 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         return EpsilonInsensitive(epsilon=epsilon_for(found.deviation, unit), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped
+        of_range = partial(NumberTargets.by_range, clip=False)  # the functions themselves are clipped
+        bears = self.loss == "epsilon_insensitive" or isinstance(self.loss, EpsilonInsensitive)
+        return NumberTargets.bounded(table.y, table.weights, of_range) if bears else of_range(table.y)
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
         return NumberTargets.by_range(summary.targets, clip=False)

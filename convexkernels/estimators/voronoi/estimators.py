@@ -156,7 +156,7 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
         return EpsilonInsensitive(epsilon=self._epsilon, intercept=False)
 
     def _of_range(self, y: Array) -> NumberTargets:
-        targets = super()._of_range(y)
+        targets = NumberTargets.bounded(y, np.ones(len(y)), super()._of_range)
         if self.epsilon is not None:
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets
