@@ -12,7 +12,7 @@ from convexkernels.checking import Verdict
 from convexkernels.estimators.intervals import as_unseen, conformal, margin_around, margins, widened
 from convexkernels.estimators.probabilities import Sigmoid, shares_of
 from convexkernels.estimators.relevance import effective_rank, relevance
-from convexkernels.losses.epsilon_insensitive import deviation_of
+from convexkernels.losses.epsilon_insensitive import deviation_of, usual_range, without_outliers
 from convexkernels.problems.decision_function import differences
 from proofs_check.claim import Claim
 
@@ -92,20 +92,22 @@ def shared(P: Array, predicted: Array, shares: Array) -> Array:
 def measure_shares(rows: float, rng: Generator) -> Verdict:
     """Shares are multiplied five times by what is found over what is told of a class where another is predicted.
 
-    Ten `rows` more are found and told each time. With them the predicted class stays the likeliest one.
+    Ten `rows` more are found and told each time. With them the predicted class stays the likeliest one. Large weights
+    are no numbers of rows.
     """
     m, K = 40, int(rng.integers(3, 6))
     F, knots, slopes = rng.standard_normal((m, K)), np.zeros(1), rng.uniform(0.2, 2.0, 2)
-    codes, weights = rng.integers(0, K, m), rng.uniform(0.5, 2.0, m)
+    codes, weights = rng.integers(0, K, m), rng.uniform(0.5, 0.9, m) * rng.choice([1.0, 50.0])
     P, predicted = Sigmoid(knots, slopes)(F), F.argmax(axis=1)
-    shares = np.ones(K)
+    shares, given = np.ones(K), weights
+    weights = given / max(1.0, float(np.mean(given)))
     for _ in range(5):
         there = shared(P, predicted, shares)
         for k in range(K):
             other = predicted != k
             found, told = float(weights[other & (codes == k)].sum()), float(weights[other] @ there[other, k])
             shares[k] *= (found + 10.0 * rows) / (told + 10.0 * rows)
-    library = shares_of(P, predicted, codes, weights)
+    library = shares_of(P, predicted, codes, given)
     link = Sigmoid(knots, slopes, library)(F)
     apart = np.abs(library / shares - 1.0).max() + np.abs(link - shared(P, predicted, shares)).max()
     wrong = float((link.argmax(axis=1) != predicted).any())
@@ -129,6 +131,35 @@ def measure_deviation(factor: float, rng: Generator) -> Verdict:
     expected = by_squares if by_squares <= 4.0 * factor * middle else max(middle, 0.01 * by_squares)
     found = deviation_of(size * (signs * errors)[None], weights) / size
     return Verdict(abs(found / expected - 1.0), 1e-12, 1, {"errors": errors, "weights": weights})
+
+
+def measure_usual_range(factor: float, rng: Generator) -> Verdict:
+    """Some deviations around the median, as nine sizes of ten say, where squares say more than twice as much.
+
+    Squares then see this range on [-1, 1], and other outputs as they are. `factor` multiplies how many deviations.
+    """
+    m, farthest, ratio = 30, float(rng.choice([4.0, 100.0])), float(rng.choice([1.9, 2.1, 50.0]))
+    weights, y = rng.integers(1, 4, m).astype(np.float64), rng.uniform(-1.0, 1.0, m)
+    y[np.argmax(y)] = 1e3  # it stays the largest, whatever it is in the end
+    counted = np.sort(np.repeat(y, weights.astype(int)))
+    n = len(counted)
+    middle = counted[-(-n // 2) - 1]
+    nine = np.sort(np.abs(counted - middle))[int(np.ceil(0.9 * n - 1e-9)) - 1] / 1.6448536269514722
+    top, others = int(np.argmax(y)), np.delete(np.arange(m), int(np.argmax(y)))
+    rest = float(weights[others] @ (y[others] - middle) ** 2)
+    y[top] = middle + np.sqrt((n * (ratio * nine) ** 2 - rest) / weights[top])
+    Y = np.vstack([y, rng.uniform(-1.0, 1.0, m)])
+    low, high = usual_range(Y, weights, farthest)
+    found, unit = without_outliers(Y / max(1.0, float(np.abs(y).max())), weights)
+    has = ratio > 2.0
+    apart = float(np.isfinite(low[1, 0])) + float(np.isfinite(low[0, 0]) != has)
+    if has:
+        size = factor * farthest * nine
+        apart += abs(high[0, 0] - middle - size) / size + abs(middle - low[0, 0] - size) / size
+        ends = max(y.min(), middle - 4.0 * nine), middle + 4.0 * nine
+        t = np.clip((2.0 * y - sum(ends)) / (ends[1] - ends[0]), -1.0, 1.0)
+        apart += np.abs(found[0] - t).max() + abs(unit * np.abs(y).max() * 2.0 / (ends[1] - ends[0]) - 1.0)
+    return Verdict(float(apart), 1e-9, 1, {"Y": Y, "weights": weights})
 
 
 # ---- intervals
@@ -261,6 +292,12 @@ def answer_claims(paper: str) -> list[Claim]:
             "deviation-of-errors",
             "Errors have the deviation by their median size where outliers rule their squares.",
             *(paper, "losses, epsilon", measure_deviation, 1.0, 1.1),
+            trials=20,
+        ),
+        Claim(
+            "usual-range",
+            "Targets are outliers some deviations from the median where squares say more than nine sizes of ten.",
+            *(paper, "losses, outliers", measure_usual_range, 1.0, 1.001),
             trials=20,
         ),
         Claim(

@@ -11,7 +11,7 @@ from convexkernels.cells.sampling import rows_by_share
 from convexkernels.checking import Verdict
 from convexkernels.criteria.folds import spread_sample
 from convexkernels.estimators.left_out import LeftOut, left_out_values
-from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.scaling import Scaling, usual_limits
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.kernels.distances import typical_of
@@ -49,6 +49,30 @@ def measure_scaling(factor: float, rng: Generator) -> Verdict:
     apart.append(np.abs(learned.pull_back(Gaussian(0.7))(X) - Gaussian(0.7)(Z)).max())
     # Values of 50,000 have lost as many digits.
     return Verdict(float(max(apart)), 1e-9, 1, {"X": X, "factors": factors})
+
+
+def measure_far_entries(factor: float, rng: Generator) -> Verdict:
+    """Entries farther from the median than 40 deviations, as nine distances of ten say, are moved to eight of them.
+
+    `factor` multiplies the eight. Rows count once, and other columns are as they were.
+    """
+    X = rng.normal(size=(41, 3))
+    column = np.sort(X[:, 1])
+    middle = column[20]
+    far = float(rng.choice([39.0, 41.0, -41.0]))
+    # An end before and after: median and distances are those of the order of the others.
+    at = int(np.argmax(X[:, 1])) if far > 0.0 else int(np.argmin(X[:, 1]))
+    X[at, 1] = 1e6 * np.sign(far)
+    unit = np.sort(np.abs(X[:, 1] - middle))[int(np.ceil(0.9 * 41)) - 1] / 1.6448536269514722
+    X[at, 1] = middle + far * unit
+    limits = usual_limits(np.vstack([X, X[:7]]))
+    if abs(far) < 40.0:
+        return Verdict(float(limits is not None), 1e-9, 1, {"X": X})
+    expected = X.copy()
+    expected[at, 1] = middle + factor * 8.0 * unit * np.sign(far)
+    scaling = Scaling.without_outliers(X, Scaling.to_symmetric_box)
+    apart = np.abs(scaling.apply(X) - Scaling.to_symmetric_box(expected).apply(expected)).max()
+    return Verdict(float(apart) + float(limits is None), 1e-9, 1, {"X": X})
 
 
 def measure_targets(factor: float, rng: Generator) -> Verdict:
@@ -160,6 +184,12 @@ def unit_claims(paper: str) -> list[Claim]:
             "scaled-columns",
             "Columns are scaled to what is said of them, and a kernel after the map is one before it.",
             *(paper, "estimators, scaling", measure_scaling, 1.0, 1.001),
+        ),
+        Claim(
+            "far-entries",
+            "Entries of a column that are far from all others are moved towards them before columns are scaled.",
+            *(paper, "estimators, scaling", measure_far_entries, 1.0, 1.05),
+            trials=12,
         ),
         Claim(
             "encoded-targets",
