@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import convexkernels as ck
-from convexkernels.estimators.scaling import usual_limits
-from convexkernels.losses.epsilon_insensitive import deviation_of, usual_range, without_outliers
+from convexkernels.estimators.outliers import LOOKED_AT, usual_limits, usual_range, without_outliers
+from convexkernels.losses.epsilon_insensitive import deviation_of
 
 
 @pytest.mark.parametrize(
@@ -31,53 +31,54 @@ def test_targets_that_are_far_too_large_decide_nothing(model):
         assert model.epsilon_ < 1.0
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        ck.TessellatedSVR(),
-        ck.MultipleKernelSVR(),
-        ck.VoronoiSVR(random_state=0),
-        ck.HierarchicalGaussianRegressor(loss="epsilon_insensitive", random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_a_target_takes_no_digits_however_large(model, rng):
-    """Relative gaps were those of one number: R^2 was -2,500 with 1e6 among numbers of size 1."""
-    (X, y), (new, expected) = curved(rng, 120), curved(rng, 300)
-    y = y + 0.1 * rng.normal(size=120)
-    scores = []
-    for far in (1e5, 1e12):
-        y[7] = far
-        scores.append(model.fit(X, y).score(new, expected))
-    assert min(scores) > 0.9
-    np.testing.assert_allclose(scores[0], scores[1], atol=0.02)
-
-
 def test_outliers_are_what_rules_squares_and_is_rare(rng):
-    weights = rng.uniform(1.0, 2.0, 400)
+    X, weights = rng.normal(size=(400, 2)), rng.uniform(1.0, 2.0, 400)
     usual = np.array([rng.normal(size=400), rng.exponential(size=400), rng.uniform(size=400), np.full(400, 3.0)])
     usual = np.vstack(
         [usual, np.where(rng.random(400) < 0.2, rng.exponential(size=400), 0.0), rng.choice([-1, 1], 400)]
     )
-    assert np.isinf(usual_range(usual, weights)).all()
+    assert np.isinf(usual_range(X, usual, weights)).all()
     far = usual.copy()
     far[0, :20] += 1e3
-    low, high = usual_range(far, weights)
+    low, high = usual_range(X, far, weights)
     assert np.isinf(high[1:]).all()  # they are no outliers of other outputs
     assert -6.0 < low[0, 0] < -3.0 < 3.0 < high[0, 0] < 6.0
-    np.testing.assert_allclose(usual_range(7.0 * far - 2.0, weights)[1], 7.0 * high - 2.0, rtol=1e-12)
+    for unit in (1e-200, 7.0, 1e90):
+        np.testing.assert_allclose(usual_range(X, unit * far, weights)[1], unit * high, rtol=1e-12)
+
+
+@pytest.mark.parametrize("where", ["an end", "the middle", "a category", "a place"])
+def test_large_targets_that_rows_tell_are_to_be_learned(where, rng):
+    X = rng.uniform(-1.0, 1.0, (300, 4))
+    X[:, 3] = rng.random(300) < 0.06
+    large = {
+        "an end": X[:, 0] > 0.88,
+        "the middle": np.abs(X[:, 1]) < 0.06,
+        "a category": X[:, 3] > 0.0,
+        "a place": np.square(X[:, :3] - 0.3).sum(axis=1) < 0.2,
+    }[where]
+    y = 300.0 * large + rng.normal(size=300)
+    assert np.isinf(usual_range(X, y[None], np.ones(300))).all()
+    assert np.isfinite(usual_range(X, rng.permutation(y)[None], np.ones(300))).all()  # of rows that tell nothing
+
+
+def test_a_rare_regime_is_learned():
+    rng = np.random.default_rng(0)
+    (X, new), model = (rng.uniform(-1.0, 1.0, (m, 3)) for m in (200, 500)), ck.VoronoiSVR(random_state=0)
+    y, expected = (300.0 * (Z[:, 0] > 0.88) + np.sin(3.0 * Z[:, 1]) for Z in (X, new))
+    assert model.fit(X, y + rng.normal(size=200)).score(new, expected) > 0.85
 
 
 def test_squares_learn_from_the_usual_range(rng):
-    Y = rng.uniform(-1.0, 1.0, (2, 300))
+    X, Y = rng.normal(size=(300, 2)), rng.uniform(-1.0, 1.0, (2, 300))
     Y[:, 0], Y[:, 1] = -1.0, 1.0
-    same, unit = without_outliers(Y, np.ones(300))
+    same, unit = without_outliers(X, Y, np.ones(300))
     np.testing.assert_array_equal(same, Y)
     assert unit == 1.0
     far = Y.copy()
     far[0] *= 1e-6
     far[0, 1] = 1.0
-    found, unit = without_outliers(far, np.ones(300))
+    found, unit = without_outliers(X, far, np.ones(300))
     assert unit < 1e-5
     assert found[0].min() == -1.0
     assert found[0].max() == 1.0
@@ -141,7 +142,29 @@ def test_outliers_of_columns_are_rare_and_far(rng):
     assert 4.0 < high[0] < 12.0
     assert 5.0 < high[2] < 20.0
     assert (np.abs([low, high])[:, [1, 3, 4, 5]] > 1e100).all()
+    group = usual.copy()
+    group[::12, 0] = rng.uniform(1e3, 2e3, 42)  # another group of rows
+    assert usual_limits(group) is None
+    group[::12, 0] = 9999.0
+    assert usual_limits(group) is not None
     np.testing.assert_array_equal(usual_limits(np.vstack([far, far[:300]])), (low, high))  # rows count once
+
+
+def test_limits_of_a_long_table_depend_neither_on_order_nor_on_repetition(rng):
+    X = rng.standard_t(1.5, (LOOKED_AT + 2000, 1))
+    X[0] = 1e6
+    expected = usual_limits(X)
+    assert expected is not None
+    for other in (rng.permutation(X), np.vstack([X, X]), np.repeat(X, 2, axis=0)):
+        np.testing.assert_array_equal(usual_limits(other), expected)
+
+
+def test_rows_that_come_later_may_differ_from_constant_ones(rng):
+    X = rng.uniform(-1.0, 1.0, (200, 2))
+    model = ck.SpectralKernelRegressor(n_components=50, random_state=0).fit(X, np.full(200, 2.0))
+    for _ in range(10):
+        model.partial_fit(X, np.sin(3.0 * X[:, 0]))
+    assert np.ptp(model.predict(X)) > 0.1
 
 
 def test_the_kernel_of_a_table_with_outliers_is_that_of_the_function(rng):

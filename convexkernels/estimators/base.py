@@ -46,8 +46,6 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
 
     # Whether targets may have several columns.
     _multi_output: ClassVar[bool] = False
-    # Whether the loss hardly feels targets that are far from all others.
-    _bears_outliers: ClassVar[bool] = False
 
     # -- hooks, in the order in which they are called ----------------------------------------------
 

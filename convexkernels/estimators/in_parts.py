@@ -150,7 +150,9 @@ class LearnsInParts(KernelEstimator):
         """How rows of a Dask table become rows of problems; classes of weight 0 have no say in the ranges."""
         targets = self._targets_of_summary(summary)
         kept = classes_kept(summary, targets)
-        return Encoding(self._scaling_of(np.vstack([summary.low[kept], summary.high[kept]])), targets)
+        return Encoding(
+            self._scaling_of(np.vstack([summary.low[kept].min(axis=0), summary.high[kept].max(axis=0)])), targets
+        )
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingTable:
         read = super()._read(X, y, sample_weight)

@@ -7,20 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Index, distinct_rows
+from convexkernels.arrays import Array, Index, distinct_rows
+from convexkernels.estimators.outliers import usual_limits
 from convexkernels.kernels.algebra import OnColumns
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.rescaled import Rescaled, rescale
-from convexkernels.validation import LARGEST_MAGNITUDE
 
 # A column is far from 0 where its middle is, by so many times half of its range.
 FAR = 1e3
-# A column has outliers where values are farther from its median than so many deviations, as nine distances of ten say,
-# which are moved to within so many: 999 for what is not known leaves others a hundredth of the range. Columns that are
-# only skewed have up to 36 on our tables; of the eleven tables that have more no score lost by it, some gained.
-OUTLYING, FARTHEST = 40.0, 8.0
-# Rows that medians are taken of.
-LOOKED_AT = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,21 +95,6 @@ class Scaling:
         limits = None if self.limits is None else tuple(limit[self.columns] for limit in self.limits)
         inside = Rescaled(kernel, self.offset[self.columns], scale, limits)
         return inside if len(self.columns) == len(self.scale) else OnColumns(inside, self.columns.tolist())
-
-
-def usual_limits(X: Array) -> tuple[Array, Array] | None:
-    """Between what values of every column are no outliers, shapes (n_features,); None where no column has any.
-
-    Rows count once, as in `Scaling.standard`.
-    """
-    rows = distinct_rows(X[:: -(-len(X) // LOOKED_AT)])[0]
-    center = np.median(rows, axis=0)
-    distances = np.quantile(np.abs(rows - center), 0.9, axis=0, method="inverted_cdf")
-    unit = distances / NORMAL_NINE_TENTHS
-    farthest = np.maximum(X.max(axis=0) - center, center - X.min(axis=0))
-    has = (farthest > OUTLYING * unit) & (unit > 0.0)
-    low, high = center - FARTHEST * unit, center + FARTHEST * unit
-    return (np.where(has, low, -LARGEST_MAGNITUDE), np.where(has, high, LARGEST_MAGNITUDE)) if has.any() else None
 
 
 def spread_of(X: Array, categories: Sequence[Sequence[int] | Index] = ()) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,14 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from convexkernels.arrays import Array
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.losses.epsilon_insensitive import usual_range
 from convexkernels.validation import check_labels_finite, check_number
 
 # Of the size of numbers, what is no more than the rounding of sums that were to be equal.
 ROUNDING = 16.0 * float(np.finfo(np.float64).eps)
-# Outliers count as no more than so many deviations from the median for losses that hardly feel them: no function goes
-# there, so that it is the same one, but with 1e6 among numbers of size 1 its digits were lost in a relative gap.
-FARTHEST = 100.0
 
 
 class Targets(ABC):
@@ -111,7 +106,7 @@ class NumberTargets(Targets):
 
     The `ends` are the numbers that t = -1 and t = 1 stand for, where rounding must not move them: many rows may have
     the least or the largest target, and a quantile that is clipped to it has to be it. `constants` stand for columns
-    that are constant but for rounding, which is not to be learned; NaN for others. Numbers beyond bounds are at them.
+    that are constant but for rounding, which is not to be learned; NaN for others.
     """
 
     center: Array
@@ -119,19 +114,11 @@ class NumberTargets(Targets):
     limit: float = np.inf
     ends: tuple[Array, Array] | None = None
     constants: Array | None = None
-    bounds: tuple[Array, Array] | None = None
 
     @classmethod
     def as_given(cls, y: Array) -> NumberTargets:
         """Numbers as they are."""
         return cls(np.zeros(y.shape[1:]), np.ones(y.shape[1:]))
-
-    @classmethod
-    def bounded(cls, y: Array, weights: Array, targets: Callable[[Array], NumberTargets]) -> NumberTargets:
-        """An encoding for a loss that hardly feels outliers."""
-        ends = usual_range(y.reshape(len(y), -1).T, weights, FARTHEST)
-        low, high = (end.reshape(y.shape[1:]) for end in ends)
-        return replace(targets(np.clip(y, low, high)), bounds=(low, high)) if np.isfinite(low).any() else targets(y)
 
     @classmethod
     def by_range(cls, y: Array, *, clip: bool = True) -> NumberTargets:
@@ -162,8 +149,8 @@ class NumberTargets(Targets):
 
     def encoded(self, table: TrainingTable) -> TrainingTable:
         y = check_labels_finite(table.y, len(table.X))
-        y = y if self.bounds is None else np.clip(y, *self.bounds)
-        y = y if self.constants is None else np.where(np.isnan(self.constants), y, self.constants)
+        if self.constants is not None:  # rows that come later may differ from them
+            y = np.where(np.abs(y - self.constants) <= ROUNDING * np.abs(self.constants), self.constants, y)
         t = np.clip((y - self.center) / self.spread, -self.limit, self.limit)
         return replace(table, y=t)
 

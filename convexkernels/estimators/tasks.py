@@ -1,7 +1,6 @@
 """The two tasks: classes with their probabilities, numbers with their intervals."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,9 +93,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         # C, epsilon and lam mean the same in every unit of y, and one serves several outputs.
-        standard = partial(NumberTargets.standard, weights=table.weights)
-        targets = NumberTargets.bounded(table.y, table.weights, standard) if self._bears_outliers else standard(table.y)
-        return targets.around_zero()
+        return NumberTargets.standard(table.y, table.weights).around_zero()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

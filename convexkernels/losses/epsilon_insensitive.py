@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import NORMAL_MEDIAN, NORMAL_NINE_TENTHS, Array
+from convexkernels.arrays import NORMAL_MEDIAN, Array
 from convexkernels.losses.base import BoxDual, LossStatement
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.validation import check_number
@@ -14,9 +14,6 @@ SUITED_EPSILON = 0.25
 # Outliers rule the squares of errors where these say more than so many times what the median says: of skewed errors,
 # and such as are mostly 0, they mostly say up to three times that. And the least part of the former that the latter is.
 OUTLYING, LEAST_DEVIATION = 4.0, 0.01
-# Outliers rule the squares of targets where these say more than so many times what nine sizes of ten say (tables of
-# skewed numbers, and of such as are mostly 0, have at most 1.7), and how many of the latter others may be away then.
-RULING, FARTHEST = 2.0, 4.0
 # Part of the largest deviation of an output below which that of another one is rounding.
 CONSTANT = 1e-10
 # Deviations that cost nothing, of half the range of the targets: where nothing is known of errors, and the least one.
@@ -87,35 +84,6 @@ def _deviation(errors: Array, weights: Array) -> float:
     by_squares = float(np.sqrt(errors**2 @ weights / weights.sum()))
     by_median = float(np.quantile(np.abs(errors), 0.5, weights=weights, method="inverted_cdf")) / NORMAL_MEDIAN
     return by_squares if by_squares <= OUTLYING * by_median else max(by_median, LEAST_DEVIATION * by_squares)
-
-
-def usual_range(Y: Array, weights: Array, farthest: float = FARTHEST) -> tuple[Array, Array]:
-    """Between what targets of shape (n_outputs, m) are no outliers, shapes (n_outputs, 1).
-
-    Where outliers rule the squares of an output, so many deviations, as nine sizes of ten say, around the median; else
-    without limits.
-    """
-    center, size = (np.empty((len(Y), 1)) for _ in range(2))
-    for k, y in enumerate(Y):
-        center[k] = np.quantile(y, 0.5, weights=weights, method="inverted_cdf")
-        sizes = np.abs(y - center[k])
-        by_nine = np.quantile(sizes, 0.9, weights=weights, method="inverted_cdf") / NORMAL_NINE_TENTHS
-        rule = np.sqrt(sizes**2 @ weights / weights.sum()) > RULING * by_nine > 0.0
-        size[k] = farthest * by_nine if rule else np.inf
-    return center - size, center + size
-
-
-def without_outliers(Y: Array, weights: Array) -> tuple[Array, float]:
-    """Targets on [-1, 1] for squares to learn from, and the least unit of an output.
-
-    Of outputs with outliers it is the usual range that is taken onto [-1, 1]; its ends stand for what is beyond.
-    """
-    low, high = usual_range(Y, weights)
-    has = np.isfinite(low)
-    low = np.where(has, np.maximum(low, Y.min(axis=1, keepdims=True)), -1.0)
-    high = np.where(has, np.minimum(high, Y.max(axis=1, keepdims=True)), 1.0)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    return np.clip((Y - middle) / half, -1.0, 1.0), float(half.min())
 
 
 def epsilon_for(deviation: float, unit: float = 1.0) -> float:

@@ -11,7 +11,8 @@ from convexkernels.cells.sampling import rows_by_share
 from convexkernels.checking import Verdict
 from convexkernels.criteria.folds import spread_sample
 from convexkernels.estimators.left_out import LeftOut, left_out_values
-from convexkernels.estimators.scaling import Scaling, usual_limits
+from convexkernels.estimators.outliers import usual_limits
+from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.kernels.distances import typical_of

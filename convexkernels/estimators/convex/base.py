@@ -244,7 +244,6 @@ class EpsilonEstimator(Tube, ConvexEstimator):
 
     # What is given, in units of the encoded targets.
     _epsilon = 0.0
-    _bears_outliers: ClassVar[bool] = True
 
     def _check_parameters(self) -> None:
         if self.epsilon is not None:

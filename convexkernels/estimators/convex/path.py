@@ -14,10 +14,11 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
+from convexkernels.estimators.outliers import usual_range
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of, root_mean_square, usual_range
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of, root_mean_square
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Solution, Status
@@ -345,7 +346,7 @@ def scored_weights(problem: KernelLearning) -> Array:
     Y = problem.Y + problem.center[:, None]
     if not isinstance(problem.loss, EpsilonInsensitive):
         return np.broadcast_to(problem.weights, Y.shape)
-    low, high = usual_range(Y, problem.weights)
+    low, high = usual_range(problem.X, Y, problem.weights)
     return np.where((low <= Y) & (high >= Y), problem.weights, 0.0)
 
 

@@ -1,7 +1,6 @@
 """Estimators that learn a hierarchical Gaussian kernel."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,13 +15,14 @@ from convexkernels.estimators.hierarchical.functions import PairwiseFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.learned import Tube
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
+from convexkernels.estimators.outliers import without_outliers
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for, without_outliers
+from convexkernels.losses.epsilon_insensitive import EPSILON, EpsilonInsensitive, epsilon_for
 from convexkernels.losses.hinge import Hinge
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.losses.logistic import Logistic
@@ -141,15 +141,13 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         Y = task.loss.targets(task.y, len(task.y))
         if self.loss != "epsilon_insensitive" or is_constant(Y) or not np.ptp(task.X, axis=0).any():
             return task.loss
-        Y, unit = without_outliers(Y, task.weights)
+        Y, unit = without_outliers(task.X, Y, task.weights)
         bounds = (-1.0, 1.0) if len(Y) == 1 else None
         found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
         return EpsilonInsensitive(epsilon=epsilon_for(found.deviation, unit), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        of_range = partial(NumberTargets.by_range, clip=False)  # the functions themselves are clipped
-        bears = self.loss == "epsilon_insensitive" or isinstance(self.loss, EpsilonInsensitive)
-        return NumberTargets.bounded(table.y, table.weights, of_range) if bears else of_range(table.y)
+        return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
         return NumberTargets.by_range(summary.targets, clip=False)

@@ -27,13 +27,13 @@ from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.encoding import keys_of, problem_of
 from convexkernels.estimators.in_parts import LARGEST_SAMPLE, LearnsInParts, TableInParts
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
+from convexkernels.estimators.outliers import without_outliers
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import without_outliers
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
 
@@ -97,7 +97,7 @@ class VoronoiEstimator(LearnsInParts):
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
         feels_outliers = self._is_least_squares or not self._loss().is_of_differences
-        Y, unit = (rows.Y, 1.0) if feels_outliers else without_outliers(rows.Y, rows.weights)
+        Y, unit = (rows.Y, 1.0) if feels_outliers else without_outliers(rows.X, rows.Y, rows.weights)
         factors, deviation = learned_metric(rows.X, Y, rows.weights, clock, seed, rows.keys, self._tied)
         self._expect(deviation, unit)
         return factors

@@ -79,14 +79,14 @@ class VoronoiSVC(VoronoiEstimator, KernelClassifier):
 class _VoronoiRegressor(VoronoiEstimator, KernelRegressor):
     """Numbers as targets, one column or several."""
 
-    def _of_range(self, y: Array, weights: Array) -> NumberTargets:
+    def _of_range(self, y: Array) -> NumberTargets:
         return NumberTargets.by_range(y)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return self._of_range(table.y, table.weights)
+        return self._of_range(table.y)
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
-        return self._of_range(summary.targets, np.ones(len(summary.targets)))
+        return self._of_range(summary.targets)
 
 
 @documented
@@ -155,8 +155,8 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
     def _loss(self) -> EpsilonInsensitive:
         return EpsilonInsensitive(epsilon=self._epsilon, intercept=False)
 
-    def _of_range(self, y: Array, weights: Array) -> NumberTargets:
-        targets = NumberTargets.bounded(y, weights, NumberTargets.by_range)
+    def _of_range(self, y: Array) -> NumberTargets:
+        targets = super()._of_range(y)
         if self.epsilon is not None:
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets

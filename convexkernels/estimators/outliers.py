@@ -1,0 +1,94 @@
+"""Targets and entries of a table that are far from all others."""
+
+import numpy as np
+from scipy.stats import binom, poisson
+
+from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Mask, distinct_rows
+from convexkernels.cells.sampling import content_keys
+from convexkernels.validation import LARGEST_MAGNITUDE
+
+# Outliers rule the squares of targets where these say more than so many times what nine sizes of ten say (tables of
+# skewed numbers, and of such as are mostly 0, have at most 1.7), and are farther than so many of the latter.
+RULING, FARTHEST = 2.0, 4.0
+# Probability below which rows with outliers are neighbors not by chance.
+CHANCE = 0.01
+# A column has outliers where entries are farther from its median than so many deviations, as nine distances of ten say,
+# which are moved to within so many: 999 for what is not known leaves others a hundredth of the range.
+FAR_ENTRY, MOVED_TO = 40.0, 8.0
+# They are a part of the rows, or have so many values (what is not known); more of both is another group of rows.
+RARE, FEW_VALUES = 0.01, 2
+# Rows that medians are taken of.
+LOOKED_AT = 10_000
+
+
+def deviations(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Median and deviation of columns of shape (m, n), the latter as nine distances of ten from it say."""
+    center = np.quantile(values, 0.5, axis=0, weights=weights, method="inverted_cdf")
+    distances = np.quantile(np.abs(values - center), 0.9, axis=0, weights=weights, method="inverted_cdf")
+    return center, distances / NORMAL_NINE_TENTHS
+
+
+def usual_range(X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
+    """Between what targets of shape (n_outputs, m) are no outliers, shapes (n_outputs, 1); without limits for most.
+
+    Outliers rule the squares of an output and are farther than four deviations from its median, in rows that have
+    nothing in common: where these are neighbors, large targets are what is to be learned.
+    """
+    sizes = np.maximum(np.abs(Y).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    scaled = (Y / sizes).T
+    center, unit = deviations(scaled, weights)
+    squares = np.sqrt(np.average((scaled - center) ** 2, axis=0, weights=weights))
+    far = np.abs(scaled - center) > FARTHEST * unit
+    rule = np.array([squares[k] > RULING * unit[k] > 0.0 and not are_neighbors(X, far[:, k]) for k in range(len(Y))])
+    reach = np.where(rule, FARTHEST * unit, np.inf)
+    return (center - reach)[:, None] * sizes, (center + reach)[:, None] * sizes
+
+
+def are_neighbors(X: Array, marked: Mask) -> bool:
+    """Whether rows that are marked follow each other in a column, or are nearest to each other, not by chance."""
+    m, count = len(X), int(marked.sum())
+    for column in X.T:
+        in_order = marked[np.argsort(column, kind="stable")]
+        pairs = int((in_order[1:] & in_order[:-1]).sum())
+        if poisson.sf(pairs - 1, count * (count - 1) / m) * X.shape[1] < CHANCE:
+            return True
+    spread = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    lengths, near = np.square(Z).sum(axis=1), 0
+    for row in np.flatnonzero(marked):
+        distances = lengths - 2.0 * (Z @ Z[row])
+        distances[row] = np.inf
+        near += int(marked[np.argmin(distances)])
+    return bool(binom.sf(near - 1, count, (count - 1) / max(m - 1, 1)) < CHANCE)
+
+
+def without_outliers(X: Array, Y: Array, weights: Array) -> tuple[Array, float]:
+    """Targets on [-1, 1] for squares to learn from, and the least unit of an output.
+
+    Of outputs with outliers it is the usual range that is taken onto [-1, 1]; its ends stand for what is beyond.
+    """
+    low, high = usual_range(X, Y, weights)
+    has = np.isfinite(low)
+    low = np.where(has, np.maximum(low, Y.min(axis=1, keepdims=True)), -1.0)
+    high = np.where(has, np.minimum(high, Y.max(axis=1, keepdims=True)), 1.0)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    return np.clip((Y - middle) / half, -1.0, 1.0), float(half.min())
+
+
+def usual_limits(X: Array) -> tuple[Array, Array] | None:
+    """Between what entries of every column are no outliers, shapes (n_features,); huge numbers, or None, where none is.
+
+    Rows count once; medians of long tables are those of rows that are drawn by what they hold.
+    """
+    keys, first = np.unique(content_keys(X), return_index=True)
+    rows = X[first[:LOOKED_AT]] if len(keys) > LOOKED_AT else distinct_rows(X)[0]
+    center, unit = deviations(rows, np.ones(len(rows)))
+    low, high = center - FAR_ENTRY * unit, center + FAR_ENTRY * unit
+    has = ((X.min(axis=0) < low) | (X.max(axis=0) > high)) & (unit > 0.0)
+    for j in np.flatnonzero(has):
+        column = X[first, j]
+        far = column[(column < low[j]) | (column > high[j])]
+        has[j] = len(far) <= max(1.0, RARE * len(column)) or len(np.unique(far)) <= FEW_VALUES
+    reach = np.where(has, MOVED_TO * unit, LARGEST_MAGNITUDE)
+    center = np.where(has, center, 0.0)
+    return (center - reach, center + reach) if has.any() else None
