@@ -197,7 +197,7 @@ def test_least_squares_leave_out_every_row_for_the_kernel_of_all(monkeypatch):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, 3.0 + y, sample_weight=weights)
     monkeypatch.setattr(ck.KernelLearning, "on_rows", None)
-    (fold,) = selection._folds(problem, problem.family)
+    (fold,) = selection._folds(problem, problem.family, selection._scoring(problem)[0])
     error = fold.error(0.3, ck.LeastSquares(0.3), Clock())
     K, squares = problem.full_gram_set.gram(fold.points[0.3][0]), []
     for i in range(len(X)):
@@ -380,7 +380,13 @@ def test_a_limit_that_ends_the_choice_is_told_though_the_problem_is_solved(monke
 
 def test_between_values_nothing_is_tried_when_the_time_is_up():
     problem, _, values = moons()
-    path = Path(problem.family, selection._folds(problem, problem.family), lambda C, _: ck.Hinge(C), values, 1.0)
+    path = Path(
+        problem.family,
+        selection._folds(problem, problem.family, selection._scoring(problem)[0]),
+        lambda C, _: ck.Hinge(C),
+        values,
+        1.0,
+    )
     path.follow(Clock())
     visited = list(path.errors)
     path.refine(over())
@@ -573,7 +579,7 @@ def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
     monkeypatch.setattr(place, lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
     X, y = noisy(ck.TessellatedRidge, 60)
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y)
-    (fold, *_) = selection._folds(problem, problem.family)
+    (fold, *_) = selection._folds(problem, problem.family, selection._scoring(problem)[0])
     for value in (100.0, 1.0, 0.01, 2.0, 50.0):
         fold.error(value, ck.LeastSquares(value), Clock())
     assert begun[0] is None
@@ -833,7 +839,7 @@ def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numb
 def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_at):
     X, y = make_moons(60, noise=0.1, random_state=0)
     problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)]), loss_at(1.0), X, 2.0 * y - 1.0)
-    (fold, *_) = selection._folds(problem, problem.family)
+    (fold, *_) = selection._folds(problem, problem.family, selection._scoring(problem)[0])
     losses = {C: loss_at(C) for C in (1e-3, 1e5, 1e6)}
     errors = {C: fold.error(C, loss, Clock()) for C, loss in losses.items()}
     is_box = losses[1e5].box_dual(np.ones(1), np.ones(1)).diagonal is None

@@ -5,6 +5,7 @@ from scipy.stats import binom, poisson
 
 from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Mask, distinct_rows
 from convexkernels.cells.sampling import content_keys
+from convexkernels.losses.epsilon_insensitive import root_mean_square
 from convexkernels.validation import LARGEST_MAGNITUDE
 
 # Outliers rule the squares of targets where these say more than so many times what nine sizes of ten say (tables of
@@ -73,6 +74,23 @@ def without_outliers(X: Array, Y: Array, weights: Array) -> tuple[Array, float]:
     high = np.where(has, np.minimum(high, Y.max(axis=1, keepdims=True)), 1.0)
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     return np.clip((Y - middle) / half, -1.0, 1.0), float(half.min())
+
+
+def usual_weights(X: Array, Y: Array, weights: Array) -> Array:
+    """Weights of targets, shape (n_outputs, m): those of the rows, 0 for outliers."""
+    low, high = usual_range(X, Y, weights)
+    return np.where((low <= Y) & (high >= Y), weights, 0.0)
+
+
+def mean_of_targets(Y: Array, weights: Array) -> Array:
+    """Of every output, both of shape (n_outputs, m), the mean, shape (n_outputs, 1); 0 where nothing has a weight."""
+    return np.sum(weights * Y, axis=1, keepdims=True) / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+
+
+def deviation_of_targets(Y: Array, weights: Array) -> float:
+    """Root mean square of the standard deviations of outputs, weights of targets having shape (n_outputs, m)."""
+    squares = weights * (Y - mean_of_targets(Y, weights)) ** 2
+    return root_mean_square(np.sqrt(squares.sum(axis=1) / weights.sum(axis=1)))
 
 
 def usual_limits(X: Array) -> tuple[Array, Array] | None:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from convexkernels.estimators.intervals import as_unseen, conformal, margin_around, margins, widened
-from convexkernels.estimators.outliers import usual_range, without_outliers
+from convexkernels.estimators.outliers import deviation_of_targets, usual_range, usual_weights, without_outliers
 from convexkernels.estimators.probabilities import Sigmoid, shares_of
 from convexkernels.estimators.relevance import effective_rank, relevance
 from convexkernels.losses.epsilon_insensitive import deviation_of
@@ -137,8 +137,9 @@ def measure_deviation(factor: float, rng: Generator) -> Verdict:
 def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     """Four deviations around the median, as nine sizes of ten say, where squares say more than twice as much.
 
-    Squares then see this range on [-1, 1], and other outputs as they are. Not so where rows with large targets are
-    neighbors, of which chance has hardly any. `factor` multiplies the four.
+    Squares then see this range on [-1, 1], and other outputs as they are; what is outside has no weight, and deviations
+    of targets are those of the others. Not so where rows with large targets are neighbors, of which chance has hardly
+    any. `factor` multiplies the four.
     """
     m, ratio = 30, float(rng.choice([1.9, 2.1, 50.0]))
     weights, y = rng.integers(1, 4, m).astype(np.float64), rng.uniform(-1.0, 1.0, m)
@@ -163,6 +164,11 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     if has:
         size = factor * 4.0 * nine
         apart += abs(high[0, 0] - middle - size) / size + abs(middle - low[0, 0] - size) / size
+        inside = np.abs(y - middle) <= size
+        apart += float((usual_weights(X, Y, weights) != np.vstack([np.where(inside, weights, 0.0), weights])).any())
+        rows = np.repeat(np.arange(m), weights.astype(int))
+        variance = np.mean([np.var(y[rows[inside[rows]]]), np.var(Y[1, rows])])
+        apart += abs(deviation_of_targets(Y, usual_weights(X, Y, weights)) / np.sqrt(variance) - 1.0)
         ends = max(y.min(), middle - 4.0 * nine), middle + 4.0 * nine
         t = np.clip((2.0 * y - sum(ends)) / (ends[1] - ends[0]), -1.0, 1.0)
         apart += np.abs(found[0] - t).max() + abs(unit * np.abs(y).max() * 2.0 / (ends[1] - ends[0]) - 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from proofs_check.claim import Claim
 from proofs_check.risk_formulas import gram, ridge
 
 Generator = np.random.Generator
+EPS = float(np.finfo(np.float64).eps)
 
 
 def measure_scaling(factor: float, rng: Generator) -> Verdict:
@@ -79,7 +81,8 @@ def measure_far_entries(factor: float, rng: Generator) -> Verdict:
 def measure_targets(factor: float, rng: Generator) -> Verdict:
     """Targets are the numbers they stand for, of range [-1, 1] or of weighted mean 0 and variance 1.
 
-    Balanced classes weigh alike, and together what rows weigh. `factor` multiplies encoded targets.
+    Columns that are constant but for rounding are constants. Balanced classes weigh alike, and together what rows
+    weigh. `factor` multiplies encoded targets.
     """
     m, weights = 11, rng.uniform(0.3, 3.0, 11)
     y = rng.normal(3.0, 4.0, (m, 2))
@@ -92,6 +95,9 @@ def measure_targets(factor: float, rng: Generator) -> Verdict:
         max(np.abs(targets.decoded(part) - y).max() for targets, part in ((ranged, t), (standard, u))),
         np.abs(ranged.decoded(2.0 * np.sign(t)) - np.where(t > 0.0, y.max(axis=0), y.min(axis=0))).max(),
     ]
+    rounded = np.full((m, 2), 0.3) * [1.0, -1e90] * (1.0 + 4.0 * EPS * rng.choice([-1.0, 1.0], (m, 2)))
+    for targets in (NumberTargets.by_range(rounded), NumberTargets.standard(rounded, weights)):
+        apart.append(np.abs(np.diff(targets.encoded(replace(table, y=rounded)).y, axis=0)).max())
     labels = np.array(list("aabbbbccccc"))
     encoded = ClassTargets.of_rows(labels, weights, "balanced").encoded(
         TrainingTable(np.zeros((m, 1)), labels, weights, np.arange(m))

@@ -14,11 +14,11 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
-from convexkernels.estimators.outliers import usual_range
+from convexkernels.estimators.outliers import mean_of_targets
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of, root_mean_square
+from convexkernels.losses.epsilon_insensitive import deviation_of
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Solution, Status
@@ -99,12 +99,16 @@ class PathSelection(Selection):
 
 @dataclass(eq=False)
 class Fold:
-    """Training rows of a problem, for a family, what is held out, and where values of the path have led to."""
+    """Training rows of a problem, for a family, what is held out, and where values of the path have led to.
+
+    Targets are `scored` by weights of shape (n_outputs, n_held).
+    """
 
     whole: KernelLearning
     family: Family
     train: Index
     held: Index
+    scored: Array
     points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
     deviations: dict[float, float] = field(default_factory=dict)
 
@@ -112,7 +116,6 @@ class Fold:
         whole = self.whole
         self.targets = whole.Y + whole.center[:, None]
         self.X, self.Y, self.weights = whole.X[self.held], self.targets[:, self.held], whole.weights[self.held]
-        self.scored = scored_weights(whole)[:, self.held]
 
     @cached_property
     def problem(self) -> KernelLearning:
@@ -341,29 +344,6 @@ class Path:
                 return
 
 
-def scored_weights(problem: KernelLearning) -> Array:
-    """Weights of targets, shape (n_outputs, m); a loss that hardly feels outliers is not judged by them."""
-    Y = problem.Y + problem.center[:, None]
-    if not isinstance(problem.loss, EpsilonInsensitive):
-        return np.broadcast_to(problem.weights, Y.shape)
-    low, high = usual_range(problem.X, Y, problem.weights)
-    return np.where((low <= Y) & (high >= Y), problem.weights, 0.0)
-
-
-def expected_deviation(problem: KernelLearning) -> float:
-    """Of errors, where nothing is known of them: that of the targets, whose variance is 1 but for outliers."""
-    if not isinstance(problem.loss, EpsilonInsensitive):
-        return 1.0
-    weights = scored_weights(problem)
-    centered = problem.Y - _mean(problem.Y, weights)
-    return root_mean_square(np.sqrt(np.sum(weights * centered**2, axis=1) / weights.sum(axis=1)))
-
-
-def _mean(Y: Array, weights: Array) -> Array:
-    """Of every output, shape (n_outputs, 1); 0 where nothing has a weight."""
-    return np.sum(weights * Y, axis=1, keepdims=True) / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-
-
 def soft(values: Array) -> float:
     """The value for kernels of unit scale, where nothing is known of the others."""
     return float(values[min(SECOND, len(values) - 1)])
@@ -373,4 +353,4 @@ def _total(fold: Fold) -> float:
     """The error that scores compare with: that of wrong labels only, or of means."""
     if not fold.whole.loss.is_of_differences:
         return float(fold.weights.sum())
-    return fold.error_of(_mean(fold.Y, fold.scored))
+    return fold.error_of(mean_of_targets(fold.Y, fold.scored))

@@ -7,8 +7,10 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
-from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection, expected_deviation
+from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection
+from convexkernels.estimators.outliers import deviation_of_targets, usual_weights
 from convexkernels.families.base import Family
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
 
@@ -51,7 +53,8 @@ def choose(
         value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
         return families[int(known["family"])], losses[int(known["loss"])], kept
-    deviation, cut, interrupted = expected_deviation(problem), False, False
+    scored, deviation = _scoring(problem)
+    cut, interrupted = False, False
     best: Path | None = None
     found: PathSelection | None = None
     try:
@@ -60,7 +63,7 @@ def choose(
             if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
                 break
             if k < len(families):
-                family, folds, loss_at = families[k], _folds(problem, families[k]), losses[0]
+                family, folds, loss_at = families[k], _folds(problem, families[k], scored), losses[0]
             elif best is None:  # time was too short for any value
                 break
             else:
@@ -103,7 +106,19 @@ def choose(
     return best.family, best.loss_at, found
 
 
-def _folds(problem: KernelLearning, family: Family) -> list[Fold]:
+def _scoring(problem: KernelLearning) -> tuple[Array, float]:
+    """Weights of targets by which errors are scored, and the deviation of errors of which nothing is known yet.
+
+    A loss that hardly feels outliers is not judged by them. Otherwise targets have variance 1.
+    """
+    Y = problem.Y + problem.center[:, None]
+    if not isinstance(problem.loss, EpsilonInsensitive):
+        return np.broadcast_to(problem.weights, Y.shape), 1.0
+    weights = usual_weights(problem.X, Y, problem.weights)
+    return weights, deviation_of_targets(Y, weights)
+
+
+def _folds(problem: KernelLearning, family: Family, scored: Array) -> list[Fold]:
     """Rows to learn from and to score on, of all rows or of a sample of them; none where there are too few rows."""
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
@@ -112,10 +127,10 @@ def _folds(problem: KernelLearning, family: Family) -> list[Fold]:
     if m < 2 * count:
         return []
     if isinstance(problem.loss, LeastSquares):
-        return [EachRow(problem, family, rows, rows)]
+        return [EachRow(problem, family, rows, rows, scored[:, rows])]
     folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
     return [
-        Fold(problem, family, train, held)
+        Fold(problem, family, train, held, scored[:, held])
         for train, held in folds
         if problem.loss.is_of_differences or _has_both(Y[:, train])
     ]
