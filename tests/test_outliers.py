@@ -62,6 +62,53 @@ def test_large_targets_that_rows_tell_are_to_be_learned(where, rng):
     assert np.isfinite(usual_range(X, rng.permutation(y)[None], np.ones(300))).all()  # of rows that tell nothing
 
 
+@pytest.mark.parametrize("levels", [10, 40])
+def test_large_targets_of_rows_that_are_alike_are_not_taken_for_neighbors(levels):
+    """Tables are sorted by rows and then by targets, so that the large ones of a level follow each other."""
+    noticed = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, levels, (200, 1)).astype(float), rng.normal(size=200)
+        y[rng.choice(200, 16, replace=False)] += 300.0
+        order = np.lexsort((y, X[:, 0]))
+        noticed.append(np.isfinite(usual_range(X[order], y[order][None], np.ones(200))).all())
+    assert np.mean(noticed) >= 0.9
+
+
+def test_outliers_beyond_a_regime_are_noticed():
+    noticed, learned = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1.0, 1.0, (300, 3))
+        y = np.sin(3.0 * X[:, 1]) + 30.0 * (X[:, 0] > 0.88) + 0.3 * rng.normal(size=300)
+        y[rng.choice(300, 9, replace=False)] += 1000.0
+        high = usual_range(X, y[None], np.ones(300))[1]
+        noticed.append(high < 900.0)
+        learned.append(high > 35.0)
+    assert np.mean(noticed) >= 0.9
+    assert np.mean(learned) >= 0.9
+
+
+def test_outliers_anywhere_are_hardly_ever_taken_for_neighbors():
+    taken = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X, y = rng.uniform(-1.0, 1.0, (200, 3)), rng.normal(size=200)
+        y[rng.choice(200, 6, replace=False)] += 100.0
+        taken.append(np.isinf(usual_range(X, y[None], np.ones(200))).any())
+    assert np.mean(taken) <= 0.04
+
+
+def test_groups_of_rows_with_far_entries_stay_apart(rng):
+    """Two doses far above the others would become one point; one value on a side is what is not known."""
+    dose = rng.permutation(np.repeat([0.0, 1.0, 100.0, 1000.0], [200, 164, 18, 18]))
+    column = np.column_stack([dose + 1e-3 * rng.normal(size=400) * (dose < 50.0), rng.normal(size=400)])
+    assert usual_limits(column) is None
+    column[dose == 1000.0, 0] = -1000.0
+    low, high = usual_limits(column)
+    assert low[0] < 0.0 < high[0] < 100.0
+
+
 def test_a_rare_regime_is_learned():
     rng = np.random.default_rng(0)
     (X, new), model = (rng.uniform(-1.0, 1.0, (m, 3)) for m in (200, 500)), ck.VoronoiSVR(random_state=0)

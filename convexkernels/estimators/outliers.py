@@ -1,7 +1,7 @@
 """Targets and entries of a table that are far from all others."""
 
 import numpy as np
-from scipy.stats import binom, poisson
+from scipy.stats import hypergeom, poisson
 
 from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Mask, distinct_rows
 from convexkernels.cells.sampling import content_keys
@@ -11,13 +11,17 @@ from convexkernels.validation import LARGEST_MAGNITUDE
 # Outliers rule the squares of targets where these say more than so many times what nine sizes of ten say (tables of
 # skewed numbers, and of such as are mostly 0, have at most 1.7), and are farther than so many of the latter.
 RULING, FARTHEST = 2.0, 4.0
+# Farther ones than those that are to be learned are at least so many times as far.
+GAP = 2.0
 # Probability below which rows with outliers are neighbors not by chance.
 CHANCE = 0.01
+# Rows with outliers whose nearest ones are looked for, and the part of a square up to which distances are alike.
+ASKED, ALIKE = 200, 1e-9
 # A column has outliers where entries are farther from its median than so many deviations, as nine distances of ten say,
 # which are moved to within so many: 999 for what is not known leaves others a hundredth of the range.
 FAR_ENTRY, MOVED_TO = 40.0, 8.0
-# They are a part of the rows, or have so many values (what is not known); more of both is another group of rows.
-RARE, FEW_VALUES = 0.01, 2
+# On either side they are a part of the rows, or all have one value (what is not known); others are groups of rows.
+RARE = 0.01
 # Rows that medians are taken of.
 LOOKED_AT = 10_000
 
@@ -33,34 +37,55 @@ def usual_range(X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
     """Between what targets of shape (n_outputs, m) are no outliers, shapes (n_outputs, 1); without limits for most.
 
     Outliers rule the squares of an output and are farther than four deviations from its median, in rows that have
-    nothing in common: where these are neighbors, large targets are what is to be learned.
+    nothing in common: where these are neighbors, large targets are what is to be learned, and only farther ones can be
+    outliers.
     """
     sizes = np.maximum(np.abs(Y).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    scaled = (Y / sizes).T
-    center, unit = deviations(scaled, weights)
-    squares = np.sqrt(np.average((scaled - center) ** 2, axis=0, weights=weights))
-    far = np.abs(scaled - center) > FARTHEST * unit
-    rule = np.array([squares[k] > RULING * unit[k] > 0.0 and not are_neighbors(X, far[:, k]) for k in range(len(Y))])
-    reach = np.where(rule, FARTHEST * unit, np.inf)
+    center, unit = deviations((Y / sizes).T, weights)
+    distances = np.abs(Y / sizes - center[:, None])
+    reach = np.array([_reach(X, own, least, weights) for own, least in zip(distances, unit.tolist(), strict=True)])
     return (center - reach)[:, None] * sizes, (center + reach)[:, None] * sizes
 
 
+def _reach(X: Array, distances: Array, unit: float, weights: Array) -> float:
+    """The distance from the median, of rows of such a deviation, beyond which targets are outliers; inf where none."""
+    far = np.sort(distances[distances > FARTHEST * unit])
+    at = np.flatnonzero(far[1:] > GAP * far[:-1])
+    squares = np.average(distances**2, weights=weights)
+    for reach in [FARTHEST * unit, *(np.sqrt(GAP) * far[at]).tolist()] if unit > 0.0 and len(far) else []:
+        beyond = distances > reach
+        inside = np.average(distances**2, weights=np.where(beyond, 0.0, weights))
+        if squares <= RULING**2 * max(unit**2, inside):
+            return np.inf
+        if not are_neighbors(X, beyond):
+            return float(reach)
+    return np.inf
+
+
 def are_neighbors(X: Array, marked: Mask) -> bool:
-    """Whether rows that are marked follow each other in a column, or are nearest to each other, not by chance."""
-    m, count = len(X), int(marked.sum())
+    """Whether rows that are marked follow each other in a column, or are nearest to each other, not by chance.
+
+    Rows that are alike come in no order: tables are sorted, in the end by targets.
+    """
+    rng, m, count = np.random.default_rng(0), len(X), int(marked.sum())
+    order = rng.permutation(m)
+    X, marked = X[order], marked[order]
     for column in X.T:
         in_order = marked[np.argsort(column, kind="stable")]
         pairs = int((in_order[1:] & in_order[:-1]).sum())
-        if poisson.sf(pairs - 1, count * (count - 1) / m) * X.shape[1] < CHANCE:
+        if hypergeom.sf(pairs - 1, m, count - 1, count) * X.shape[1] < CHANCE:  # exact
             return True
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    lengths, near = np.square(Z).sum(axis=1), 0
-    for row in np.flatnonzero(marked):
+    lengths, asked = np.square(Z).sum(axis=1), np.flatnonzero(marked)[:ASKED]
+    found = set()
+    for row in asked.tolist():
         distances = lengths - 2.0 * (Z @ Z[row])
         distances[row] = np.inf
-        near += int(marked[np.argmin(distances)])
-    return bool(binom.sf(near - 1, count, (count - 1) / max(m - 1, 1)) < CHANCE)
+        near = int(rng.choice(np.flatnonzero(distances <= distances.min() + ALIKE * lengths[row])))
+        if marked[near]:
+            found.add((min(row, near), max(row, near)))  # two that are nearest to each other are so by one chance
+    return bool(poisson.sf(len(found) - 1, len(asked) * (count - 1) / max(m - 1, 1)) < CHANCE)
 
 
 def without_outliers(X: Array, Y: Array, weights: Array) -> tuple[Array, float]:
@@ -105,8 +130,8 @@ def usual_limits(X: Array) -> tuple[Array, Array] | None:
     has = ((X.min(axis=0) < low) | (X.max(axis=0) > high)) & (unit > 0.0)
     for j in np.flatnonzero(has):
         column = X[first, j]
-        far = column[(column < low[j]) | (column > high[j])]
-        has[j] = len(far) <= max(1.0, RARE * len(column)) or len(np.unique(far)) <= FEW_VALUES
+        sides = column[column < low[j]], column[column > high[j]]
+        has[j] = all(len(far) <= max(1.0, RARE * len(column)) or np.ptp(far) == 0.0 for far in sides)
     reach = np.where(has, MOVED_TO * unit, LARGEST_MAGNITUDE)
     center = np.where(has, center, 0.0)
     return (center - reach, center + reach) if has.any() else None

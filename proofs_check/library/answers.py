@@ -139,7 +139,7 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
 
     Squares then see this range on [-1, 1], and other outputs as they are; what is outside has no weight, and deviations
     of targets are those of the others. Not so where rows with large targets are neighbors, of which chance has hardly
-    any. `factor` multiplies the four.
+    any, beyond those that are, nor where rows of one place are only sorted by targets. `factor` multiplies the four.
     """
     m, ratio = 30, float(rng.choice([1.9, 2.1, 50.0]))
     weights, y = rng.integers(1, 4, m).astype(np.float64), rng.uniform(-1.0, 1.0, m)
@@ -150,7 +150,8 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     nine = np.sort(np.abs(counted - middle))[int(np.ceil(0.9 * n - 1e-9)) - 1] / 1.6448536269514722
     top, others = int(np.argmax(y)), np.delete(np.arange(m), int(np.argmax(y)))
     rest = float(weights[others] @ (y[others] - middle) ** 2)
-    y[top] = middle + np.sqrt((n * (ratio * nine) ** 2 - rest) / weights[top])
+    base = max(nine, np.sqrt(rest / (n - weights[top])))
+    y[top] = middle + np.sqrt((n * (ratio * base) ** 2 - rest) / weights[top])
     Y = np.vstack([y, rng.uniform(-1.0, 1.0, m)])
     X = rng.standard_normal((m, 2))
     low, high = usual_range(X, Y, weights)
@@ -161,6 +162,14 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     apart_places = np.r_[5.0, 20.0, 35.0, np.delete(np.arange(40.0), [5, 20, 35])]
     told, untold = (usual_range(x[:, None], far[None], np.ones(40))[0] for x in (np.arange(40.0), apart_places))
     apart += float(np.isfinite(told).any()) + float(np.isinf(untold).any())
+    both = np.where(np.arange(60) < 5, 50.0, rng.uniform(-1.0, 1.0, 60))
+    both[30] = 1e4
+    middle_of_60 = np.sort(both)[29]
+    reach = usual_range(np.arange(60.0)[:, None], both[None], np.ones(60))[1][0, 0] - middle_of_60
+    apart += abs(reach / (np.sqrt(2.0) * (50.0 - middle_of_60)) - 1.0)
+    alike, in_order = np.repeat(np.arange(4.0), 20)[:, None], np.where(np.arange(80) % 20 < 18, 0.01, 50.0)
+    in_order *= rng.uniform(0.9, 1.1, 80)
+    apart += float(np.isinf(usual_range(alike, in_order[None], np.ones(80))[0]).any())
     if has:
         size = factor * 4.0 * nine
         apart += abs(high[0, 0] - middle - size) / size + abs(middle - low[0, 0] - size) / size
