@@ -1,9 +1,12 @@
 """What scripts that draw the figures of papers are asked for is what they draw, and where."""
 
+import json
+
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
+from benchmarks import table1
 from benchmarks.tessellated import figures
 from convexkernels import GeneralizedPolynomial
 from convexkernels.plotting.canvas import new_axes
@@ -66,3 +69,28 @@ def test_the_axes_of_the_figures_of_tessellated_kernels(tmp_path, monkeypatch):
     assert below.get_xlabel() == "z"
     assert [axis.get_yscale() for axes in curves for axis in axes] == ["linear", "log"]
     plt.close("all")
+
+
+def test_learning_curves_run_with_the_options_of_table_1_and_only_once(tmp_path, monkeypatch):
+    """Of Figures 5 and 7; every option that the functions of `benchmarks.table1` may read is there."""
+    seen, curves = [], []
+    by_matrix, by_weights = figures.by_matrix, figures.by_weights
+    monkeypatch.setattr(figures, "by_matrix", lambda *a: seen.append(a[-1]) or by_matrix(*a))
+    monkeypatch.setattr(figures, "by_weights", lambda *a: seen.append(a[-1]) or by_weights(*a))
+    monkeypatch.setattr(figures, "draw", lambda number, found, options, **how: curves.append(found))
+    monkeypatch.setattr(figures, "NOISE_POINTS", 40)
+    monkeypatch.setattr(table1, "COSTS", [1.0])
+    monkeypatch.setattr(table1, "MARGINS", [0.5])
+    command = ["--figures", "5", "7", "--tables", "spiral", "--sizes", "30", "--folds", "2", "--max-time", "0.5"]
+    figures.main([*command, "--out", str(tmp_path)])
+    assert len(seen) == 6
+    assert all(vars(options).keys() >= vars(table1.fit_options()).keys() for options in seen)
+    assert {(options.chooser, options.without_intercept) for options in seen} == {(None, False)}
+    assert [options.bandwidths for options in seen[1:3]] == ["deviation", "box"]
+    records = [json.loads(line) for line in (tmp_path / "learning_curves.jsonl").read_text().splitlines()]
+    assert [record["table"] for record in records] == ["noisy spiral"] * 3 + ["spiral"] * 3
+    assert [record["method"] for record in records] == list(figures.CURVES) * 2
+    assert all(0.0 <= record["error"] <= 1.0 for record in records)
+    figures.main([*command, "--out", str(tmp_path)])
+    assert len(seen) == 6
+    assert curves[2:] == curves[:2]

@@ -16,7 +16,8 @@ unless `--architecture` names one; `network` has up to 256 rectified units in on
 training rows, which also stop the training (the paper's DNN has 15 architectures up to 1,000 units).
 
 Results are appended to OUT/hierarchical_accuracy.jsonl as they come; what is in the file is not run again. Figure 2
-is drawn from them; with --splits 0 nothing else is done.
+is drawn from them; with --splits 0 nothing else is done. `--quick` has 300 rows to learn from and to
+test on, and one split unless --splits says more: less than a minute.
 
     python -m benchmarks.hierarchical.accuracy --data DIR [--sets bank letter] [--splits 3]
                                                [--methods ours svm network] [--time-per-fit 120]
@@ -225,7 +226,7 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder of the results")
     parser.add_argument("--sets", nargs="+", default=list(PAPER), choices=list(PAPER))
-    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--splits", type=int, help="3 by default")
     parser.add_argument("--methods", nargs="+", default=USUAL, choices=list(METHODS))
     parser.add_argument("--time-per-fit", type=float, default=None, help="seconds of the search, no limit by default")
     parser.add_argument("--architecture", type=int, help="nodes on the first layer (8; the paper's seven for folds)")
@@ -233,8 +234,9 @@ def main(argv: list[str] | None = None) -> dict[tuple[str, int, str], dict]:
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--search-size", type=int, default=None, help="rows of a step (a third, at most 1,500)")
     parser.add_argument("--searches", type=int, default=1)
-    parser.add_argument("--quick", action="store_true", help="300 rows to learn from and to test on")
+    parser.add_argument("--quick", action="store_true", help="300 rows to learn from and to test on, one split")
     options = parser.parse_args(argv)
+    options.splits = (1 if options.quick else 3) if options.splits is None else options.splits
     warm_up()
     warnings.simplefilter("ignore", ConvexKernelsWarning)
     options.out.mkdir(parents=True, exist_ok=True)

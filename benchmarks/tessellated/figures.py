@@ -29,7 +29,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler
 
 import convexkernels as ck
-from benchmarks.table1 import MARGINS, by_matrix, by_weights
+from benchmarks.table1 import MARGINS, by_matrix, by_weights, fit_options
 from convexkernels.datasets import load_table, make_circle, make_spiral
 from convexkernels.plotting import DecisionSurfaceDisplay
 from convexkernels.plotting.canvas import color, legend, new_axes, plain_ticks
@@ -121,8 +121,8 @@ def error_of(method, X, y, T, t, options):
     folds = list(StratifiedKFold(options.folds, shuffle=True, random_state=0).split(A, y))
     if method == "TK":
         return 1.0 - float(by_matrix(A, y, T, t, folds, 1, options)[0])
-    options.bandwidths = CURVES[method]
-    return 1.0 - float(by_weights("SimpleMKL", A, y, T, t, folds, 1, options)[0])
+    library = fit_options(**vars(options) | {"bandwidths": CURVES[method]})
+    return 1.0 - float(by_weights("SimpleMKL", A, y, T, t, folds, 1, library)[0])
 
 
 def draw(number, curves, options, *, logarithmic=False):
@@ -184,7 +184,7 @@ def main(argv=None):
         options.sizes, options.folds, options.max_time = [60], 2, 1.0
     if 7 in options.figures and "liver" in options.tables and options.data is None:
         parser.error("Figure 7 needs --data for liver")
-    options.solver = "auto"
+    options = fit_options(**vars(options))
     options.out.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
     ck.warm_up()

@@ -42,8 +42,9 @@ class Kernel(ABC, Described):
     Parameters are ordinary constructor arguments stored under their own names, so that
     ``get_params``, ``set_params`` and scikit-learn's ``clone`` work, also through sums and products
     (``kernel__left__gamma``). A kernel is a valid ``kernel=`` argument of scikit-learn's ``SVC``, ``SVR``,
-    ``KernelRidge``, ``KernelPCA``, ``Nystroem`` and others, where its values are >= 0 the ``affinity=`` of
-    ``SpectralClustering``, and by `for_gaussian_process` the ``kernel=`` of ``GaussianProcessRegressor``.
+    ``KernelRidge``, ``KernelPCA``, ``Nystroem`` and others, and by `for_gaussian_process` the ``kernel=`` of
+    ``GaussianProcessRegressor``. A kernel without negative values, such as a (hierarchical) Gaussian, is a valid
+    ``affinity=`` of ``SpectralClustering``; others are not.
 
     Subclasses implement `_gram` (and `_diag` where it is cheaper than the default); parameters are validated when
     the kernel is evaluated, as scikit-learn asks of estimators.
