@@ -5,30 +5,71 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.estimators.outliers import LOOKED_AT, usual_limits, usual_range, without_outliers
+from convexkernels.estimators.table import TrainingTable
 from convexkernels.losses.epsilon_insensitive import deviation_of
 
+ROBUST = [
+    ck.TessellatedSVR(),
+    ck.MultipleKernelSVR(),
+    ck.VoronoiSVR(random_state=0),
+    ck.VoronoiQuantile(random_state=0),
+    ck.HierarchicalGaussianRegressor(loss="epsilon_insensitive", random_state=0),
+    ck.HierarchicalGaussianRegressor(loss="pinball", random_state=0),
+]
+NAMES = [type(model).__name__ for model in ROBUST]
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        ck.TessellatedSVR(),
-        ck.MultipleKernelSVR(),
-        ck.VoronoiSVR(random_state=0),
-        ck.VoronoiQuantile(random_state=0),
-        ck.HierarchicalGaussianRegressor(loss="epsilon_insensitive", random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_targets_that_are_far_too_large_decide_nothing(model):
-    """One in twelve; with widths and values chosen by their squares R^2 was between -9 and 0.8."""
+
+@pytest.mark.parametrize("far", [30.0, 1e6])
+@pytest.mark.parametrize("model", ROBUST, ids=NAMES)
+def test_targets_that_are_far_too_large_decide_nothing(model, far):
+    """One in twelve; with widths, values and gaps by all of them R^2 was between -1e6 and 0.8."""
     rng = np.random.default_rng(1)
     X, new = rng.uniform(-1.0, 1.0, (200, 3)), rng.uniform(-1.0, 1.0, (500, 3))
     truth, expected = (np.sin(3.0 * Z[:, 0]) + Z[:, 1] ** 2 for Z in (X, new))
     y = truth + 0.1 * rng.normal(size=200)
-    y[rng.choice(200, 16, replace=False)] += 30.0
+    y[rng.choice(200, 16, replace=False)] += far
     assert model.fit(X, y).score(new, expected) > 0.85
     if "SVR" in type(model).__name__:
         assert model.epsilon_ < 1.0
+    (low, high), usual = model.predict_interval(new, coverage=0.8).T, expected + 0.1 * rng.normal(size=500)
+    assert np.mean((low <= usual) & (usual <= high)) > 0.7
+    assert np.median(high - low) < 6.0  # a quantile of .9 beside outliers that are a twelfth is on its way to them
+
+
+@pytest.mark.parametrize("model", [ROBUST[0], ROBUST[2]], ids=lambda model: type(model).__name__)
+def test_outliers_decide_nothing_in_one_column_of_few_values(model, rng):
+    X = rng.integers(0, 10, (200, 1)).astype(float)
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=200)
+    y[rng.choice(200, 12, replace=False)] += 9999.0
+    assert model.fit(X, y).score(np.arange(10.0)[:, None], np.sin(np.arange(10.0))) > 0.9
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR, ck.VoronoiSVR])
+def test_an_output_with_outliers_is_learned_beside_others(kind, rng):
+    X = rng.uniform(-1.0, 1.0, (150, 3))
+    truth = np.column_stack([np.sin(3.0 * X[:, 0]), np.sin(3.0 * X[:, 0]) + X[:, 1]])
+    Y = truth + 0.05 * rng.normal(size=truth.shape)
+    Y[:3, 0] += 40.0
+    predicted = kind().fit(X, Y).predict(X)
+    assert min(np.corrcoef(a, b)[0, 1] for a, b in zip(predicted.T, truth.T, strict=True)) > 0.97
+
+
+def test_targets_of_a_problem_are_those_that_were_passed(rng):
+    """Outliers set no unit, but they stay in the problem, and what is read from it is in units of y."""
+    X, y = rng.uniform(-1.0, 1.0, (100, 2)), rng.normal(size=100)
+    y[:4] = 9999.0
+    for model in (ck.TessellatedSVR(), ck.VoronoiSVR(random_state=0)):
+        targets = model.fit(X, y).targets_
+        problem_y = np.sort(targets.truth(targets.encoded(TrainingTable(X, y, np.ones(100), np.arange(100))).y))
+        np.testing.assert_allclose(problem_y, np.sort(y), rtol=1e-12)
+        assert targets.spread < 10.0
+
+
+def test_quantiles_that_may_be_outliers_have_the_range_of_all(rng):
+    X, y = rng.uniform(-1.0, 1.0, (200, 2)), rng.normal(size=200)
+    y[:10] += 100.0  # a twentieth
+    upper, middle = (ck.VoronoiQuantile(quantile=q, random_state=0).fit(X, y).targets_.spread for q in (0.97, 0.5))
+    assert middle < 10.0 < 40.0 < upper
 
 
 def test_outliers_are_what_rules_squares_and_is_rare(rng):

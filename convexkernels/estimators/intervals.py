@@ -7,8 +7,8 @@ from convexkernels.arrays import Array, Mask
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_number
 
-# The part of the range of the targets that quantiles are not told apart by: some times what they are learned to.
-EDGE = 1e-4
+# The part of the spread of targets that quantiles are not told apart by: some times what they are learned to.
+EDGE = 2e-4
 # Probability of a difference by chance below which residuals of rows that nothing has seen count as larger.
 CHANCE = 0.01
 # How many such rows there have to be, and quantiles of absolute residuals by which their levels are compared.
@@ -69,15 +69,17 @@ def widened(first: Array, second: Array, margin: Array) -> Array:
     return np.stack([np.minimum(low - margin, middle), np.maximum(high + margin, middle)], axis=-1)
 
 
-def margin_around(first: Array, second: Array, y: Array, weights: Array, coverage: float) -> Array:
+def margin_around(
+    first: Array, second: Array, y: Array, weights: Array, coverage: float, spread: float | Array
+) -> Array:
     """The margin around two quantiles with which they hold targets `y` that they have not seen.
 
     Conformalized quantile regression (Romano, Patterson and Candes, 2019): the conformal quantile of how far targets
-    are outside, less than 0 inside. Functions are learned to a tolerance: a target that many rows share is an edge for
-    them, where the last digits would decide whether it is held.
+    are outside, less than 0 inside. Functions are learned to a tolerance, in units of a spread: a target that many rows
+    share is an edge for them, where the last digits would decide whether it is held.
     """
     low, high = between(first, second)
-    return conformal(np.maximum(low - y, y - high), weights, coverage) + EDGE * np.ptp(y, axis=0)
+    return conformal(np.maximum(low - y, y - high), weights, coverage) + EDGE * spread
 
 
 def conformal(scores: Array, weights: Array, coverage: float, sides: int = 1) -> Array:

@@ -15,8 +15,10 @@ from convexkernels.backend import to_numpy
 from convexkernels.estimators.columns import Columns
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
 from convexkernels.estimators.of_tables import of_tables
+from convexkernels.estimators.outliers import usual_range, usual_share
 from convexkernels.estimators.relevance import effective_rank, relevance, spread_rows
 from convexkernels.estimators.scaling import Scaling
+from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import MemoryLimitError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
@@ -27,11 +29,42 @@ from convexkernels.validation import LARGEST_TARGET
 
 # Rows that the effective rank of a kernel is measured on.
 RANK_ROWS = 1000
+# The least relative gap that is asked for because of outliers.
+FINEST = 1e-7
 # Parameters that are chosen where they are not given, and how many kernels and features are described.
 CHOSEN, SHOWN = ("C_", "loss_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "degree_"), 5
 
 
-class Tube:
+class Robust:
+    """A loss that hardly feels outliers: the unit of targets is that of the others, and so is what a gap means."""
+
+    # The part of what absolute errors add up to that functions can differ in: the rest is that of outliers.
+    _usual_share = 1.0
+
+    @property
+    def _level(self) -> float | None:
+        """The quantile of targets that functions are, None where the loss feels all of them."""
+        return 0.5
+
+    def _usual(self, table: TrainingTable) -> tuple[Array, Array] | None:
+        if self._level is None:
+            return None
+        rows, _ = table.merged()
+        Y = rows.y.reshape(len(rows.y), -1).T
+        low, high = usual_range(rows.X, Y, rows.weights)
+        # Where outliers are so many that the quantile may be among them, it is not for the others.
+        below, above = (beyond @ rows.weights / rows.weights.sum() for beyond in (low > Y, high < Y))
+        few = ((below < 0.5 * self._level) & (above < 0.5 * (1.0 - self._level)))[:, None]
+        ends = (np.where(few, end, bound) for end, bound in ((low, -np.inf), (high, np.inf)))
+        low, high = (end.reshape(rows.y.shape[1:]) for end in ends)
+        self._usual_share = usual_share(rows.y, (low, high), rows.weights)
+        return low, high
+
+    def _finer(self, tol: float) -> float:
+        return max(tol * self._usual_share, min(tol, FINEST))
+
+
+class Tube(Robust):
     """The deviation that the epsilon-insensitive loss of a fitted estimator leaves alone."""
 
     solution_: Any
@@ -182,7 +215,7 @@ class Learned:
     def loo_score_(self) -> float:
         """Accuracy or R^2 of `loo_predictions_`, rows counting by their weights."""
         predicted, found = self.loo_predictions_, self._derived("left out", self._left_out_rows)
-        truth = self.targets_.decoded(found.Y.T)
+        truth = self.targets_.truth(found.Y.T)
         metric: Callable[..., float] = accuracy_score if is_classifier(self) else r2_score
         return float(metric(truth, predicted, sample_weight=found.weights))
 

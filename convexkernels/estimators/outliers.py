@@ -5,7 +5,6 @@ from scipy.stats import hypergeom, poisson
 
 from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Mask, distinct_rows
 from convexkernels.cells.sampling import content_keys
-from convexkernels.losses.epsilon_insensitive import root_mean_square
 from convexkernels.validation import LARGEST_MAGNITUDE
 
 # Outliers rule the squares of targets where these say more than so many times what nine sizes of ten say (tables of
@@ -112,10 +111,18 @@ def mean_of_targets(Y: Array, weights: Array) -> Array:
     return np.sum(weights * Y, axis=1, keepdims=True) / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
 
 
-def deviation_of_targets(Y: Array, weights: Array) -> float:
-    """Root mean square of the standard deviations of outputs, weights of targets having shape (n_outputs, m)."""
-    squares = weights * (Y - mean_of_targets(Y, weights)) ** 2
-    return root_mean_square(np.sqrt(squares.sum(axis=1) / weights.sum(axis=1)))
+def usual_share(y: Array, limits: tuple[Array, Array], weights: Array) -> float:
+    """Of what targets of shape (m,) or (m, n_outputs) are apart from their center, the part within limits.
+
+    Outputs count alike.
+    """
+    if np.isinf(limits[0]).all():
+        return 1.0
+    usual = np.clip(y, *limits)
+    center = np.average(usual, axis=0, weights=weights)
+    within, whole = (weights @ np.abs(some - center) for some in (usual, y))
+    unit = np.where(within > 0.0, within, 1.0)
+    return float(np.sum(within / unit) / np.sum(whole / unit))
 
 
 def usual_limits(X: Array) -> tuple[Array, Array] | None:

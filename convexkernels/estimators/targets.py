@@ -38,6 +38,10 @@ class Targets(ABC):
     def decoded(self, F: Array) -> NDArray[Any]:
         """Predictions from values of the learned functions."""
 
+    def truth(self, Y: Array) -> NDArray[Any]:
+        """What targets of a problem stand for."""
+        return self.decoded(Y)
+
 
 @dataclass(frozen=True, eq=False)
 class ClassTargets(Targets):
@@ -105,8 +109,9 @@ class NumberTargets(Targets):
     """Numbers as ``center + spread * t``; predictions are clipped to magnitudes of t up to the limit.
 
     The `ends` are the numbers that t = -1 and t = 1 stand for, where rounding must not move them: many rows may have
-    the least or the largest target, and a quantile that is clipped to it has to be it. `constants` stand for columns
-    that are constant but for rounding, which is not to be learned; NaN for others.
+    the least or the largest target, and a quantile that is clipped to it has to be it; targets beyond them are
+    outliers. `constants` stand for columns that are constant but for rounding, which is not to be learned; NaN for
+    others.
     """
 
     center: Array
@@ -121,26 +126,26 @@ class NumberTargets(Targets):
         return cls(np.zeros(y.shape[1:]), np.ones(y.shape[1:]))
 
     @classmethod
-    def by_range(cls, y: Array, *, clip: bool = True) -> NumberTargets:
-        """Every column of `y` onto [-1, 1]; the range of the targets of a table will do for the table."""
-        ends = np.asarray(y.min(axis=0)), np.asarray(y.max(axis=0))
+    def by_range(cls, y: Array, limits: tuple[Array, Array] | None = None, *, clip: bool = True) -> NumberTargets:
+        """Every column of `y`, within limits, onto [-1, 1]; the range of the targets of a table will do for it."""
+        low, high = (-np.inf, np.inf) if limits is None else limits
+        ends = np.maximum(y.min(axis=0), low), np.minimum(y.max(axis=0), high)
         low, high, constants = 0.5 * ends[0], 0.5 * ends[1], _constants(y)
         half = np.where(np.isnan(constants), high - low, 0.0)
         return cls(np.asarray(low + high), _positive(half), 1.0 if clip else np.inf, ends, constants)
 
     @classmethod
-    def standard(cls, y: Array, weights: Array) -> NumberTargets:
-        """Every column of `y` to mean 0 and standard deviation 1, rows counting by their weights.
+    def standard(cls, y: Array, weights: Array, limits: tuple[Array, Array] | None = None) -> NumberTargets:
+        """Every column of `y` to mean 0 and standard deviation 1, of what is within limits, rows counting by weights.
 
         One that is constant but for rounding has its size as unit.
         """
-        center, size, constants = (
-            np.asarray(np.average(y, axis=0, weights=weights)),
-            np.abs(y).max(axis=0),
-            _constants(y),
-        )
-        farthest = _positive(np.abs(y - center).max(axis=0))  # squares of what is not near 1 may be 0 or infinite
-        spread = farthest * np.sqrt(np.average(((y - center) / farthest) ** 2, axis=0, weights=weights))
+        weights = np.broadcast_to(weights, y.T.shape).T
+        weights = weights if limits is None else np.where((limits[0] <= y) & (y <= limits[1]), weights, 0.0)
+        center, size = np.asarray(np.average(y, axis=0, weights=weights)), np.abs(y).max(axis=0)
+        constants, sizes = _constants(y), np.where(weights > 0.0, np.abs(y - center), 0.0)
+        farthest = _positive(sizes.max(axis=0))  # squares of what is not near 1 may be 0 or infinite
+        spread = farthest * np.sqrt(np.average((sizes / farthest) ** 2, axis=0, weights=weights))
         return cls(center, _positive(np.where(np.isnan(constants), spread, size)), constants=constants)
 
     def around_zero(self) -> NumberTargets:
@@ -151,7 +156,9 @@ class NumberTargets(Targets):
         y = check_labels_finite(table.y, len(table.X))
         if self.constants is not None:  # rows that come later may differ from them
             y = np.where(np.abs(y - self.constants) <= ROUNDING * np.abs(self.constants), self.constants, y)
-        t = np.clip((y - self.center) / self.spread, -self.limit, self.limit)
+        t = (y - self.center) / self.spread
+        if self.ends is not None:  # not beyond them by rounding
+            t = np.where((self.ends[0] <= y) & (y <= self.ends[1]), np.clip(t, -1.0, 1.0), t)
         return replace(table, y=t)
 
     def expanded(self, t: NDArray[Any]) -> Array:
@@ -161,7 +168,10 @@ class NumberTargets(Targets):
         return F.reshape(-1) if self.center.ndim == 0 else F
 
     def decoded(self, F: Array) -> NDArray[Any]:
-        t = np.clip(self.decisions(F), -self.limit, self.limit)
+        return self.truth(np.clip(F, -self.limit, self.limit))
+
+    def truth(self, Y: NDArray[Any]) -> Array:
+        t = self.decisions(Y)
         y = self.center + self.spread * t
         if self.ends is not None:
             y = np.where(np.abs(t) == 1.0, np.where(t < 0.0, *self.ends), y)

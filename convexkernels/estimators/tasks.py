@@ -93,7 +93,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         # C, epsilon and lam mean the same in every unit of y, and one serves several outputs.
-        return NumberTargets.standard(table.y, table.weights).around_zero()
+        return NumberTargets.standard(table.y, table.weights, self._usual(table)).around_zero()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,7 +137,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         left, targets = self._left_out(), self.targets_
         seen = np.isfinite(left.F).all(axis=0)
         F, Y = (np.ascontiguousarray(part[:, seen].T) for part in (left.F, left.Y))
-        return self._levelled(targets.decoded(Y) - targets.decoded(F), left.get("rows")[seen]), left.weights[seen]
+        return self._levelled(targets.truth(Y) - targets.decoded(F), left.get("rows")[seen]), left.weights[seen]
 
     def _levelled(self, residuals: Array, rows: Index) -> Array:
         """Residuals at rows of the problem on the level of rows that the kernel has not seen, where that is known."""

@@ -214,7 +214,7 @@ class OuterLearning:
         loss = self.loss.at(self.bind().lam(self.split(theta)[1]))
         return {"loss": loss, "offset": self.offset, "bounds": bounds, "device": self.family.device}
 
-    def train(self, theta: Any, tol: float = 1e-5) -> Fit:
+    def train(self, theta: Any, tol: float = 1e-9) -> Fit:
         """The convex problem at a point, on all rows."""
         z, log_lam = self.split(theta)
         there = self.gram_set.at(z)

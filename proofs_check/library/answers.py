@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from convexkernels.estimators.intervals import as_unseen, conformal, margin_around, margins, widened
-from convexkernels.estimators.outliers import deviation_of_targets, usual_range, usual_weights, without_outliers
+from convexkernels.estimators.outliers import usual_range, usual_share, usual_weights, without_outliers
 from convexkernels.estimators.probabilities import Sigmoid, shares_of
 from convexkernels.estimators.relevance import effective_rank, relevance
 from convexkernels.losses.epsilon_insensitive import deviation_of
@@ -137,9 +137,10 @@ def measure_deviation(factor: float, rng: Generator) -> Verdict:
 def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     """Four deviations around the median, as nine sizes of ten say, where squares say more than twice as much.
 
-    Squares then see this range on [-1, 1], and other outputs as they are; what is outside has no weight, and deviations
-    of targets are those of the others. Not so where rows with large targets are neighbors, of which chance has hardly
-    any, beyond those that are, nor where rows of one place are only sorted by targets. `factor` multiplies the four.
+    Squares then see this range on [-1, 1], and other outputs as they are; what is outside has no weight, and makes gaps
+    as much finer as it makes sums of sizes larger. Not so where rows with large targets are neighbors, of which chance
+    has hardly any, beyond those that are, nor where rows of one place are only sorted by targets. `factor` multiplies
+    the four.
     """
     m, ratio = 30, float(rng.choice([1.9, 2.1, 50.0]))
     weights, y = rng.integers(1, 4, m).astype(np.float64), rng.uniform(-1.0, 1.0, m)
@@ -175,9 +176,12 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
         apart += abs(high[0, 0] - middle - size) / size + abs(middle - low[0, 0] - size) / size
         inside = np.abs(y - middle) <= size
         apart += float((usual_weights(X, Y, weights) != np.vstack([np.where(inside, weights, 0.0), weights])).any())
-        rows = np.repeat(np.arange(m), weights.astype(int))
-        variance = np.mean([np.var(y[rows[inside[rows]]]), np.var(Y[1, rows])])
-        apart += abs(deviation_of_targets(Y, usual_weights(X, Y, weights)) / np.sqrt(variance) - 1.0)
+        ends, within, whole = (low.T, high.T), 0.0, 0.0
+        for own, a, b in zip(Y.tolist(), low.ravel(), high.ravel(), strict=True):
+            usual = np.array([min(max(t, a), b) for t in own])
+            sizes = [float(weights @ np.abs(some - weights @ usual / n)) for some in (usual, np.array(own))]
+            within, whole = within + 1.0, whole + sizes[1] / sizes[0]
+        apart += abs(usual_share(Y.T, ends, weights) * whole / within - 1.0)
         ends = max(y.min(), middle - 4.0 * nine), middle + 4.0 * nine
         t = np.clip((2.0 * y - sum(ends)) / (ends[1] - ends[0]), -1.0, 1.0)
         apart += np.abs(found[0] - t).max() + abs(unit * np.abs(y).max() * 2.0 / (ends[1] - ends[0]) - 1.0)
@@ -223,7 +227,7 @@ def measure_margin(more: float, rng: Generator) -> Verdict:
     held = 0
     for i in range(n):
         rest = np.delete(np.arange(n), i)
-        margin = margin_around(first[rest], second[rest], y[rest], np.ones(n - 1), coverage + more)
+        margin = margin_around(first[rest], second[rest], y[rest], np.ones(n - 1), coverage + more, 1.0)
         held += int(max(min(first[i], second[i]) - y[i], y[i] - max(first[i], second[i])) <= margin)
     width, ends = float(rng.uniform(-1.5, 0.5)), []
     for a, b in zip(first, second, strict=True):
@@ -231,7 +235,7 @@ def measure_margin(more: float, rng: Generator) -> Verdict:
         ends.append([left, right] if left <= right else [(a + b) / 2.0] * 2)
     apart = float(np.abs(widened(first, second, np.array(width)) - ends).max())
     witness = {"first": first, "second": second, "y": y}
-    # A ten-thousandth of the range of the targets is added: a tie more may be held.
+    # A little of the spread of the targets is added: a tie more may be held.
     counted = exceeded(n - held, 1.0 - coverage, n, witness, fewer=2)
     return Verdict.worst([counted, Verdict(apart, 8.0 * EPS * (1.0 + float(np.abs(ends).max())), 1, witness)])
 

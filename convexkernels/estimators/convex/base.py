@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
+from convexkernels.estimators.convex.path import PATH_TOL, LossAt, PathSelection, soft
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
@@ -91,7 +91,7 @@ class ConvexEstimator(KernelEstimator):
         return KernelLearning(self._compared[0], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
-        return {"solver": self.solver, "tol": self.tol}
+        return {"solver": self.solver, "tol": self._finer(self.tol)}
 
     def _solve(self, problem: KernelLearning, clock: Clock) -> Solution:
         problem, interrupted = self._chosen(problem, clock.sparing(self._reserved).part(SHARE))
@@ -118,7 +118,7 @@ class ConvexEstimator(KernelEstimator):
         losses = self._losses(len(problem.Y))
         family, loss_at, found = compared[-1], losses[0], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            family, loss_at, found = choose(problem, compared, name, losses, values, clock)
+            family, loss_at, found = choose(problem, compared, name, losses, values, clock, self._finer(PATH_TOL))
             if found is not None and len(losses) > 1 and len(found.values):
                 found = replace(found, loss=LOSSES_OF_LABELS[losses.index(loss_at)])
             if found is not None and not found.interrupted:
@@ -150,7 +150,7 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([found.value])
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
         losses = [lambda C, _: loss_at(C, deviation)]
-        *_, path = choose(problem, [reference], found.name, losses, values, own)
+        *_, path = choose(problem, [reference], found.name, losses, values, own, self._finer(PATH_TOL))
         if path is None or path.interrupted:
             return found if path is None else replace(found, interrupted=True)
         of_numbers = problem.loss.is_of_differences

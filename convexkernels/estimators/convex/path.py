@@ -101,7 +101,7 @@ class PathSelection(Selection):
 class Fold:
     """Training rows of a problem, for a family, what is held out, and where values of the path have led to.
 
-    Targets are `scored` by weights of shape (n_outputs, n_held).
+    Targets are `scored` by weights of shape (n_outputs, n_held); kernels are learned to `tol`.
     """
 
     whole: KernelLearning
@@ -109,6 +109,7 @@ class Fold:
     train: Index
     held: Index
     scored: Array
+    tol: float = PATH_TOL
     points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
     deviations: dict[float, float] = field(default_factory=dict)
 
@@ -153,7 +154,7 @@ class Fold:
         solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
-            found = problem.solve(solver, tol=PATH_TOL, max_iter=PATH_STEPS, max_time=clock.left)
+            found = problem.solve(solver, tol=self.tol, max_iter=PATH_STEPS, max_time=clock.left)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha

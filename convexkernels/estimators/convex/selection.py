@@ -7,8 +7,8 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
-from convexkernels.estimators.convex.path import EachRow, Fold, LossAt, Path, PathSelection
-from convexkernels.estimators.outliers import deviation_of_targets, usual_weights
+from convexkernels.estimators.convex.path import PATH_TOL, EachRow, Fold, LossAt, Path, PathSelection
+from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.least_squares import LeastSquares
@@ -29,6 +29,7 @@ def choose(
     losses: Sequence[LossAt],
     values: Array,
     clock: Clock,
+    tol: float = PATH_TOL,
 ) -> tuple[Family, LossAt, PathSelection | None]:
     """Choose among families, losses and values, given from the most regular one on, by learning and scoring.
 
@@ -43,7 +44,8 @@ def choose(
     where both are as good. On the best path the values between the best one and its neighbors are tried, too.
 
     Families are those of the problem, or other ones for the same rows; losses ``loss_at(value, deviation)`` take the
-    deviation of errors expected, and are scored as that of the problem is. With the best family and loss comes None
+    deviation of errors expected, beginning with 1, and are scored as that of the problem is, kernels being learned to a
+    relative gap of `tol`. With the best family and loss comes None
     where the rows are too few to hold any out, or no value was tried in time; then, as where the user interrupts before
     anything was tried, they are the last family and the first loss.
     """
@@ -53,8 +55,8 @@ def choose(
         value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
         return families[int(known["family"])], losses[int(known["loss"])], kept
-    scored, deviation = _scoring(problem)
-    cut, interrupted = False, False
+    deviation, cut, interrupted = 1.0, False, False
+    scoring = _scored_weights(problem), tol
     best: Path | None = None
     found: PathSelection | None = None
     try:
@@ -63,7 +65,7 @@ def choose(
             if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
                 break
             if k < len(families):
-                family, folds, loss_at = families[k], _folds(problem, families[k], scored), losses[0]
+                family, folds, loss_at = families[k], _folds(problem, families[k], *scoring), losses[0]
             elif best is None:  # time was too short for any value
                 break
             else:
@@ -106,19 +108,15 @@ def choose(
     return best.family, best.loss_at, found
 
 
-def _scoring(problem: KernelLearning) -> tuple[Array, float]:
-    """Weights of targets by which errors are scored, and the deviation of errors of which nothing is known yet.
-
-    A loss that hardly feels outliers is not judged by them. Otherwise targets have variance 1.
-    """
+def _scored_weights(problem: KernelLearning) -> Array:
+    """Weights of targets by which errors are scored: a loss that hardly feels outliers is not judged by them."""
     Y = problem.Y + problem.center[:, None]
     if not isinstance(problem.loss, EpsilonInsensitive):
-        return np.broadcast_to(problem.weights, Y.shape), 1.0
-    weights = usual_weights(problem.X, Y, problem.weights)
-    return weights, deviation_of_targets(Y, weights)
+        return np.broadcast_to(problem.weights, Y.shape)
+    return usual_weights(problem.X, Y, problem.weights)
 
 
-def _folds(problem: KernelLearning, family: Family, scored: Array) -> list[Fold]:
+def _folds(problem: KernelLearning, family: Family, scored: Array, tol: float = PATH_TOL) -> list[Fold]:
     """Rows to learn from and to score on, of all rows or of a sample of them; none where there are too few rows."""
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
@@ -127,10 +125,10 @@ def _folds(problem: KernelLearning, family: Family, scored: Array) -> list[Fold]
     if m < 2 * count:
         return []
     if isinstance(problem.loss, LeastSquares):
-        return [EachRow(problem, family, rows, rows, scored[:, rows])]
+        return [EachRow(problem, family, rows, rows, scored[:, rows], tol)]
     folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
     return [
-        Fold(problem, family, train, held, scored[:, held])
+        Fold(problem, family, train, held, scored[:, held], tol)
         for train, held in folds
         if problem.loss.is_of_differences or _has_both(Y[:, train])
     ]

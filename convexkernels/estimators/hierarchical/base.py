@@ -103,7 +103,9 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
         return task.loss
 
     def _scaling_of(self, X: Array) -> Scaling:
-        return Scaling.to_symmetric_box(X)
+        if isinstance(self._loss(), LeastSquares):  # begins with widths per column, which bear far entries
+            return Scaling.to_symmetric_box(X)
+        return Scaling.without_outliers(X, Scaling.to_symmetric_box)
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> TreeTask:
         return self._task(table, targets)

@@ -147,7 +147,12 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         return EpsilonInsensitive(epsilon=epsilon_for(found.deviation, unit), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return NumberTargets.by_range(table.y, clip=False)  # the functions themselves are clipped
+        return NumberTargets.by_range(table.y, self._usual(table), clip=False)  # the functions themselves are clipped
+
+    @property
+    def _level(self) -> float | None:
+        loss = self._loss()
+        return loss.quantile if isinstance(loss, Pinball) else 0.5 if isinstance(loss, EpsilonInsensitive) else None
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
         return NumberTargets.by_range(summary.targets, clip=False)

@@ -83,7 +83,7 @@ class VoronoiEstimator(LearnsInParts):
         return self.selection or CellSelection()
 
     def _kernel_learner(self, width: float | None = None) -> KernelLearner:
-        return KernelLearner(self._loss(), self._selection, tol=self.tol, width=width, kernel=self.kernel)
+        return KernelLearner(self._loss(), self._selection, tol=self._finer(self.tol), width=width, kernel=self.kernel)
 
     def _cell_learner(self, factors: Array | None) -> CellLearner:
         learner = self._kernel_learner(None if factors is None else LEARNED_WIDTH)
@@ -148,7 +148,7 @@ class VoronoiEstimator(LearnsInParts):
             sample = replace(sample, X=sample.X * factors)
         learner = self._learner_of(factors, parts.total)
         cover = self._cover(sample, learner, clock, seed, parts.n_rows)
-        options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self.tol}
+        options: dict[str, Any] = {"seed": seed, "gather": bool(self._cells.gather), "tol": self._finer(self.tol)}
         options["choose"] = PairForAll() if self._shares_pair else None
         solution = learn_distributed_cells(parts.table, encoding, cover, learner, sample, clock, **options)
         return solution, encoding.scaling
@@ -180,8 +180,8 @@ class VoronoiEstimator(LearnsInParts):
         if self._shares_pair and isinstance(learner, KernelLearner):
             answering = Assignment.from_labels(cover.cells(problem.X), cover.n_cells)
             learner = shared_learner(learner, some_cells(problem, answering, seed, self.kernel), clock, seed)
-        options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs, "tol": self.tol, "interrupted": interrupted}
-        return learn_cells(problem, cover, learner, clock, **options)
+        options: dict[str, Any] = {"seed": seed, "n_jobs": self.n_jobs, "interrupted": interrupted}
+        return learn_cells(problem, cover, learner, clock, tol=self._finer(self.tol), **options)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))

@@ -15,7 +15,7 @@ from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.function import FunctionsOfCells
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.intervals import check_coverage, margin_around, widened
-from convexkernels.estimators.learned import Tube, in_units_of
+from convexkernels.estimators.learned import Robust, Tube, in_units_of
 from convexkernels.estimators.left_out import check_here, left_out_of_cells
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import ClassTargets, NumberTargets, Targets
@@ -79,11 +79,11 @@ class VoronoiSVC(VoronoiEstimator, KernelClassifier):
 class _VoronoiRegressor(VoronoiEstimator, KernelRegressor):
     """Numbers as targets, one column or several."""
 
-    def _of_range(self, y: Array) -> NumberTargets:
-        return NumberTargets.by_range(y)
+    def _of_range(self, y: Array, usual: tuple[Array, Array] | None = None) -> NumberTargets:
+        return NumberTargets.by_range(y, usual)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return self._of_range(table.y)
+        return self._of_range(table.y, self._usual(table))
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
         return self._of_range(summary.targets)
@@ -152,11 +152,15 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
         self._epsilon = EPSILON if self.epsilon is None else self.epsilon  # as it is given, until there are targets
         super()._check_parameters()
 
+    @property
+    def _level(self) -> float | None:
+        return 0.5 if self.estimator is None else None  # what others feel is not known
+
     def _loss(self) -> EpsilonInsensitive:
         return EpsilonInsensitive(epsilon=self._epsilon, intercept=False)
 
-    def _of_range(self, y: Array) -> NumberTargets:
-        targets = super()._of_range(y)
+    def _of_range(self, y: Array, usual: tuple[Array, Array] | None = None) -> NumberTargets:
+        targets = super()._of_range(y, usual)
         if self.epsilon is not None:
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets
@@ -177,7 +181,7 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
 
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
-class VoronoiQuantile(_VoronoiRegressor):
+class VoronoiQuantile(Robust, _VoronoiRegressor):
     """Quantile regression (pinball loss) in the cells of a partition, each with its own regularization and width.
 
     Of new rows fewer lie between two quantiles that were learned from a few hundred rows than between those of the
@@ -205,6 +209,10 @@ class VoronoiQuantile(_VoronoiRegressor):
     """
 
     quantile: float = 0.5
+
+    @property
+    def _level(self) -> float | None:
+        return self.quantile if self.estimator is None else None
 
     def _loss(self) -> Pinball:
         return Pinball(quantile=self.quantile, intercept=False)
@@ -246,8 +254,10 @@ class VoronoiQuantile(_VoronoiRegressor):
             learner = replace(self._kernel_learner(), loss=Pinball(quantile=quantile, intercept=False))
             ends.append(replace(localized, functions=[learner.learned_again(cell) for cell in localized.functions]))
             left.append(left_out_of_cells(ends[-1], whole=False))
-        low, high, y = (self.targets_.decoded(F.T) for F in (left[0].F, left[1].F, left[0].Y))
-        return FunctionsOfCells(ends), margin_around(low, high, y, left[0].weights, coverage)
+        low, high = (self.targets_.decoded(one.F.T) for one in left)
+        targets: Any = self.targets_
+        y = targets.truth(left[0].Y.T)
+        return FunctionsOfCells(ends), margin_around(low, high, y, left[0].weights, coverage, targets.spread)
 
 
 def _interval(targets: Targets, margin: Array, values: Array) -> Array:
