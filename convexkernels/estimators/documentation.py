@@ -14,8 +14,8 @@ Estimator = TypeVar("Estimator", bound=type)
 _PARAMETERS = """
 C : float, > 0, or None
     Weight of the losses against half the squared norm, ``1 / (2 lam)``. Numbers are learned in units of the standard
-    deviation of each output: ``C * targets_.spread`` is the C of scikit-learn's SVR. None: chosen along a path, see the
-    notes.
+    deviation of each output (without outliers): ``C * targets_.spread`` is the C of scikit-learn's SVR. None: chosen
+    along a path, see the notes.
 epsilon : float, >= 0, or None
     Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each.
     None: a quarter of the deviation of held-out errors (by their median size where outliers rule their squares), in
@@ -91,7 +91,8 @@ criterion : "leave-one-out", int, Criterion or None
     What weights are compared by: every row by the function that has not seen it, in closed form (least squares, the
     default there); a number of folds; or 1, a random third, the default otherwise.
 clip : bool
-    Clip functions to the range of the targets, also where the criterion compares them with targets.
+    Clip functions to the range of the targets (without outliers, where the loss is not that of squares), also where the
+    criterion compares them with targets.
 search : TreeSearch, optional
     Method, first lam, steps and restarts of the search.
 warm_start : bool

@@ -124,7 +124,7 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
         Deviation that costs nothing, in units of y, or of several outputs in units of half the range of each. None: a
         quarter of the deviation of errors of least squares at rows left out (by their median size where outliers
         rule their squares), where the widths of features are learned first, but not less than 0.001 of half the range
-        of the targets; else 0.05 of half the range.
+        of the targets; else 0.05 of half the range. Outliers are no part of a range.
     {cell_tol}
     {parameters}
 

@@ -30,9 +30,9 @@ n_iter_ : int
 {names}
 """,
     "cell_numbers": """
-Targets are scaled to [-1, 1], and predictions clipped to their range. Functions have no intercept. A cell
-whose targets are all the same, or with one point, answers with that constant; with nothing to validate on, the
-most regular pair of the grid is taken.
+Targets are scaled to [-1, 1], but for outliers of losses that hardly feel them, and predictions clipped to it.
+Functions have no intercept. A cell whose targets are all the same, or with one point, answers with that constant; with
+nothing to validate on, the most regular pair of the grid is taken.
 """,
     "cell_tables": """
 By default a Gaussian kernel with a width for each feature is learned first, by leave-one-out on a sample of rows; cells
