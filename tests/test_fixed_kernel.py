@@ -1,6 +1,7 @@
 """Kernel ridge on all rows: what tiles and conjugate gradients find is what a dense solve in float64 finds."""
 
 import pickle
+import time
 import warnings
 
 import numpy as np
@@ -68,7 +69,9 @@ def test_every_kernel_gives_the_dense_solution(name, intercept, rng):
     solution = solved(problem, 0.05)
     K = kernel(X)
     W, b = dense(K, Y, weights, 0.05, intercept)
-    np.testing.assert_allclose(solution.decision_function(X), K @ W + b, rtol=0.0, atol=1e-6)
+    # As much as values at rows may be apart for that gap, the losses being squares.
+    apart = np.sqrt(solution.certificate.gap / weights.min())
+    np.testing.assert_allclose(solution.decision_function(X), K @ W + b, rtol=0.0, atol=1e-9 + apart)
     # The optimum by the dense solution lies between the bounds, and they are reproduced without the matrix.
     F = K @ W
     value = 0.05 * float((W * F).sum()) + float((weights[:, None] * (Y - F - b) ** 2).sum())
@@ -238,6 +241,13 @@ class Interrupting(Silent):
             raise KeyboardInterrupt
 
 
+class Slow(Silent):
+    """Takes its time to report, on every machine."""
+
+    def record(self, record):
+        time.sleep(0.1)
+
+
 def test_an_interrupt_keeps_the_best_with_its_certificate(rng):
     X, Y, _ = table(rng)
     problem = FixedKernel(KERNELS["tessellated"](3), LeastSquares(0.01), X, Y)
@@ -299,7 +309,7 @@ def test_a_time_limit_gives_what_there_is_with_its_certificate(max_time, rng):
     problem = FixedKernel(KERNELS["tessellated"](3), LeastSquares(1e-9), X, Y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ck.ConvexKernelsWarning)
-        solution = problem.solve(lams=[1e-9], tol=1e-14, max_time=max_time)
+        solution = problem.solve(lams=[1e-9], tol=1e-14, max_time=max_time, progress=Slow())
     assert solution.status is Status.TIME_LIMIT
     assert np.isfinite([solution.certificate.upper, solution.certificate.lower]).all()
     assert np.isfinite(solution.decision_function(X)).all()
@@ -385,7 +395,8 @@ def test_a_kernel_that_is_too_wide_is_scaled_for_all_rows(gamma, low, high, rng)
     assert low <= scale <= high
     assert suited_scale([problem], Clock(), 0) == (0, scale, lam)
     found = problem.rescaled(scale).with_loss(problem.loss.at(lam)).solve(random_state=0)
-    assert lam / 4.0 <= found.problem.loss.lam <= 4.0 * lam, "what suits some rows suits all of them, about"
+    lams, risks = found.trace["lams"], found.trace["risks"]
+    assert risks[np.isclose(lams, lam)] <= 1.05 * risks.min(), "what suits some rows suits all of them, about"
     assert found.status is Status.OPTIMAL
     K = Gaussian(gamma)(scale * X)
     W, b = dense(K, y[:, None], np.ones(2500), found.problem.loss.lam, True)

@@ -17,7 +17,7 @@ from convexkernels.solvers import SOLVERS, WITH_ONE_KERNEL
 from convexkernels.solvers.convex import block_ascent
 from convexkernels.solvers.convex import dense as dense_solver
 from convexkernels.solvers.convex.block_ascent import BlockAscent
-from tests.test_fixed_kernel import Interrupting
+from tests.test_fixed_kernel import Interrupting, Slow
 
 M = TILE + 90  # two rows of tiles
 BOXED = [name for name, (_, make) in LOSSES.items() if isinstance(make(), SupportVectorLoss)]
@@ -175,7 +175,7 @@ def test_a_time_limit_gives_what_there_is_with_its_certificate(max_time, rng, mo
     monkeypatch.setattr(block_ascent, "WORK", 1e5)
     X, y, _ = table(rng)
     with pytest.warns(ck.ConvexKernelsWarning, match="TIME_LIMIT"):
-        solution = FixedKernel(Gaussian(6.0), ck.Hinge(1e6), X, y).solve(tol=1e-13, max_time=max_time)
+        solution = FixedKernel(Gaussian(6.0), ck.Hinge(1e6), X, y).solve(tol=1e-13, max_time=max_time, progress=Slow())
     assert solution.status is Status.TIME_LIMIT
     assert np.isfinite([solution.certificate.upper, solution.certificate.lower]).all()
     assert np.isfinite(solution.decision_function(X)).all()

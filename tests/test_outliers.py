@@ -140,6 +140,15 @@ def test_outliers_anywhere_are_hardly_ever_taken_for_neighbors():
     assert np.mean(taken) <= 0.04
 
 
+def test_outliers_are_those_of_rows_in_any_order_and_of_weights(rng):
+    X, y, weights = rng.integers(0, 5, (120, 2)).astype(float), rng.normal(size=120), rng.integers(1, 4, 120)
+    y[:9] += 300.0
+    expected = usual_range(X, y[None], weights.astype(float))
+    assert np.isfinite(expected).all()
+    rows = rng.permutation(np.repeat(np.arange(120), weights))
+    np.testing.assert_allclose(usual_range(X[rows], y[None, rows], np.ones(len(rows))), expected, rtol=1e-12)
+
+
 def test_groups_of_rows_with_far_entries_stay_apart(rng):
     """Two doses far above the others would become one point; one value on a side is what is not known."""
     dose = rng.permutation(np.repeat([0.0, 1.0, 100.0, 1000.0], [200, 164, 18, 18]))

@@ -49,15 +49,14 @@ class Robust:
     def _usual(self, table: TrainingTable) -> tuple[Array, Array] | None:
         if self._level is None:
             return None
-        rows, _ = table.merged()
-        Y = rows.y.reshape(len(rows.y), -1).T
-        low, high = usual_range(rows.X, Y, rows.weights)
+        Y = table.y.reshape(len(table.y), -1).T
+        low, high = usual_range(table.X, Y, table.weights)
         # Where outliers are so many that the quantile may be among them, it is not for the others.
-        below, above = (beyond @ rows.weights / rows.weights.sum() for beyond in (low > Y, high < Y))
+        below, above = (beyond @ table.weights / table.weights.sum() for beyond in (low > Y, high < Y))
         few = ((below < 0.5 * self._level) & (above < 0.5 * (1.0 - self._level)))[:, None]
         ends = (np.where(few, end, bound) for end, bound in ((low, -np.inf), (high, np.inf)))
-        low, high = (end.reshape(rows.y.shape[1:]) for end in ends)
-        self._usual_share = usual_share(rows.y, (low, high), rows.weights)
+        low, high = (end.reshape(table.y.shape[1:]) for end in ends)
+        self._usual_share = usual_share(table.y, (low, high), table.weights)
         return low, high
 
     def _finer(self, tol: float) -> float:

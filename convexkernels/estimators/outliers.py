@@ -39,11 +39,17 @@ def usual_range(X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
     nothing in common: where these are neighbors, large targets are what is to be learned, and only farther ones can be
     outliers.
     """
-    sizes = np.maximum(np.abs(Y).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    center, unit = deviations((Y / sizes).T, weights)
-    distances = np.abs(Y / sizes - center[:, None])
-    reach = np.array([_reach(X, own, least, weights) for own, least in zip(distances, unit.tolist(), strict=True)])
-    return (center - reach)[:, None] * sizes, (center + reach)[:, None] * sizes
+    sizes = np.maximum(np.abs(Y).max(axis=1), np.finfo(np.float64).tiny)
+    center, unit = deviations((Y.T / sizes), weights)
+    distances = np.abs(Y.T / sizes - center)
+    reach = np.full(len(Y), np.inf)
+    rule = np.flatnonzero(np.average(distances**2, axis=0, weights=weights) > (RULING * unit) ** 2)
+    if len(rule):
+        _, first, places = distinct_rows(np.hstack([X, Y.T]))  # a row that is there twice is no neighbor of itself
+        X, weights = X[first], np.bincount(places, weights).astype(np.float64)
+        reach[rule] = [_reach(X, distances[first, k], float(unit[k]), weights) for k in rule.tolist()]
+    low, high = (center - reach) * sizes, (center + reach) * sizes
+    return low[:, None], high[:, None]
 
 
 def _reach(X: Array, distances: Array, unit: float, weights: Array) -> float:
@@ -55,7 +61,7 @@ def _reach(X: Array, distances: Array, unit: float, weights: Array) -> float:
         beyond = distances > reach
         inside = np.average(distances**2, weights=np.where(beyond, 0.0, weights))
         if squares <= RULING**2 * max(unit**2, inside):
-            return np.inf
+            break
         if not are_neighbors(X, beyond):
             return float(reach)
     return np.inf
