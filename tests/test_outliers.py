@@ -5,7 +5,6 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.estimators.outliers import LOOKED_AT, usual_limits, usual_range, without_outliers
-from convexkernels.estimators.table import TrainingTable
 from convexkernels.losses.epsilon_insensitive import deviation_of
 
 ROBUST = [
@@ -58,11 +57,71 @@ def test_targets_of_a_problem_are_those_that_were_passed(rng):
     """Outliers set no unit, but they stay in the problem, and what is read from it is in units of y."""
     X, y = rng.uniform(-1.0, 1.0, (100, 2)), rng.normal(size=100)
     y[:4] = 9999.0
-    for model in (ck.TessellatedSVR(), ck.VoronoiSVR(random_state=0)):
-        targets = model.fit(X, y).targets_
-        problem_y = np.sort(targets.truth(targets.encoded(TrainingTable(X, y, np.ones(100), np.arange(100))).y))
-        np.testing.assert_allclose(problem_y, np.sort(y), rtol=1e-12)
+    for model in (ck.TessellatedSVR(), ck.MultipleKernelSVR(), ck.HierarchicalGaussianRegressor(loss="pinball")):
+        problem, targets = model.fit(X, y).solution_.problem, model.targets_
+        center = problem.center if hasattr(problem, "center") else problem.offset
+        np.testing.assert_allclose(np.sort(targets.truth((problem.Y + center[:, None]).ravel())), np.sort(y), rtol=1e-9)
         assert targets.spread < 10.0
+    model = ck.VoronoiSVR(random_state=0).fit(X, y)
+    inside = np.concatenate([cell.Y[0] for cell in model.function_.functions])
+    np.testing.assert_allclose(np.sort(model.targets_.truth(inside)), np.sort(y), rtol=1e-9)
+    assert model.targets_.spread < 10.0
+
+
+@pytest.mark.filterwarnings("ignore::convexkernels.exceptions.UnsuitedFamilyWarning")
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR])
+def test_gaps_are_as_much_finer_as_outliers_are_large(kind, rng):
+    X = rng.uniform(-1.0, 1.0, (120, 3))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=120)
+    far = y.copy()
+    far[:6] += 1e4
+    for C in (None, 10.0):
+        model = kind(C=C, tol=1e-2).fit(X, far)
+        others = np.abs(y - np.mean(y)).sum()
+        finer = 1e-2 * others / 6e4
+        assert model.solution_.certificate.relative_gap <= 2.0 * finer
+    usual = kind(tol=1e-2).fit(X, y)
+    assert model._finer(1e-2) == pytest.approx(finer, rel=0.5)
+    assert usual._finer(1e-2) == 1e-2 == model.fit(X, y)._finer(1e-2)
+
+
+def test_a_skewed_target_that_is_told_is_not_one_of_outliers():
+    """Its largest values are in a corner: at one end of several columns."""
+    wrong = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1.0, 1.0, (300, 6))
+        y = np.exp(1.4 * X.sum(axis=1)) * np.exp(0.1 * rng.normal(size=300))
+        wrong.append(int((y > usual_range(X, y[None], np.ones(300))[1][0, 0]).sum()))
+    assert np.mean(np.array(wrong) > 0) <= 0.15
+    assert max(wrong) <= 4
+
+
+def test_one_or_two_rows_are_outliers_where_they_are_far(rng):
+    X, y = rng.uniform(-1.0, 1.0, (100, 3)), rng.normal(size=100)
+    for size, noticed in ((20.0, False), (70.0, True)):
+        far = y.copy()
+        far[:2] = size
+        assert np.isfinite(usual_range(X, far[None], np.ones(100))).all() == noticed
+
+
+def test_units_are_not_far_below_the_largest_target(rng):
+    X, y = rng.uniform(-1.0, 1.0, (60, 2)), 1e-200 * rng.normal(size=60)
+    y[:4] = 1e-50
+    assert np.isinf(usual_range(X, y[None], np.ones(60))).all()
+
+
+def test_intervals_of_constants_are_points(rng):
+    X = rng.uniform(-1.0, 1.0, (60, 2))
+    for constant in (5.0, 1e-200):
+        ends = ck.VoronoiQuantile(random_state=0).fit(X, np.full(60, constant)).predict_interval(X[:3], coverage=0.8)
+        np.testing.assert_allclose(ends, constant, rtol=1e-12)
+
+
+def test_relevance_of_several_constant_outputs(rng):
+    X = rng.integers(0, 2, (40, 2)).astype(float)
+    relevance = ck.TessellatedSVR().fit(X, np.ones((40, 2))).feature_relevance_
+    np.testing.assert_allclose(relevance, 0.5)
 
 
 def test_quantiles_that_may_be_outliers_have_the_range_of_all(rng):

@@ -49,6 +49,9 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
 
     # -- hooks, in the order in which they are called ----------------------------------------------
 
+    # The part of what losses add up to that functions can differ in: the rest is that of outliers.
+    _usual_share = 1.0
+
     def _check_parameters(self) -> None:
         """Refuse what can be refused before there is data."""
         if self.max_time not in (None, "auto"):
@@ -150,6 +153,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
 
     def _walk(self, X: Any, y: Any, sample_weight: Any) -> None:
         """From a table to learned functions."""
+        self.__dict__.pop("_usual_share", None)  # of earlier targets
         begun = Clock(progress=told(self, bool(self.verbose)))
         read = self._read(X, y, sample_weight)
         self._checkpoint = Checkpoint.of(self.checkpoint, read.X, read.y, read.weights)

@@ -17,9 +17,9 @@ C : float, > 0, or None
     deviation of each output (without outliers): ``C * targets_.spread`` is the C of scikit-learn's SVR. None: chosen
     along a path, see the notes.
 epsilon : float, >= 0, or None
-    Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each.
-    None: a quarter of the deviation of held-out errors (by their median size where outliers rule their squares), in
-    standard deviations the same for all outputs.
+    Deviation that costs nothing, in units of y, or of several outputs in units of the standard deviation of each
+    (without outliers). None: a quarter of the deviation of held-out errors (by their median size where outliers rule
+    their squares), in standard deviations the same for all outputs.
 lam : float, > 0, or None
     Regularization parameter, the weight of the squared norm against the sum of squared errors; ``alpha`` of
     scikit-learn's ``KernelRidge``. None: chosen along a path, see the notes.

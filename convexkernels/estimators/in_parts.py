@@ -131,6 +131,7 @@ class LearnsInParts(KernelEstimator):
 
     def _walk_in_parts(self, X: Any, y: Any, sample_weight: Any) -> None:
         """From a Dask table to learned functions."""
+        self.__dict__.pop("_usual_share", None)  # of earlier targets
         begun = Clock(progress=told(self, bool(self.verbose)))
         table = DistributedTable.of_collections(X, y, sample_weight, labels=is_classifier(self))
         self._check_columns(table.example, reset=True)

@@ -38,9 +38,6 @@ CHOSEN, SHOWN = ("C_", "loss_", "lam_", "mu_", "epsilon_", "sigma_", "lam1_", "d
 class Robust:
     """A loss that hardly feels outliers: the unit of targets is that of the others, and so is what a gap means."""
 
-    # The part of what absolute errors add up to that functions can differ in: the rest is that of outliers.
-    _usual_share = 1.0
-
     @property
     def _level(self) -> float | None:
         """The quantile of targets that functions are, None where the loss feels all of them."""

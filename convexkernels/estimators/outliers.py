@@ -1,7 +1,7 @@
 """Targets and entries of a table that are far from all others."""
 
 import numpy as np
-from scipy.stats import hypergeom, poisson
+from scipy.stats import chi2, hypergeom, poisson, rankdata
 
 from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Mask, distinct_rows
 from convexkernels.cells.sampling import content_keys
@@ -12,6 +12,10 @@ from convexkernels.validation import LARGEST_MAGNITUDE
 RULING, FARTHEST = 2.0, 4.0
 # Farther ones than those that are to be learned are at least so many times as far.
 GAP = 2.0
+# So few, about which chance says nothing, are outliers where they are so many times as far as all others.
+FEW, LONELY = 2, 10.0
+# The least deviation, of the largest size, in units of which numbers can be.
+LEAST_UNIT = 1e-50
 # Probability below which rows with outliers are neighbors not by chance.
 CHANCE = 0.01
 # Rows with outliers whose nearest ones are looked for, and the part of a square up to which distances are alike.
@@ -35,15 +39,16 @@ def deviations(values: Array, weights: Array) -> tuple[Array, Array]:
 def usual_range(X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
     """Between what targets of shape (n_outputs, m) are no outliers, shapes (n_outputs, 1); without limits for most.
 
-    Outliers rule the squares of an output and are farther than four deviations from its median, in rows that have
-    nothing in common: where these are neighbors, large targets are what is to be learned, and only farther ones can be
-    outliers.
+    Outliers rule the squares of an output and are farther than four deviations from its median (one or two of them ten
+    times as far as all others), in rows that have nothing in common: where these have a place, large targets are what
+    is to be learned, and only farther ones can be outliers.
     """
     sizes = np.maximum(np.abs(Y).max(axis=1), np.finfo(np.float64).tiny)
     center, unit = deviations((Y.T / sizes), weights)
     distances = np.abs(Y.T / sizes - center)
     reach = np.full(len(Y), np.inf)
-    rule = np.flatnonzero(np.average(distances**2, axis=0, weights=weights) > (RULING * unit) ** 2)
+    squares = np.average(distances**2, axis=0, weights=weights)
+    rule = np.flatnonzero((squares > (RULING * unit) ** 2) & (unit > LEAST_UNIT))
     if len(rule):
         _, first, places = distinct_rows(np.hstack([X, Y.T]))  # a row that is there twice is no neighbor of itself
         X, weights = X[first], np.bincount(places, weights).astype(np.float64)
@@ -57,24 +62,31 @@ def _reach(X: Array, distances: Array, unit: float, weights: Array) -> float:
     far = np.sort(distances[distances > FARTHEST * unit])
     at = np.flatnonzero(far[1:] > GAP * far[:-1])
     squares = np.average(distances**2, weights=weights)
-    for reach in [FARTHEST * unit, *(np.sqrt(GAP) * far[at]).tolist()] if unit > 0.0 and len(far) else []:
+    for reach in [FARTHEST * unit, *(np.sqrt(GAP) * far[at]).tolist()] if len(far) else []:
         beyond = distances > reach
         inside = np.average(distances**2, weights=np.where(beyond, 0.0, weights))
-        if squares <= RULING**2 * max(unit**2, inside):
+        if squares <= RULING**2 * inside:
             break
+        if beyond.sum() <= FEW:
+            return float(reach) if distances[beyond].min() >= LONELY * distances[~beyond].max() else np.inf
         if not are_neighbors(X, beyond):
             return float(reach)
     return np.inf
 
 
 def are_neighbors(X: Array, marked: Mask) -> bool:
-    """Whether rows that are marked follow each other in a column, or are nearest to each other, not by chance.
+    """Whether rows that are marked have a place: not by chance.
 
-    Rows that are alike come in no order: tables are sorted, in the end by targets.
+    They are at one end of columns, by their mean ranks in all of them together, follow each other in a column, or are
+    nearest to each other. Rows that are alike come in no order: tables are sorted, in the end by targets.
     """
     rng, m, count = np.random.default_rng(0), len(X), int(marked.sum())
     order = rng.permutation(m)
     X, marked = X[order], marked[order]
+    ranks = rankdata(X, axis=0) - 0.5 * (m + 1.0)
+    means, spread = ranks[marked].mean(axis=0), np.atleast_2d(np.cov(ranks, rowvar=False)) * (m - count) / (m * count)
+    if chi2.sf(means @ np.linalg.pinv(spread, hermitian=True) @ means, X.shape[1]) < CHANCE:
+        return True
     for column in X.T:
         in_order = marked[np.argsort(column, kind="stable")]
         pairs = int((in_order[1:] & in_order[:-1]).sum())

@@ -39,6 +39,7 @@ def relevance(
     found = np.abs(changes(at, steps)).mean(axis=1)
     if jumps:
         F = values(at).reshape(len(at), -1)
+        found = found + np.zeros(F.shape[1])  # constants have one slope for all
     for group in jumps:
         levels, _, level_of = distinct_rows(X[:, group])
         shares = np.bincount(level_of) / len(X)

@@ -138,23 +138,24 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     """Four deviations around the median, as nine sizes of ten say, where squares say more than twice as much.
 
     Squares then see this range on [-1, 1], and other outputs as they are; what is outside has no weight, and makes gaps
-    as much finer as it makes sums of sizes larger. Not so where rows with large targets are neighbors, of which chance
-    has hardly any, beyond those that are, nor where rows of one place are only sorted by targets. `factor` multiplies
-    the four.
+    as much finer as it makes sums of sizes larger. One or two are outliers ten times as far as all others. Not so where
+    rows with large targets are neighbors or in a corner, of which chance has hardly any, beyond those that are, nor
+    where rows of one place are only sorted by targets. `factor` multiplies the four.
     """
-    m, ratio = 30, float(rng.choice([1.9, 2.1, 50.0]))
+    m, ratio, tops = 60, float(rng.choice([1.9, 2.1, 50.0])), np.array([10, 30, 50])
     weights, y = rng.integers(1, 4, m).astype(np.float64), rng.uniform(-1.0, 1.0, m)
-    y[np.argmax(y)] = 1e3  # it stays the largest, whatever it is in the end
+    y = y if rng.integers(2) else np.where(np.abs(y) < 0.75, 0.1 * y, np.sign(y))  # nine of ten, or squares, say more
+    y[tops], weights[tops] = 1e3, 1.0  # they stay the largest, whatever they are in the end
     counted = np.sort(np.repeat(y, weights.astype(int)))
     n = len(counted)
     middle = counted[-(-n // 2) - 1]
     nine = np.sort(np.abs(counted - middle))[int(np.ceil(0.9 * n - 1e-9)) - 1] / 1.6448536269514722
-    top, others = int(np.argmax(y)), np.delete(np.arange(m), int(np.argmax(y)))
+    others = np.delete(np.arange(m), tops)
     rest = float(weights[others] @ (y[others] - middle) ** 2)
-    base = max(nine, np.sqrt(rest / (n - weights[top])))
-    y[top] = middle + np.sqrt((n * (ratio * base) ** 2 - rest) / weights[top])
+    base = max(nine, np.sqrt(rest / (n - 3)))
+    y[tops] = middle + np.sqrt((n * (ratio * base) ** 2 - rest) / 3)
     Y = np.vstack([y, rng.uniform(-1.0, 1.0, m)])
-    X = rng.standard_normal((m, 2))
+    X = np.arange(60.0)[:, None]
     low, high = usual_range(X, Y, weights)
     found, unit = without_outliers(X, Y / max(1.0, float(np.abs(y).max())), weights)
     has = ratio > 2.0
@@ -168,6 +169,12 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     middle_of_60 = np.sort(both)[29]
     reach = usual_range(np.arange(60.0)[:, None], both[None], np.ones(60))[1][0, 0] - middle_of_60
     apart += abs(reach / (np.sqrt(2.0) * (50.0 - middle_of_60)) - 1.0)
+    corner = rng.uniform(-1.0, 1.0, (200, 8))
+    sums = corner.sum(axis=1)
+    large = np.where(sums >= np.sort(sums)[-8], 50.0, sums)
+    apart += float(np.isfinite(usual_range(corner, large[None], np.ones(200))).any())
+    few = rng.uniform(-1.0, 1.0, 60) + np.where(np.isin(np.arange(60), [7, 33]), 1.0, 0.0) * rng.choice([8.0, 35.0])
+    apart += float(np.isfinite(usual_range(X, few[None], np.ones(60))[0]).any() != (few.max() > 25.0))
     alike, in_order = np.repeat(np.arange(4.0), 20)[:, None], np.where(np.arange(80) % 20 < 18, 0.01, 50.0)
     in_order *= rng.uniform(0.9, 1.1, 80)
     apart += float(np.isinf(usual_range(alike, in_order[None], np.ones(80))[0]).any())

@@ -113,7 +113,8 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         Of targets on [-1, 1]. The names stand for losses without intercept, as in the paper: the median, of which
         ``Pinball(quantile=0.9, intercept=False)`` is another quantile, and deviations that cost nothing up to a quarter
         of the deviation of errors of least squares with Gaussian kernels at rows left out (`epsilon_`). Of
-        ``EpsilonInsensitive(epsilon=0.05, intercept=False)``, in units of half the range of y, epsilon is kept.
+        ``EpsilonInsensitive(epsilon=0.05, intercept=False)``, in units of half the range of y (without outliers),
+        epsilon is kept.
     selection : TreeSelection, optional
         Folds of the choice between architectures, and how their functions are combined.
     {parameters}

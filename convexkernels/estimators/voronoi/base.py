@@ -36,6 +36,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
+from convexkernels.validation import check_number
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -57,6 +58,7 @@ class VoronoiEstimator(LearnsInParts):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_number("tol", self.tol, low=0.0, open_low=True)
         for name, kind in (("cells", Cells), ("selection", CellSelection)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):

@@ -256,8 +256,8 @@ class VoronoiQuantile(Robust, _VoronoiRegressor):
             left.append(left_out_of_cells(ends[-1], whole=False))
         low, high = (self.targets_.decoded(one.F.T) for one in left)
         targets: Any = self.targets_
-        y = targets.truth(left[0].Y.T)
-        return FunctionsOfCells(ends), margin_around(low, high, y, left[0].weights, coverage, targets.spread)
+        y, spread = targets.truth(left[0].Y.T), np.where(np.isnan(targets.constants), targets.spread, 0.0)
+        return FunctionsOfCells(ends), margin_around(low, high, y, left[0].weights, coverage, spread)
 
 
 def _interval(targets: Targets, margin: Array, values: Array) -> Array:
