@@ -977,7 +977,6 @@ def test_outliers_do_not_set_the_tube(kind):
         model = kind().fit(X, y)
         scores.append(model.score(new, expected))
         assert model.epsilon_ < 0.4
-        assert model.targets_.spread < 0.7 * np.std(y) or np.std(y) < 2.0
     assert np.mean(scores) > 0.85
 
 

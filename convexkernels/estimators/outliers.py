@@ -67,9 +67,8 @@ def _reach(X: Array, distances: Array, unit: float, weights: Array) -> float:
         inside = np.average(distances**2, weights=np.where(beyond, 0.0, weights))
         if squares <= RULING**2 * inside:
             break
-        if beyond.sum() <= FEW:
-            return float(reach) if distances[beyond].min() >= LONELY * distances[~beyond].max() else np.inf
-        if not are_neighbors(X, beyond):
+        few = beyond.sum() <= FEW
+        if distances[beyond].min() >= LONELY * distances[~beyond].max() if few else not are_neighbors(X, beyond):
             return float(reach)
     return np.inf
 
