@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import chi2, hypergeom, poisson, rankdata
 
-from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Mask, distinct_rows
+from convexkernels.arrays import NORMAL_NINE_TENTHS, Array, Index, Mask, distinct_rows
 from convexkernels.cells.sampling import content_keys
 from convexkernels.validation import LARGEST_MAGNITUDE
 
@@ -104,17 +104,19 @@ def are_neighbors(X: Array, marked: Mask) -> bool:
     return bool(poisson.sf(len(found) - 1, len(asked) * (count - 1) / max(m - 1, 1)) < CHANCE)
 
 
-def without_outliers(X: Array, Y: Array, weights: Array) -> tuple[Array, float]:
-    """Targets on [-1, 1] for squares to learn from, and the least unit of an output.
+def without_outliers(X: Array, Y: Array, weights: Array) -> tuple[Index, Array, float]:
+    """Rows without an outlier, their targets on [-1, 1] for squares to learn from, and the least unit of an output.
 
-    Of outputs with outliers it is the usual range that is taken onto [-1, 1]; its ends stand for what is beyond.
+    Of outputs with outliers it is the range of the others that is taken onto [-1, 1].
     """
     low, high = usual_range(X, Y, weights)
-    has = np.isfinite(low)
-    low = np.where(has, np.maximum(low, Y.min(axis=1, keepdims=True)), -1.0)
-    high = np.where(has, np.minimum(high, Y.max(axis=1, keepdims=True)), 1.0)
+    has, rows = np.isfinite(low), np.flatnonzero(((low <= Y) & (high >= Y)).all(axis=0))
+    Y = np.ascontiguousarray(Y[:, rows])
+    low = np.where(has, Y.min(axis=1, keepdims=True), -1.0)
+    high = np.where(has, Y.max(axis=1, keepdims=True), 1.0)
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    return np.clip((Y - middle) / half, -1.0, 1.0), float(half.min())
+    half = np.where(half > 0.0, half, 1.0)
+    return rows, np.clip((Y - middle) / half, -1.0, 1.0), float(half.min())
 
 
 def usual_weights(X: Array, Y: Array, weights: Array) -> Array:

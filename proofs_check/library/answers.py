@@ -137,10 +137,10 @@ def measure_deviation(factor: float, rng: Generator) -> Verdict:
 def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     """Four deviations around the median, as nine sizes of ten say, where squares say more than twice as much.
 
-    Squares then see this range on [-1, 1], and other outputs as they are; what is outside has no weight, and makes gaps
-    as much finer as it makes sums of sizes larger. One or two are outliers ten times as far as all others. Not so where
-    rows with large targets are neighbors or in a corner, of which chance has hardly any, beyond those that are, nor
-    where rows of one place are only sorted by targets. `factor` multiplies the four.
+    Squares then see rows without them, of this output on [-1, 1], and other outputs as they are; what is outside has no
+    weight, and makes gaps as much finer as it makes sums of sizes larger. One or two are outliers ten times as far as
+    all others. Not so where rows with large targets are neighbors or in a corner, of which chance has hardly any,
+    beyond those that are, nor where rows of one place are only sorted by targets. `factor` multiplies the four.
     """
     m, ratio, tops = 60, float(rng.choice([1.9, 2.1, 50.0])), np.array([10, 30, 50])
     weights, y = rng.integers(1, 4, m).astype(np.float64), rng.uniform(-1.0, 1.0, m)
@@ -157,7 +157,7 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
     Y = np.vstack([y, rng.uniform(-1.0, 1.0, m)])
     X = np.arange(60.0)[:, None]
     low, high = usual_range(X, Y, weights)
-    found, unit = without_outliers(X, Y / max(1.0, float(np.abs(y).max())), weights)
+    rows, found, unit = without_outliers(X, Y / max(1.0, float(np.abs(y).max())), weights)
     has = ratio > 2.0
     apart = float(np.isfinite(low[1, 0])) + float(np.isfinite(low[0, 0]) != has)
     far = np.where(np.arange(40) < 3, 50.0, rng.uniform(-1.0, 1.0, 40))
@@ -189,8 +189,9 @@ def measure_usual_range(factor: float, rng: Generator) -> Verdict:
             sizes = [float(weights @ np.abs(some - weights @ usual / n)) for some in (usual, np.array(own))]
             within, whole = within + 1.0, whole + sizes[1] / sizes[0]
         apart += abs(usual_share(Y.T, ends, weights) * whole / within - 1.0)
-        ends = max(y.min(), middle - 4.0 * nine), middle + 4.0 * nine
-        t = np.clip((2.0 * y - sum(ends)) / (ends[1] - ends[0]), -1.0, 1.0)
+        ends = y[inside].min(), y[inside].max()
+        t = (2.0 * y[inside] - sum(ends)) / (ends[1] - ends[0])
+        apart += float((rows != np.flatnonzero(inside)).any())
         apart += np.abs(found[0] - t).max() + abs(unit * np.abs(y).max() * 2.0 / (ends[1] - ends[0]) - 1.0)
     return Verdict(float(apart), 1e-9, 1, {"Y": Y, "weights": weights})
 

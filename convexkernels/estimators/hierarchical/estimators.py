@@ -142,9 +142,9 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         Y = task.loss.targets(task.y, len(task.y))
         if self.loss != "epsilon_insensitive" or is_constant(Y) or not np.ptp(task.X, axis=0).any():
             return task.loss
-        Y, unit = without_outliers(task.X, Y, task.weights)
-        bounds = (-1.0, 1.0) if len(Y) == 1 else None
-        found = learned_widths(Gaussian(0.5), task.X, Y, task.weights, clock, seed, bounds, task.keys)
+        rows, Y, unit = without_outliers(task.X, Y, task.weights)
+        part, bounds = task.part(rows), (-1.0, 1.0) if len(Y) == 1 else None
+        found = learned_widths(Gaussian(0.5), part.X, Y, part.weights, clock, seed, bounds, part.keys)
         return EpsilonInsensitive(epsilon=epsilon_for(found.deviation, unit), intercept=False).at(task.loss.lam)
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:

@@ -99,7 +99,10 @@ class VoronoiEstimator(LearnsInParts):
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
         feels_outliers = self._is_least_squares or not self._loss().is_of_differences
-        Y, unit = (rows.Y, 1.0) if feels_outliers else without_outliers(rows.X, rows.Y, rows.weights)
+        Y, unit = rows.Y, 1.0
+        if not feels_outliers:
+            few, Y, unit = without_outliers(rows.X, rows.Y, rows.weights)
+            rows = rows.part(few)
         factors, deviation = learned_metric(rows.X, Y, rows.weights, clock, seed, rows.keys, self._tied)
         self._expect(deviation, unit)
         return factors
