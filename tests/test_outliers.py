@@ -97,6 +97,30 @@ def test_a_skewed_target_that_is_told_is_not_one_of_outliers():
     assert max(wrong) <= 4
 
 
+def test_columns_that_say_nothing_hide_no_corner():
+    told = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.uniform(-1.0, 1.0, (200, 3)), rng.normal(size=200)
+        y[np.argsort(X.sum(axis=1) + 0.5 * rng.normal(size=200))[-12:]] += 50.0
+        for more in (X, np.hstack([X, np.ones((200, 40))]), np.tile(X, 14)):
+            told.append(np.isinf(usual_range(more, y[None], np.ones(200))).all())
+    assert np.mean(told) >= 0.9
+    assert not np.isinf(usual_range(np.ones((200, 2)), y[None], np.ones(200))).any()
+
+
+@pytest.mark.parametrize("model", [ROBUST[2], ROBUST[4]], ids=lambda model: type(model).__name__)
+def test_every_row_may_have_an_outlier_of_some_output(model, rng):
+    X, rows = rng.normal(size=(60, 3)), rng.permutation(60)
+    Y = np.sin(X @ rng.normal(size=(3, 15))) + 0.1 * rng.normal(size=(60, 15))
+    for k in range(15):
+        Y[rows[4 * k : 4 * k + 4], k] += 1e3
+    kept, usual, _ = without_outliers(X, Y.T, np.ones(60))
+    assert len(kept) == 60
+    assert np.abs(usual).max() <= 1.0
+    assert np.isfinite(model.fit(X, Y).predict(X)).all()
+
+
 def test_one_or_two_rows_are_outliers_where_they_are_far(rng):
     X, y = rng.uniform(-1.0, 1.0, (100, 3)), rng.normal(size=100)
     for size, noticed in ((20.0, False), (70.0, True)):

@@ -18,7 +18,7 @@ FEW, LONELY = 2, 10.0
 LEAST_UNIT = 1e-50
 # Probability below which rows with outliers are neighbors not by chance.
 CHANCE = 0.01
-# Rows with outliers whose nearest ones are looked for, and the part of a square up to which distances are alike.
+# Rows with outliers whose nearest ones are looked for, and up to what part numbers are alike.
 ASKED, ALIKE = 200, 1e-9
 # A column has outliers where entries are farther from its median than so many deviations, as nine distances of ten say,
 # which are moved to within so many: 999 for what is not known leaves others a hundredth of the range.
@@ -82,14 +82,17 @@ def are_neighbors(X: Array, marked: Mask) -> bool:
     rng, m, count = np.random.default_rng(0), len(X), int(marked.sum())
     order = rng.permutation(m)
     X, marked = X[order], marked[order]
-    ranks = rankdata(X, axis=0) - 0.5 * (m + 1.0)
-    means, spread = ranks[marked].mean(axis=0), np.atleast_2d(np.cov(ranks, rowvar=False)) * (m - count) / (m * count)
-    if chi2.sf(means @ np.linalg.pinv(spread, hermitian=True) @ means, X.shape[1]) < CHANCE:
+    U, sizes, _ = np.linalg.svd(rankdata(X, axis=0) - 0.5 * (m + 1.0), full_matrices=False)
+    U = U[:, sizes > ALIKE * sizes[0]]
+    if not (n_apart := U.shape[1]):
+        return False
+    # Mean ranks against their covariance, which is (m - count) / (m count) that of ranks.
+    if chi2.sf((m - 1) * m / (count * (m - count)) * np.square(U[marked].sum(axis=0)).sum(), n_apart) < CHANCE:
         return True
     for column in X.T:
         in_order = marked[np.argsort(column, kind="stable")]
         pairs = int((in_order[1:] & in_order[:-1]).sum())
-        if hypergeom.sf(pairs - 1, m, count - 1, count) * X.shape[1] < CHANCE:  # exact
+        if hypergeom.sf(pairs - 1, m, count - 1, count) * n_apart < CHANCE:  # exact
             return True
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
@@ -107,11 +110,13 @@ def are_neighbors(X: Array, marked: Mask) -> bool:
 def without_outliers(X: Array, Y: Array, weights: Array) -> tuple[Index, Array, float]:
     """Rows without an outlier, their targets on [-1, 1] for squares to learn from, and the least unit of an output.
 
-    Of outputs with outliers it is the range of the others that is taken onto [-1, 1].
+    Of outputs with outliers it is the range of the others that is taken onto [-1, 1]. Where less than half of the rows
+    have none in any output, all rows are learned from, and the ends of the usual range stand for what is beyond.
     """
     low, high = usual_range(X, Y, weights)
     has, rows = np.isfinite(low), np.flatnonzero(((low <= Y) & (high >= Y)).all(axis=0))
-    Y = np.ascontiguousarray(Y[:, rows])
+    rows = rows if 2 * len(rows) >= len(X) else np.arange(len(X))
+    Y = np.clip(Y[:, rows], low, high)
     low = np.where(has, Y.min(axis=1, keepdims=True), -1.0)
     high = np.where(has, Y.max(axis=1, keepdims=True), 1.0)
     middle, half = 0.5 * (low + high), 0.5 * (high - low)

@@ -128,8 +128,8 @@ class NumberTargets(Targets):
     @classmethod
     def by_range(cls, y: Array, limits: tuple[Array, Array] | None = None, *, clip: bool = True) -> NumberTargets:
         """Every column of `y`, within limits, onto [-1, 1]; the range of the targets of a table will do for it."""
-        low, high = (-np.inf, np.inf) if limits is None else limits
-        ends = np.maximum(y.min(axis=0), low), np.minimum(y.max(axis=0), high)
+        inside = np.ones(y.shape, dtype=bool) if limits is None else (limits[0] <= y) & (y <= limits[1])
+        ends = np.where(inside, y, np.inf).min(axis=0), np.where(inside, y, -np.inf).max(axis=0)
         low, high, constants = 0.5 * ends[0], 0.5 * ends[1], _constants(y)
         half = np.where(np.isnan(constants), high - low, 0.0)
         return cls(np.asarray(low + high), _positive(half), 1.0 if clip else np.inf, ends, constants)
