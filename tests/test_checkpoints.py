@@ -10,7 +10,7 @@ import convexkernels as ck
 from convexkernels import checkpoint
 from convexkernels.clock import Clock
 from convexkernels.estimators.concatenated import settings as concatenated
-from convexkernels.estimators.convex.path import Fold
+from convexkernels.estimators.convex.fold import Fold
 from convexkernels.estimators.hierarchical import stacking, training
 from convexkernels.solvers.convex.held_out_path import HeldOutPath
 from convexkernels.solvers.nonconvex import restarts

@@ -19,7 +19,8 @@ from convexkernels.clock import Clock
 from convexkernels.estimators import left_out
 from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
-from convexkernels.estimators.convex.path import Fold, Path
+from convexkernels.estimators.convex.fold import Fold
+from convexkernels.estimators.convex.path import Path
 from convexkernels.estimators.convex.selection import choose
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
 from convexkernels.families import candidates
@@ -575,7 +576,7 @@ def test_another_loss_is_not_begun_where_no_value_was_tried_in_time(monkeypatch)
 
 def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
     begun, make = [], make_solver
-    place = "convexkernels.estimators.convex.path.make_solver"
+    place = "convexkernels.estimators.convex.fold.make_solver"
     monkeypatch.setattr(place, lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
     X, y = noisy(ck.TessellatedRidge, 60)
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y)
@@ -874,6 +875,7 @@ def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(error
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
+    fold.total = 10.0
     fold.error, fold.is_inside = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: value >= end
     rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
     path = Path(None, [fold], lambda C, _: loss, values, 1.0, rival)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
-from convexkernels.estimators.convex.path import PATH_TOL, LossAt, PathSelection, soft
+from convexkernels.estimators.convex.fold import PATH_TOL
+from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem

@@ -7,7 +7,8 @@ import numpy as np
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
-from convexkernels.estimators.convex.path import PATH_TOL, EachRow, Fold, LossAt, Path, PathSelection
+from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold
+from convexkernels.estimators.convex.path import LossAt, Path, PathSelection
 from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive

@@ -1,0 +1,136 @@
+"""Rows that a kernel and its functions learn from, and rows that these are scored on."""
+
+import math
+import warnings
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
+from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
+from convexkernels.estimators.outliers import mean_of_targets
+from convexkernels.exceptions import ConvexKernelsWarning
+from convexkernels.families.base import Family
+from convexkernels.losses.base import Loss
+from convexkernels.losses.epsilon_insensitive import deviation_of
+from convexkernels.problems.kernel_learning import KernelLearning
+from convexkernels.problems.on_rows import free_centers
+from convexkernels.solution import Solution, Status
+from convexkernels.solvers import make_solver
+
+# The part of a bound up to which a coefficient is inside.
+INSIDE = 1.0 - 1e-6
+# How exactly kernels are learned that are only compared.
+PATH_TOL, PATH_STEPS = 1e-2, 10
+
+
+@dataclass(eq=False)
+class Fold:
+    """Training rows of a problem, for a family, what is held out, and where values of the path have led to.
+
+    Targets are `scored` by weights of shape (n_outputs, n_held); kernels are learned to `tol`.
+    """
+
+    whole: KernelLearning
+    family: Family
+    train: Index
+    held: Index
+    scored: Array
+    tol: float = PATH_TOL
+    points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    deviations: dict[float, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        whole = self.whole
+        self.targets = whole.Y + whole.center[:, None]
+        self.X, self.Y, self.weights = whole.X[self.held], self.targets[:, self.held], whole.weights[self.held]
+
+    @cached_property
+    def problem(self) -> KernelLearning:
+        """What is learned from; its matrices are formed when a value is tried, not all at the start."""
+        return self.whole.on_rows(self.train, self.family)
+
+    def again(self) -> "Fold":
+        """The same rows for another loss, with their matrices; its values begin where these have led to."""
+        other, problem = copy(self), self.problem
+        other.deviations = {}
+        other.points = {value: (theta, problem.coefficients(alpha)) for value, (theta, alpha) in self.points.items()}
+        return other
+
+    def is_inside(self, value: float, loss: Loss) -> bool:
+        """Whether no coefficient is at the bound that C sets: a larger one finds the same functions."""
+        problem, (_, alpha) = self.problem, self.points[value]
+        for y, a in zip(problem.Y, np.atleast_2d(alpha), strict=True):
+            dual = loss.box_dual(y, problem.weights)
+            if dual is None or dual.diagonal is not None:  # regularization is not, or not only, a bound
+                return False
+            if (np.abs(loss.coefficients(a, y)) > INSIDE * np.maximum(-dual.lo, dual.hi)).any():
+                return False
+        return True
+
+    def error(self, value: float, loss: Loss, clock: Clock) -> float:
+        """Error of the functions on the rows held out, whose kernel has not seen them either."""
+        problem = self.problem.with_loss(loss)
+        piece = clock.piece(
+            "errors at rows held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X
+        )
+        if known := piece.found:
+            self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
+            return float(known["error"])
+        nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
+        solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvexKernelsWarning)
+            found = problem.solve(solver, tol=self.tol, max_iter=PATH_STEPS, max_time=clock.left)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        self.points[value] = found.theta, found.alpha
+        F = self.values_of(found)
+        error, of_numbers = self.error_of(F), self.whole.loss.is_of_differences
+        deviation = deviation_of(F - self.Y, self.scored) if of_numbers else 1.0
+        error = math.inf if math.isnan(error) else error  # the arithmetic of a value broke down
+        self.deviations[value] = deviation
+        if not clock.is_over:
+            piece.keep(error=error, deviation=deviation, theta=found.theta, alpha=found.alpha)
+        return error
+
+    def values_of(self, found: Solution) -> Array:
+        """Values at the rows held out, shape (n_outputs, n_held)."""
+        return np.atleast_2d(found.decision_function(self.X).T)
+
+    def error_of(self, F: Array) -> float:
+        """Weight of the rows with a wrong label, or sum of squared errors, the mean over outputs."""
+        if self.whole.loss.is_of_differences:
+            return float(np.mean(np.sum((F - self.Y) ** 2 * self.scored, axis=1)))
+        wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
+        return float(self.weights @ wrong)
+
+    @cached_property
+    def total(self) -> float:
+        """The error that scores compare with: that of wrong labels only, or of means."""
+        if not self.whole.loss.is_of_differences:
+            return float(self.weights.sum())
+        return self.error_of(mean_of_targets(self.Y, self.scored))
+
+    def constant_error(self) -> float:
+        """Error of the best constants."""
+        Y, weights, loss = self.targets[:, self.train], self.whole.weights[self.train], self.whole.loss
+        center = free_centers(loss, Y, weights)
+        b = center + loss.constant(Y - center[:, None], weights)
+        return self.error_of(np.broadcast_to(b[:, None], self.Y.shape))
+
+
+class EachRow(Fold):
+    """Rows of which each is left out by itself, in closed form: the function has not seen it, but the kernel has."""
+
+    @cached_property
+    def problem(self) -> KernelLearning:
+        whole = self.whole
+        return whole if self.family is whole.family and len(self.train) == whole.m else super().problem
+
+    def values_of(self, found: Solution) -> Array:
+        problem, theta = found.problem, found.theta
+        return left_out_of_problem(problem, theta, lambda rows: learned_gram(problem, theta, rows), whole=True).F
