@@ -17,6 +17,7 @@ import convexkernels as ck
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.estimators import left_out
+from convexkernels.estimators.convex import path as path_module
 from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
 from convexkernels.estimators.convex.fold import Fold
@@ -271,22 +272,24 @@ def followed(monkeypatch, then=None):
     return paths
 
 
-def test_families_share_the_time_of_the_choice_and_the_largest_is_the_last(monkeypatch):
+def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(monkeypatch):
     paths = followed(monkeypatch)
+    monkeypatch.setattr(path_module, "CLEARLY", np.inf)
     X, y = noisy(ck.MultipleKernelSVR, 40)
     ck.MultipleKernelSVR(tol=1e-2, max_time=600.0).fit(X, y)
     limits, sizes = [limit for _, limit in paths], [len(path.family.candidates) for path, _ in paths]
     assert len(limits) > 1
     assert limits[0] == pytest.approx(0.5 * 300.0, rel=0.1)  # half of the limit is for choosing
     assert limits[-1] >= 0.5 * 300.0  # what the others have left
-    assert max(sizes[:-1]) < sizes[-1]
+    assert max(sizes) == sizes[1]
+    assert sizes[2:] == sorted(sizes[2:], reverse=True)
     paths.clear()
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
     # Its own path, and one value for the reference.
     assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
 
 
-def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(monkeypatch):
+def test_matrices_of_all_rows_are_those_of_the_smallest_family_and_of_the_best_one(monkeypatch):
     X, y = noisy(ck.MultipleKernelSVR, 60)
     formed, alive, stacks, make_stack = [], [], weakref.WeakSet(), candidates.make_stack
 
@@ -302,9 +305,40 @@ def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(
     paths = followed(monkeypatch)
     model = ck.MultipleKernelSVR().fit(X, y)
     sizes = [len(path.family.candidates) for path, _ in paths]
-    assert len(model.weights_) != sizes[0]
-    assert formed == [sizes[0], len(model.weights_)]
+    assert len(model.weights_) == max(sizes)
+    assert formed == [6, len(model.weights_)]
     assert alive == [0, 0]  # not both in memory
+
+
+@pytest.mark.parametrize("estimator", [ck.MultipleKernelSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_parts_of_a_family_that_is_clearly_behind_are_not_tried(estimator, monkeypatch):
+    """Steps along two of eight features, which kernels on all features together see badly, and a smooth function."""
+    rng, paths = np.random.default_rng(0), followed(monkeypatch)
+    X = rng.uniform(-1.0, 1.0, (200, 8))
+    for F, at_most in ((np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), 2), (X.sum(axis=1) ** 2 / 3.0 - 1.0, 4)):
+        paths.clear()
+        model = estimator(tol=1e-2).fit(X, np.sign(F) if estimator is ck.MultipleKernelSVC else F)
+        sizes = [len(path.family.candidates) for path, _ in paths]
+        assert sizes == [8, 27, 7, 6][:at_most]
+        assert (len(model.weights_) == 27) == (at_most == 2)
+
+
+def test_a_family_is_clearly_behind_where_rows_held_out_say_so():
+    """By twice the standard error of the difference, row by row, at the best value of each."""
+    rng = np.random.default_rng(0)
+    noise, common = rng.standard_normal(100), 50.0 * rng.uniform(size=100)
+
+    def path(shift):
+        fold = SimpleNamespace(errors={1.0: common + shift, 10.0: common + shift + 1.0})
+        return Path(None, [fold], None, np.array([1.0, 10.0]), 1.0, errors={C: e.sum() for C, e in fold.errors.items()})
+
+    best, doubt = path(0.0), float(np.sqrt(np.mean(noise**2)))
+    noise -= noise.mean()
+    for gap, behind in ((0.0, False), (0.1 * doubt, False), (0.3 * doubt, True), (-0.3 * doubt, False)):
+        assert path(noise + gap).is_clearly_behind(best) is behind
+    assert not path(noise + np.inf).is_clearly_behind(best)  # nothing is known of it
+    assert not best.is_clearly_behind(best)
+    assert not Path(None, [], None, np.ones(1), 1.0).is_clearly_behind(best)
 
 
 def moons(m=60):
@@ -314,10 +348,10 @@ def moons(m=60):
     return ck.KernelLearning(family, ck.Hinge(), X, 2.0 * y - 1.0), other, np.array([0.1, 1.0, 10.0])
 
 
-def test_of_equal_families_the_first_one_is_chosen():
+def test_of_two_equal_families_the_one_that_goes_first_is_chosen():
     problem, other, values = moons()
     family, *_ = choose(problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
-    assert family is problem.family
+    assert family is other
 
 
 def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, monkeypatch):
@@ -570,7 +604,7 @@ def test_another_loss_is_not_begun_where_no_value_was_tried_in_time(monkeypatch)
     monkeypatch.setattr(Path, "follow", lambda path, clock: begun.append(path.loss_at))
     problem, other, values = moons()
     losses = [lambda C, _: ck.Hinge(C), lambda C, _: ck.LeastSquares(0.5 / C)]
-    assert choose(problem, [problem.family, other], "C", losses, values, Clock()) == (other, losses[0], None)
+    assert choose(problem, [problem.family, other], "C", losses, values, Clock()) == (problem.family, losses[0], None)
     assert begun == [losses[0], losses[0]]
 
 
@@ -852,21 +886,21 @@ def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_a
 @pytest.mark.parametrize(
     ("errors", "near", "visited", "end"),
     [
-        ([9, 8, 1, 4, 4, 4], 100.0, [100, 10, 1, 0.1], 10.0),  # the same functions say nothing
-        ([9, 8, 2, 4, 4, 4], 10.0, [10, 1, 0.1], 10.0),
-        ([9, 1, 2, 2, 9, 9], 1.0, [1, 10, 0.1, 0.01, 100], np.inf),  # of two as good, either way
-        ([9, 8, 7, 6, 5, 4], 0.1, [0.1, 1], np.inf),  # it helps, but not enough
-        ([9, 8, 5, 3.5, 2.9, 1], 0.1, [0.1, 1, 10, 100, 1000], np.inf),
-        ([9, 8, 5, 3.5, 3.5, 1], 0.1, [0.1, 1, 10, 100], np.inf),
-        ([9, 8, 3, 4, 3.5, 1], 0.1, [0.1, 1, 10], np.inf),  # level, and getting worse
-        ([9, 8, 2, 4, 3.5, 2.5], 0.1, [0.1, 1, 10], np.inf),  # ahead, and the rival has seen what comes
-        ([9, 8, 2, 1.5, 1.2, 2.5], 0.1, [0.1, 1, 10, 100, 1000], np.inf),
-        ([9, 8, 8, 1, 1, 1], 0.1, [0.1, 1], np.inf),
-        ([9, 4, 7, 5, 5, 4], 0.1, [0.1, 1, 0.01], np.inf),  # the other way
-        ([2, 4, 7, 5, 5, 4], 0.1, [0.1, 1, 0.01], np.inf),
-        ([2, 4, 7, 4.5, 5, 4], 1.0, [1, 10, 100], np.inf),
-        ([9, 9, 1, 4, 7, 9], 10.0, [10, 100, 1, 0.1], np.inf),
-        ([9, 8, 7, 6, 5, 4], 0.01, [0.01, 0.1], np.inf),
+        ([9, 8, 1, 4, 4, 4], 1000.0, [100, 10, 1, 0.1], 10.0),  # the same functions say nothing
+        ([9, 8, 2, 4, 4, 4], 100.0, [10, 1, 0.1], 10.0),
+        ([9, 1, 2, 2, 9, 9], 10.0, [1, 10, 0.1, 0.01, 100], np.inf),  # of two as good, either way
+        ([9, 8, 7, 6, 5, 4], 1.0, [0.1, 1], np.inf),  # it helps, but not enough
+        ([9, 8, 5, 3.5, 2.9, 1], 1.0, [0.1, 1, 10, 100, 1000], np.inf),
+        ([9, 8, 5, 3.5, 3.5, 1], 1.0, [0.1, 1, 10, 100], np.inf),
+        ([9, 8, 3, 4, 3.5, 1], 1.0, [0.1, 1, 10], np.inf),  # level, and getting worse
+        ([9, 8, 2, 4, 3.5, 2.5], 1.0, [0.1, 1, 10], np.inf),  # ahead, and the rival has seen what comes
+        ([9, 8, 2, 1.5, 1.2, 2.5], 1.0, [0.1, 1, 10, 100, 1000], np.inf),
+        ([9, 8, 8, 1, 1, 1], 1.0, [0.1, 1], np.inf),
+        ([9, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01], np.inf),  # the other way
+        ([2, 4, 7, 5, 5, 4], 1.0, [0.1, 1, 0.01], np.inf),
+        ([2, 4, 7, 4.5, 5, 4], 10.0, [1, 10, 100], np.inf),
+        ([9, 9, 1, 4, 7, 9], 100.0, [10, 100, 1, 0.1], np.inf),
+        ([9, 8, 7, 6, 5, 4], 0.1, [0.01, 0.1], np.inf),
         ([9, 8, 7, 6, 5, 4], 1000.0, [100, 1000], np.inf),
         ([9, 8, 7, 6, 5, 3], 1000.0, [100, 1000], np.inf),
     ],

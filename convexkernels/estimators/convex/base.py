@@ -86,10 +86,10 @@ class ConvexEstimator(KernelEstimator):
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
         family = self._family(table.X, clock)
-        # The largest family last: on the whole path, with regularization that suits none, it takes longest. Its
-        # matrices on all rows are formed after the choice, for which time is left.
-        self._compared = [*(self._other_families(table.X) if self._has_choice else []), family]
-        return KernelLearning(self._compared[0], loss, table.X, y, **options)
+        # Stated with the smallest family: matrices of others on all rows are formed after the choice, for which time is
+        # left.
+        self._compared = [family, *(self._other_families(table.X) if self._has_choice else [])]
+        return KernelLearning(self._compared[-1], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self._finer(self.tol)}
@@ -117,7 +117,7 @@ class ConvexEstimator(KernelEstimator):
             values = values[known] if known.any() else values
         compared, self._compared = self._compared, []
         losses = self._losses(len(problem.Y))
-        family, loss_at, found = compared[-1], losses[0], None
+        family, loss_at, found = compared[0], losses[0], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             family, loss_at, found = choose(problem, compared, name, losses, values, clock, self._finer(PATH_TOL))
             if found is not None and len(losses) > 1 and len(found.values):
@@ -134,7 +134,7 @@ class ConvexEstimator(KernelEstimator):
         return problem.with_loss(loss_at(value, 1.0 if found is None else found.deviation)), interrupted
 
     def _other_families(self, X: Array) -> list[Family]:
-        """Smaller families to compare with that of the estimator, by the same scores."""
+        """Families to compare with that of the estimator, by the same scores, each a part of the one before."""
         return []
 
     def _reference(self, X: Array) -> Family | None:

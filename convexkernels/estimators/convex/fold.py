@@ -41,6 +41,7 @@ class Fold:
     scored: Array
     tol: float = PATH_TOL
     points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    errors: dict[float, Array] = field(default_factory=dict)
     deviations: dict[float, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class Fold:
     def again(self) -> "Fold":
         """The same rows for another loss, with their matrices; its values begin where these have led to."""
         other, problem = copy(self), self.problem
-        other.deviations = {}
+        other.errors, other.deviations = {}, {}
         other.points = {value: (theta, problem.coefficients(alpha)) for value, (theta, alpha) in self.points.items()}
         return other
 
@@ -75,11 +76,12 @@ class Fold:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
         problem = self.problem.with_loss(loss)
         piece = clock.piece(
-            "errors at rows held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X
+            "errors of rows held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X
         )
         if known := piece.found:
             self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
-            return float(known["error"])
+            self.errors[value] = known["errors"]
+            return float(self.errors[value].sum())
         nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
         solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
         with warnings.catch_warnings():
@@ -89,38 +91,38 @@ class Fold:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha
         F = self.values_of(found)
-        error, of_numbers = self.error_of(F), self.whole.loss.is_of_differences
+        errors, of_numbers = self.errors_of(F), self.whole.loss.is_of_differences
         deviation = deviation_of(F - self.Y, self.scored) if of_numbers else 1.0
-        error = math.inf if math.isnan(error) else error  # the arithmetic of a value broke down
-        self.deviations[value] = deviation
+        errors[np.isnan(errors)] = math.inf  # the arithmetic of a value broke down
+        self.errors[value], self.deviations[value] = errors, deviation
         if not clock.is_over:
-            piece.keep(error=error, deviation=deviation, theta=found.theta, alpha=found.alpha)
-        return error
+            piece.keep(errors=errors, deviation=deviation, theta=found.theta, alpha=found.alpha)
+        return float(errors.sum())
 
     def values_of(self, found: Solution) -> Array:
         """Values at the rows held out, shape (n_outputs, n_held)."""
         return np.atleast_2d(found.decision_function(self.X).T)
 
-    def error_of(self, F: Array) -> float:
-        """Weight of the rows with a wrong label, or sum of squared errors, the mean over outputs."""
+    def errors_of(self, F: Array) -> Array:
+        """Weights of the rows with a wrong label and 0 of others, or squared errors, the mean over outputs."""
         if self.whole.loss.is_of_differences:
-            return float(np.mean(np.sum((F - self.Y) ** 2 * self.scored, axis=1)))
+            return np.asarray(np.mean((F - self.Y) ** 2 * self.scored, axis=0))
         wrong = F[0] * self.Y[0] <= 0.0 if len(F) == 1 else F.argmax(axis=0) != self.Y.argmax(axis=0)
-        return float(self.weights @ wrong)
+        return self.weights * wrong
 
     @cached_property
     def total(self) -> float:
         """The error that scores compare with: that of wrong labels only, or of means."""
         if not self.whole.loss.is_of_differences:
             return float(self.weights.sum())
-        return self.error_of(mean_of_targets(self.Y, self.scored))
+        return float(self.errors_of(mean_of_targets(self.Y, self.scored)).sum())
 
     def constant_error(self) -> float:
         """Error of the best constants."""
         Y, weights, loss = self.targets[:, self.train], self.whole.weights[self.train], self.whole.loss
         center = free_centers(loss, Y, weights)
         b = center + loss.constant(Y - center[:, None], weights)
-        return self.error_of(np.broadcast_to(b[:, None], self.Y.shape))
+        return float(self.errors_of(np.broadcast_to(b[:, None], self.Y.shape)).sum())
 
 
 class EachRow(Fold):

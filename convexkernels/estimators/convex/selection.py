@@ -40,15 +40,17 @@ def choose(
     Every value starts from the kernel and the functions of the nearest one. The path of a family begins with the second
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
     takes long are never met, unless they are the ones that are needed. Beside the best family so far, the path of
-    another one begins with what was chosen there, unless that is the most regular value, and goes on only where it is
+    another one begins near what was chosen there, unless that is the most regular value, and goes on only where it is
     better or may come to be. So does that of another loss, for the family that is best with the first, which is kept
     where both are as good. On the best path the values between the best one and its neighbors are tried, too.
 
-    Families are those of the problem, or other ones for the same rows; losses ``loss_at(value, deviation)`` take the
-    deviation of errors expected, beginning with 1, and are scored as that of the problem is, kernels being learned to a
-    relative gap of `tol`. With the best family and loss comes None
-    where the rows are too few to hold any out, or no value was tried in time; then, as where the user interrupts before
-    anything was tried, they are the last family and the first loss.
+    Each family is a part of the one before. The second one is tried first, because the largest takes longest with
+    regularization that suits none; the parts of one that is clearly behind are not tried.
+
+    Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
+    of the problem is, kernels being learned to a relative gap of `tol`. With the best family and loss comes None where
+    the rows are too few to hold any out, or no value was tried in time; then, as where the user interrupts before
+    anything was tried, they are the first family and the first loss.
     """
     stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses)]
     piece = clock.piece("path of values", problem.X, problem.Y, problem.weights, list(families), name, stated, values)
@@ -57,16 +59,20 @@ def choose(
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
         return families[int(known["family"])], losses[int(known["loss"])], kept
     deviation, cut, interrupted = 1.0, False, False
+    order = [*families[1:2], families[0], *families[2:]]
     scoring = _scored_weights(problem), tol
     best: Path | None = None
+    smallest: Path | None = None
     found: PathSelection | None = None
     try:
         for k in range(count := len(families) + len(losses) - 1):
             # Not even a fold of it would be in time, or nothing can be better.
             if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
                 break
+            if 1 < k < len(families) and smallest and best and smallest.is_clearly_behind(best):
+                continue
             if k < len(families):
-                family, folds, loss_at = families[k], _folds(problem, families[k], *scoring), losses[0]
+                family, folds, loss_at = order[k], _folds(problem, order[k], *scoring), losses[0]
             elif best is None:  # time was too short for any value
                 break
             else:
@@ -85,6 +91,7 @@ def choose(
                 if path.errors and (found is None or one.score > found.score):
                     best, found, deviation = path, one, one.deviation
             cut = cut or path.is_cut
+            smallest = smallest if k == 1 else path
         if best is not None:
             best.refine(clock)
     except KeyboardInterrupt:
@@ -95,7 +102,7 @@ def choose(
     if best is None:
         none = np.zeros(0)
         nothing = PathSelection(name, none, none, float(values[0]), deviation, True)
-        return families[-1], losses[0], nothing if interrupted else None
+        return families[0], losses[0], nothing if interrupted else None
     found = best.selection(name, interrupted)
     if not (interrupted or cut):
         piece.keep(
