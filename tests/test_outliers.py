@@ -5,6 +5,7 @@ import pytest
 
 import convexkernels as ck
 from convexkernels.estimators.outliers import LOOKED_AT, usual_limits, usual_range, without_outliers
+from convexkernels.estimators.targets import NumberTargets
 from convexkernels.losses.epsilon_insensitive import deviation_of
 
 ROBUST = [
@@ -106,6 +107,22 @@ def test_columns_that_say_nothing_hide_no_corner():
         for more in (X, np.hstack([X, np.ones((200, 40))]), np.tile(X, 14)):
             told.append(np.isinf(usual_range(more, y[None], np.ones(200))).all())
     assert np.mean(told) >= 0.9
+
+
+def test_many_columns_are_as_many_chances():
+    """Of more columns than rows one in four tables had one where outliers follow each other."""
+    noticed = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(100, 2000)), rng.normal(size=100)
+        y[rng.choice(100, 9, replace=False)] += 100.0
+        noticed.append(np.isfinite(usual_range(X, y[None], np.ones(100))).all())
+    assert np.mean(noticed) >= 0.95
+
+
+def test_rows_that_are_all_alike_have_no_place(rng):
+    y = rng.normal(size=200)
+    y[:12] += 50.0
     assert not np.isinf(usual_range(np.ones((200, 2)), y[None], np.ones(200))).any()
 
 
@@ -118,6 +135,9 @@ def test_every_row_may_have_an_outlier_of_some_output(model, rng):
     kept, usual, _ = without_outliers(X, Y.T, np.ones(60))
     assert len(kept) == 60
     assert np.abs(usual).max() <= 1.0
+    assert np.ptp(np.delete(usual[0], rows[:4])) > 0.5  # by the range of the others, and ends for what is beyond
+    for n_outputs, left in ((7, 32), (9, 60)):  # half of the rows, or all
+        assert len(without_outliers(X, Y.T[:n_outputs], np.ones(60))[0]) == left
     assert np.isfinite(model.fit(X, Y).predict(X)).all()
 
 
@@ -127,6 +147,13 @@ def test_one_or_two_rows_are_outliers_where_they_are_far(rng):
         far = y.copy()
         far[:2] = size
         assert np.isfinite(usual_range(X, far[None], np.ones(100))).all() == noticed
+
+
+def test_a_unit_is_the_range_of_the_others():
+    y = np.array([[-1.0, 5.0], [2.0, 6.0], [100.0, 9.0]])
+    targets = NumberTargets.by_range(y, (np.array([-50.0, -np.inf]), np.array([50.0, np.inf])))
+    np.testing.assert_array_equal(targets.center, [0.5, 7.0])
+    np.testing.assert_array_equal(targets.spread, [1.5, 2.0])
 
 
 def test_units_are_not_far_below_the_largest_target(rng):

@@ -280,6 +280,7 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(mon
     limits, sizes = [limit for _, limit in paths], [len(path.family.candidates) for path, _ in paths]
     assert len(limits) > 1
     assert limits[0] == pytest.approx(0.5 * 300.0, rel=0.1)  # half of the limit is for choosing
+    assert limits[1] == pytest.approx(0.8 * 300.0, rel=0.1)
     assert limits[-1] >= 0.5 * 300.0  # what the others have left
     assert max(sizes) == sizes[1]
     assert sizes[2:] == sorted(sizes[2:], reverse=True)
@@ -289,7 +290,7 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(mon
     assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
 
 
-def test_matrices_of_all_rows_are_those_of_the_smallest_family_and_of_the_best_one(monkeypatch):
+def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(monkeypatch):
     X, y = noisy(ck.MultipleKernelSVR, 60)
     formed, alive, stacks, make_stack = [], [], weakref.WeakSet(), candidates.make_stack
 
@@ -305,8 +306,8 @@ def test_matrices_of_all_rows_are_those_of_the_smallest_family_and_of_the_best_o
     paths = followed(monkeypatch)
     model = ck.MultipleKernelSVR().fit(X, y)
     sizes = [len(path.family.candidates) for path, _ in paths]
-    assert len(model.weights_) == max(sizes)
-    assert formed == [6, len(model.weights_)]
+    assert len(model.weights_) != sizes[0]
+    assert formed == [sizes[0], len(model.weights_)]
     assert alive == [0, 0]  # not both in memory
 
 
@@ -323,7 +324,64 @@ def test_parts_of_a_family_that_is_clearly_behind_are_not_tried(estimator, monke
         assert (len(model.weights_) == 27) == (at_most == 2)
 
 
-def test_a_family_is_clearly_behind_where_rows_held_out_say_so():
+def test_the_loss_is_chosen_after_families_that_are_not_tried(monkeypatch):
+    rng, paths = np.random.default_rng(0), followed(monkeypatch)
+    X = rng.uniform(-1.0, 1.0, (200, 8))
+    y = np.digitize(np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), [-0.5, 0.5])
+    ck.MultipleKernelSVC(loss="auto", tol=1e-2).fit(X, y)
+    assert [len(path.family.candidates) for path, _ in paths] == [8, 27, 27]
+    assert isinstance(paths[-1][0].loss_at(1.0, 1.0), ck.LeastSquares)
+
+
+def test_of_a_path_that_the_time_has_cut_nothing_is_known(monkeypatch):
+    """Its family may be the best one at values that were not tried: its parts are."""
+    rng, begun = np.random.default_rng(0), []
+    X = rng.uniform(-1.0, 1.0, (200, 8))
+
+    def at_once(path, clock):
+        begun.append(len(path.family.candidates))
+        path.visit(path.values[2], clock)
+        if len(begun) == 1:
+            clock.interrupt()
+
+    monkeypatch.setattr(Path, "follow", at_once)
+    with pytest.warns(ConvexKernelsWarning, match="early"):
+        ck.MultipleKernelSVR(tol=1e-2).fit(X, np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]))
+    assert begun[:3] == [8, 27, 7]
+
+
+def test_a_choice_goes_on_from_the_errors_of_rows_that_its_checkpoint_holds(tmp_path, monkeypatch):
+    """An interrupt after the path of the largest family, and another run after all of it."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200, 8))
+    y = np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1])
+
+    def interrupted(paths):
+        if len(paths) == 2:
+            raise KeyboardInterrupt
+
+    plain = ck.MultipleKernelSVR(tol=1e-2).fit(X, y)
+    model = ck.MultipleKernelSVR(tol=1e-2, checkpoint=tmp_path / "choice")
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvexKernelsWarning)
+        followed(patch, interrupted)
+        model.fit(X, y)
+    solved = []
+    monkeypatch.setattr(Fold, "values_of", lambda fold, found: solved.append(fold))
+    paths = followed(monkeypatch)
+    with pytest.raises(TypeError):  # the values between, which were not tried before
+        model.fit(X, y)
+    assert [len(path.family.candidates) for path, _ in paths] == [8, 27]
+    assert len(solved) == 1
+    monkeypatch.undo()
+    for _ in range(2):
+        model.fit(X, y)
+        assert len(model.weights_) == len(plain.weights_) == 27
+        assert model.C_ == plain.C_
+        np.testing.assert_array_equal(model.selection_.scores, plain.selection_.scores)
+
+
+def test_a_family_is_clearly_ahead_where_rows_held_out_say_so():
     """By twice the standard error of the difference, row by row, at the best value of each."""
     rng = np.random.default_rng(0)
     noise, common = rng.standard_normal(100), 50.0 * rng.uniform(size=100)
@@ -334,11 +392,13 @@ def test_a_family_is_clearly_behind_where_rows_held_out_say_so():
 
     best, doubt = path(0.0), float(np.sqrt(np.mean(noise**2)))
     noise -= noise.mean()
-    for gap, behind in ((0.0, False), (0.1 * doubt, False), (0.3 * doubt, True), (-0.3 * doubt, False)):
-        assert path(noise + gap).is_clearly_behind(best) is behind
-    assert not path(noise + np.inf).is_clearly_behind(best)  # nothing is known of it
-    assert not best.is_clearly_behind(best)
-    assert not Path(None, [], None, np.ones(1), 1.0).is_clearly_behind(best)
+    for gap, ahead in ((0.0, False), (0.19 * doubt, False), (0.22 * doubt, True), (-0.3 * doubt, False)):
+        assert best.is_clearly_ahead_of(path(noise + gap).errors_of_rows()) is ahead
+    nothing = path(np.inf), Path(None, [], None, np.ones(1), 1.0)
+    for broken in nothing:
+        assert broken.errors_of_rows() is None
+        assert not broken.is_clearly_ahead_of(best.errors_of_rows())
+        assert not best.is_clearly_ahead_of(broken.errors_of_rows())
 
 
 def moons(m=60):
@@ -681,6 +741,8 @@ def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, f
         if len(paths) == 1:
             path = paths[0][0]
             path.errors = dict.fromkeys(path.errors, 1.0) | {chosen: 0.1}
+            for fold in path.folds:
+                fold.errors[chosen] = np.zeros(len(fold.held))
 
     paths = followed(monkeypatch, then)
     choose(problem, [family, family], "C", [lambda C, _: ck.Hinge(C)], values, Clock())

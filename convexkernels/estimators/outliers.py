@@ -82,17 +82,19 @@ def are_neighbors(X: Array, marked: Mask) -> bool:
     rng, m, count = np.random.default_rng(0), len(X), int(marked.sum())
     order = rng.permutation(m)
     X, marked = X[order], marked[order]
-    U, sizes, _ = np.linalg.svd(rankdata(X, axis=0) - 0.5 * (m + 1.0), full_matrices=False)
-    U = U[:, sizes > ALIKE * sizes[0]]
-    if not (n_apart := U.shape[1]):
+    ranks = np.unique(rankdata(X, axis=0), axis=1)  # two columns of the same order are one chance
+    ranks = ranks[:, np.ptp(ranks, axis=0) > 0.0]
+    if not ranks.size:
         return False
+    U, sizes, _ = np.linalg.svd(ranks - 0.5 * (m + 1.0), full_matrices=False)
+    U = U[:, sizes > ALIKE * sizes[0]]
     # Mean ranks against their covariance, which is (m - count) / (m count) that of ranks.
-    if chi2.sf((m - 1) * m / (count * (m - count)) * np.square(U[marked].sum(axis=0)).sum(), n_apart) < CHANCE:
+    if chi2.sf((m - 1) * m / (count * (m - count)) * np.square(U[marked].sum(axis=0)).sum(), U.shape[1]) < CHANCE:
         return True
-    for column in X.T:
+    for column in ranks.T:
         in_order = marked[np.argsort(column, kind="stable")]
         pairs = int((in_order[1:] & in_order[:-1]).sum())
-        if hypergeom.sf(pairs - 1, m, count - 1, count) * n_apart < CHANCE:  # exact
+        if hypergeom.sf(pairs - 1, m, count - 1, count) * ranks.shape[1] < CHANCE:  # exact
             return True
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)

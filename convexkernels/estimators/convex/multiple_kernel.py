@@ -85,7 +85,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         began = clock.seconds
         problem = super()._problem(table, targets, clock)
         compared: list[Any] = self._compared
-        times = len(compared[0].candidates) / len(compared[-1].candidates)
+        times = len(compared[0].candidates) / len(compared[:2][-1].candidates)
         self._reserved = times * (clock.seconds - began) if len(compared) > 1 else 0.0
         return problem
 

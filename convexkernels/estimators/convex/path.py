@@ -24,7 +24,7 @@ PATIENCE, PATIENCE_OF_LABELS, PATIENCE_BESIDE_RIVAL, WORTHWHILE = 2, 3, 1, 0.99
 # A path ends at once where squared errors have risen by this factor, or wrong labels by so many standard deviations of
 # their number: values of less regularization take longest.
 RISEN, RISEN_DEVIATIONS = 1.1, 1.5
-# How many standard errors a family is behind another one by that is clearly behind.
+# How many standard errors a family is ahead of another one by that is clearly ahead.
 CLEARLY = 2.0
 # The place among the values of the second one that is tried: the most regular ones take long, and are seldom the best.
 SECOND = 2
@@ -155,16 +155,19 @@ class Path:
         """The error of the best constants."""
         return sum(fold.constant_error() for fold in self.folds)
 
-    def is_clearly_behind(self, other: "Path") -> bool:
-        """Whether rows held out say that another family is better, by more than chance."""
-        if self is other or not self.errors or not math.isfinite(self.errors[self.best]):
-            return False
-        more = self._errors_of_rows() - other._errors_of_rows()
-        return bool(more.sum() > CLEARLY * math.hypot(*more.tolist()))
-
-    def _errors_of_rows(self) -> Array:
-        """Errors at the best value, row by row."""
+    def errors_of_rows(self) -> Array | None:
+        """Errors at the best value, row by row; None where the arithmetic broke down or there is none."""
+        if not (self.errors and math.isfinite(self.errors[self.best])):
+            return None
         return np.concatenate([fold.errors[self.best] for fold in self.folds])
+
+    def is_clearly_ahead_of(self, others: Array | None) -> bool:
+        """Whether rows held out say that the family is better than one of these errors, by more than chance."""
+        own = self.errors_of_rows()
+        if own is None or others is None:
+            return False
+        more = others - own
+        return bool(more.sum() > CLEARLY * math.hypot(*more.tolist()))
 
     def _in_order(self) -> Iterator[float]:
         """Two values, the second and the third or the one before the rival's and its own, and on from the better one.

@@ -19,8 +19,9 @@ from convexkernels.problems.kernel_learning import KernelLearning
 LARGEST_SAMPLE = 1000
 # Rows up to which there are five folds instead of three.
 FEW_ROWS = 200
-# The part of the time for the path of the first of several families; the others mostly begin with what it has chosen.
-FIRST_PATH = 0.5
+# The parts of the time for the path of the first of several families, which finds where others begin, and, of what it
+# has left, for that of the largest one.
+SHARES = 0.5, 0.8
 
 
 def choose(
@@ -62,14 +63,14 @@ def choose(
     order = [*families[1:2], families[0], *families[2:]]
     scoring = _scored_weights(problem), tol
     best: Path | None = None
-    smallest: Path | None = None
+    smallest: Array | None = None
     found: PathSelection | None = None
     try:
         for k in range(count := len(families) + len(losses) - 1):
             # Not even a fold of it would be in time, or nothing can be better.
             if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
                 break
-            if 1 < k < len(families) and smallest and best and smallest.is_clearly_behind(best):
+            if 1 < k < len(families) and best is not None and best.is_clearly_ahead_of(smallest):
                 continue
             if k < len(families):
                 family, folds, loss_at = order[k], _folds(problem, order[k], *scoring), losses[0]
@@ -79,7 +80,7 @@ def choose(
                 family, folds = best.family, [fold.again() for fold in best.folds]
                 loss_at = losses[k - len(families) + 1]
             left = count - k
-            part = clock.part(FIRST_PATH if k == 0 and left > 1 else 1.0 / left)
+            part = clock.part(SHARES[k] if k < len(SHARES) and left > 1 else 1.0 / left)
             # A rival that is best with the most regular value does not say where to begin.
             rival = None if found is None or found.value == values[0] else found
             path = Path(family, folds, loss_at, values, deviation, rival)
@@ -91,7 +92,8 @@ def choose(
                 if path.errors and (found is None or one.score > found.score):
                     best, found, deviation = path, one, one.deviation
             cut = cut or path.is_cut
-            smallest = smallest if k == 1 else path
+            if k != 1:  # of what the time did not let be tried nothing is known
+                smallest = None if path.is_cut else path.errors_of_rows()
         if best is not None:
             best.refine(clock)
     except KeyboardInterrupt:
