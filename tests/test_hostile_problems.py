@@ -3,6 +3,7 @@
 import re
 import warnings
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -14,7 +15,7 @@ from convexkernels.linalg import project_simplex
 from convexkernels.losses import interior_point, support_vector
 from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.plotting import ParameterMatrixDisplay
-from convexkernels.solvers.convex.spectral_gradient import minimize_model
+from convexkernels.solvers.convex.spectral_gradient import SecondDerivatives, minimize_model
 from tests.campaign.exact import exact_set, upper_bound
 
 
@@ -616,3 +617,32 @@ def test_a_model_whose_steps_overflow_stays_where_it_is():
     theta, slope = np.array([0.25, 0.75]), np.array([1e250, -1e250])
     found = minimize_model(theta, slope, lambda d: 1e-200 * d, 1e-100, project_simplex)
     np.testing.assert_array_equal(found, theta)
+
+
+
+@pytest.mark.parametrize("least", [0.0, 1e-3])
+def test_models_are_minimized_exactly_on_the_simplex(least, rng):
+    """Second derivatives from 1e-6 to 1e6; steps along projected gradients stop at a ten thousandth of the fall."""
+    R = rng.normal(size=(62, 62)) * np.geomspace(1e-3, 1e3, 62)[:, None]
+    g, theta = rng.normal(size=62), np.full(62, 1.0 / 62.0)
+    model = SecondDerivatives(R, 1e-9, 2.0)
+    np.testing.assert_allclose(model(g), 2.0 * (R.T @ R @ g + 1e-9 * g), rtol=1e-9)
+
+    def fall(point):
+        return float(-(g @ (point - theta)) - np.sum((R @ (point - theta)) ** 2))
+
+    found, point = model.minimize_on_simplex(theta, g, least), cp.Variable(62)
+    objective = cp.Minimize(g @ (point - theta) + cp.sum_squares(R @ (point - theta)))
+    cp.Problem(objective, [cp.sum(point) == 1.0, point >= least]).solve("CLARABEL")
+    assert found.min() >= least
+    assert found.sum() == pytest.approx(1.0, abs=1e-12)
+    assert fall(found) == pytest.approx(fall(point.value), rel=1e-4)
+    assert fall(minimize_model(theta, g, model, 1e6, project_simplex)) < 1e-3 * fall(found)
+
+
+def test_models_that_break_down_have_no_minimizer(rng):
+    theta, g = np.full(3, 1.0 / 3.0), rng.normal(size=3)
+    for R in (np.full((3, 3), np.nan), np.full((3, 3), 1e200), np.zeros((3, 3))):
+        with np.errstate(over="ignore"):
+            assert SecondDerivatives(R, 0.0, 1.0).minimize_on_simplex(theta, g, 0.0) is None
+    assert SecondDerivatives(np.eye(3), 0.0, 1.0).minimize_on_simplex(theta, np.zeros(3), 0.0) is None  # it is there

@@ -86,8 +86,8 @@ class ConvexEstimator(KernelEstimator):
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
         family = self._family(table.X, clock)
-        # Stated with the family that is tried first: matrices of the largest one on all rows are formed after the choice,
-        # for which time is left.
+        # Stated with the family that is tried first: matrices of the largest one on all rows are formed after the
+        # choice, for which time is left.
         self._compared = [family, *(self._other_families(table.X) if self._has_choice else [])]
         return KernelLearning(self._compared[:2][-1], loss, table.X, y, **options)
 

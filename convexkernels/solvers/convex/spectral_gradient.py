@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import nnls
 
 from convexkernels.arrays import Array
 from convexkernels.outer_solver import Iterate, OuterSolver
@@ -16,6 +18,8 @@ from convexkernels.solvers.convex.witness import DualPoint, DualPoints
 SMALLEST_TOL = 1e-13
 # By how much J may bend more than its second derivatives say.
 STIFFEST = 10.0
+# How much more the sum of weights counts than what is minimized beside it.
+SUM = 1e4
 # Relative gap above which it is not for want of digits that J falls less than its gradient says: it has kinks.
 FAR = 0.1
 
@@ -85,6 +89,38 @@ def minimize_model(
     return point
 
 
+@dataclass(frozen=True, eq=False)
+class SecondDerivatives:
+    """The map ``d -> s (R'R + floor) d``: second derivatives of J, and by how much stiffer it is."""
+
+    R: Array
+    floor: float
+    stiffness: float
+
+    def __call__(self, d: Array) -> Array:
+        R, flat = self.R, d.ravel()
+        return np.asarray(self.stiffness * (R.T @ (R @ flat) + self.floor * flat)).reshape(d.shape)
+
+    def minimize_on_simplex(self, theta: Array, gradient: Array, least: float) -> Array | None:
+        """Weights of at least `least` and sum 1 that minimize the model around `theta`; None where that breaks down.
+
+        With ``H = U'U`` the model is ``|U d + U^-T g|^2 / 2`` up to a constant: non-negative least squares. Kernels
+        that hardly differ make it so ill-conditioned that projected gradients stop far from its minimizer.
+        """
+        count, left = theta.size, 1.0 - theta.size * least
+        try:
+            U = cholesky(self.stiffness * (self.R.T @ self.R + self.floor * np.eye(count)))
+            b = U @ (theta - least) - solve_triangular(U, gradient, trans="T")
+            heavy = SUM * max(float(np.abs(U).max()), float(np.abs(b).max()))
+            weights, _ = nnls(np.vstack([U, np.full((1, count), heavy)]), np.append(b, heavy * left), maxiter=20 * count)
+        except (np.linalg.LinAlgError, ValueError, RuntimeError):
+            return None
+        if not (np.isfinite(weights).all() and weights.sum() > 0.0):
+            return None
+        found = least + weights * (left / weights.sum())
+        return found if float(np.vdot(gradient, found - theta)) < 0.0 else None
+
+
 @dataclass(eq=False)
 class _Memory:
     evaluation: Any
@@ -113,7 +149,8 @@ class SpectralGradient(OuterSolver):
 
     J is differentiable with gradient ``-scale / 2 A*(w w')`` (Danskin). Each step minimizes a quadratic model
     of J over Theta by spectral projected gradient [BMR00], as in
-    [SBFM09]: projections onto Theta are cheap, values of J are not. With ``memory=0``
+    [SBFM09]: projections onto Theta are cheap, values of J are not. On a simplex the model with second derivatives is
+    minimized exactly. With ``memory=0``
     the model is a multiple of the identity and the method is spectral projected gradient itself. Inner solutions are
     warm-started and solved to a fraction of the gap still open. Lower bounds combine the dual variables of the last
     iterates.
@@ -189,7 +226,12 @@ class SpectralGradient(OuterSolver):
             return self._leave(problem, iterate, tol, deadline)
         model, project = memory.model, self._projection(problem, iterate)
         product = self._product(problem, iterate)
-        direction = minimize_model(theta, memory.gradient, product, model.sigma, project) - theta
+        ahead = None
+        if isinstance(product, SecondDerivatives) and problem.gram_set.is_simplex:
+            ahead = product.minimize_on_simplex(theta, memory.gradient, memory.interior / theta.size)
+        if ahead is None:
+            ahead = minimize_model(theta, memory.gradient, product, model.sigma, project)
+        direction = ahead - theta
         slope = float(np.vdot(memory.gradient, direction))
         found = self._search(problem, iterate, direction, slope, product, deadline) if slope < 0.0 else None
         if found is None:
@@ -260,8 +302,7 @@ class SpectralGradient(OuterSolver):
             return memory.model.product()
         # A little of the quasi-Newton scale keeps directions to which no free coefficient answers bounded.
         floor = 1e-8 * float(np.einsum("ij,ij->", R, R)) / R.shape[1]
-        s = memory.stiffness
-        return lambda d: s * (R.T @ (R @ d.ravel()) + floor * d.ravel()).reshape(d.shape)
+        return SecondDerivatives(R, floor, memory.stiffness)
 
     def _inner_tol(self, iterate: Iterate) -> float:
         return iterate.inner_tol(SMALLEST_TOL, 0.02 * iterate.memory.tightening)
