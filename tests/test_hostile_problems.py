@@ -619,7 +619,6 @@ def test_a_model_whose_steps_overflow_stays_where_it_is():
     np.testing.assert_array_equal(found, theta)
 
 
-
 @pytest.mark.parametrize("least", [0.0, 1e-3])
 def test_models_are_minimized_exactly_on_the_simplex(least, rng):
     """Second derivatives from 1e-6 to 1e6; steps along projected gradients stop at a ten thousandth of the fall."""

@@ -112,7 +112,8 @@ class SecondDerivatives:
             U = cholesky(self.stiffness * (self.R.T @ self.R + self.floor * np.eye(count)))
             b = U @ (theta - least) - solve_triangular(U, gradient, trans="T")
             heavy = SUM * max(float(np.abs(U).max()), float(np.abs(b).max()))
-            weights, _ = nnls(np.vstack([U, np.full((1, count), heavy)]), np.append(b, heavy * left), maxiter=20 * count)
+            A = np.vstack([U, np.full((1, count), heavy)])
+            weights, _ = nnls(A, np.append(b, heavy * left), maxiter=20 * count)
         except (np.linalg.LinAlgError, ValueError, RuntimeError):
             return None
         if not (np.isfinite(weights).all() and weights.sum() > 0.0):
