@@ -82,7 +82,7 @@ def are_neighbors(X: Array, marked: Mask) -> bool:
     rng, m, count = np.random.default_rng(0), len(X), int(marked.sum())
     order = rng.permutation(m)
     X, marked = X[order], marked[order]
-    ranks = np.unique(rankdata(X, axis=0), axis=1)  # two columns of the same order are one chance
+    ranks = distinct_rows(rankdata(X, axis=0).T)[0].T  # two columns of the same order are one chance
     ranks = ranks[:, np.ptp(ranks, axis=0) > 0.0]
     if not ranks.size:
         return False
