@@ -172,7 +172,7 @@ def main(argv=None):
     parser.add_argument("--sizes", type=int, nargs="+", help=f"of tables ({FEW_SIZES})")
     parser.add_argument("--repeats", type=int, help="repetitions of every size (3)")
     parser.add_argument("--radii", type=float, nargs="+", help=f"of Voronoi cells ({RADII})")
-    parser.add_argument("--chunks", type=int, nargs="+", default=[4, 12], help="numbers of random chunks")
+    parser.add_argument("--chunks", type=int, nargs="*", default=[4, 12], help="numbers of random chunks")
     parser.add_argument("--validation", choices=list(VALIDATIONS), help="(leave-one-out, or folds as printed)")
     parser.add_argument("--shared", action="store_true", help="one lam and one width for all cells")
     parser.add_argument("--largest-cell", type=int, help="rows that one SVM may have (8000, or what fits the memory)")
@@ -183,6 +183,10 @@ def main(argv=None):
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figure and the records")
     options = parser.parse_args(argv)
     sizes, repeats = chosen(options)
+    if any(not 1 <= 2 * k <= min(sizes) for k in options.chunks):
+        parser.error(
+            f"--chunks {options.chunks}: each is 1 at least, and a chunk needs two of the {min(sizes)} rows of --sizes"
+        )
     options.validation = options.validation or ("folds" if options.as_printed else "leave-one-out")
     options.radii = options.radii or (PRINTED_RADII if options.as_printed else RADII)
     options.limited_by = "--largest-cell"

@@ -15,7 +15,7 @@ from convexkernels.linalg import project_simplex
 from convexkernels.losses import interior_point, support_vector
 from convexkernels.losses.sequential import box_dual_gap
 from convexkernels.plotting import ParameterMatrixDisplay
-from convexkernels.solvers.convex.spectral_gradient import SecondDerivatives, minimize_model
+from convexkernels.solvers.convex.quadratic_models import SecondDerivatives, minimize_model
 from tests.campaign.exact import exact_set, upper_bound
 
 

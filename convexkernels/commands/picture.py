@@ -82,15 +82,16 @@ def _draw_progress(axes: Any, solution: Any) -> None:
         return
     size = max(abs(certificate.upper), abs(certificate.lower), 1e-300)
     sides = (
-        ("upper bound above the optimum", upper - certificate.lower),
-        ("lower bound below it", certificate.upper - lower),
+        ("upper bound above", upper - certificate.lower),
+        ("lower bound below", certificate.upper - lower),
     )
     for (label, distance), color in zip(sides, (COLORS[1], COLORS[0]), strict=True):
         axes.semilogy(
             iterations, np.maximum(distance / size, 1e-16), color=color, marker=".", label=label + " by at most"
         )
     axes.set(
-        ylabel="relative distance", title=f"the optimum is proved to a relative gap of {certificate.relative_gap:.1e}"
+        ylabel="relative distance from the optimum",
+        title=f"the optimum is proved to a relative gap of {certificate.relative_gap:.1e}",
     )
     axes.legend(frameon=False, loc="lower left")
 

@@ -1,6 +1,7 @@
 """Regularization parameters and families by scores on rows that are left out of a table."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -59,51 +60,17 @@ def choose(
         value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
         return families[int(known["family"])], losses[int(known["loss"])], kept
-    deviation, cut, interrupted = 1.0, False, False
-    order = [*families[1:2], families[0], *families[2:]]
-    scoring = _scored_weights(problem), tol
-    best: Path | None = None
-    smallest: Array | None = None
-    found: PathSelection | None = None
+    search, interrupted = _Search(problem, families, name, losses, values, tol), False
     try:
-        for k in range(count := len(families) + len(losses) - 1):
-            # Not even a fold of it would be in time, or nothing can be better.
-            if k > 0 and (clock.is_over or (found is not None and found.score >= 1.0)):
-                break
-            if 1 < k < len(families) and best is not None and best.is_clearly_ahead_of(smallest):
-                continue
-            if k < len(families):
-                family, folds, loss_at = order[k], _folds(problem, order[k], *scoring), losses[0]
-            elif best is None:  # time was too short for any value
-                break
-            else:
-                family, folds = best.family, [fold.again() for fold in best.folds]
-                loss_at = losses[k - len(families) + 1]
-            left = count - k
-            part = clock.part(SHARES[k] if k < len(SHARES) and left > 1 else 1.0 / left)
-            # A rival that is best with the most regular value does not say where to begin.
-            rival = None if found is None or found.value == values[0] else found
-            path = Path(family, folds, loss_at, values, deviation, rival)
-            try:
-                path.follow(part)
-            finally:
-                path.is_cut = part.is_over
-                one = path.selection(name)
-                if path.errors and (found is None or one.score > found.score):
-                    best, found, deviation = path, one, one.deviation
-            cut = cut or path.is_cut
-            if k != 1:  # of what the time did not let be tried nothing is known
-                smallest = None if path.is_cut else path.errors_of_rows()
-        if best is not None:
-            best.refine(clock)
+        search.run(clock)
     except KeyboardInterrupt:
         interrupted = True
-    cut = cut or clock.is_over
+    best, cut = search.best, search.is_cut or clock.is_over
     if cut and not interrupted:
         clock.cut(f"the choice of {name}")
     if best is None:
         none = np.zeros(0)
-        nothing = PathSelection(name, none, none, float(values[0]), deviation, True)
+        nothing = PathSelection(name, none, none, float(values[0]), search.deviation, True)
         return families[0], losses[0], nothing if interrupted else None
     found = best.selection(name, interrupted)
     if not (interrupted or cut):
@@ -116,6 +83,65 @@ def choose(
             loss=losses.index(best.loss_at),
         )
     return best.family, best.loss_at, found
+
+
+@dataclass(eq=False)
+class _Search:
+    """Paths followed so far: the best one with what it chose, and the errors of the smallest family.
+
+    `deviation` is what errors are expected to have, `is_cut` says that the time of a path was up.
+    """
+
+    problem: KernelLearning
+    families: Sequence[Family]
+    name: str
+    losses: Sequence[LossAt]
+    values: Array
+    tol: float
+    best: Path | None = None
+    found: PathSelection | None = None
+    smallest: Array | None = None
+    deviation: float = 1.0
+    is_cut: bool = False
+
+    def run(self, clock: Clock) -> None:
+        """Families first, then for the best one the other losses, and values beside the best one."""
+        order, scored = [*self.families[1:2], self.families[0], *self.families[2:]], _scored_weights(self.problem)
+        left = len(order) + len(self.losses) - 1
+        for k, family in enumerate(order):
+            if k > 0 and self._is_over(clock):
+                break
+            if k < 2 or self.best is None or not self.best.is_clearly_ahead_of(self.smallest):
+                part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
+                path = self._follow(family, _folds(self.problem, family, scored, self.tol), self.losses[0], part)
+                if k != 1:  # of what the time did not let be tried nothing is known
+                    self.smallest = None if path.is_cut else path.errors_of_rows()
+        for k, loss_at in enumerate(self.losses[1:], 1):
+            if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
+                break
+            folds, part = [fold.again() for fold in self.best.folds], clock.part(1.0 / (len(self.losses) - k))
+            self._follow(self.best.family, folds, loss_at, part)
+        if self.best is not None:
+            self.best.refine(clock)
+
+    def _is_over(self, clock: Clock) -> bool:
+        """Whether not even a fold would be in time, or nothing can be better."""
+        return clock.is_over or (self.found is not None and self.found.score >= 1.0)
+
+    def _follow(self, family: Family, folds: list[Fold], loss_at: LossAt, part: Clock) -> Path:
+        """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried."""
+        # A rival that is best with the most regular value does not say where to begin.
+        rival = None if self.found is None or self.found.value == self.values[0] else self.found
+        path = Path(family, folds, loss_at, self.values, self.deviation, rival)
+        try:
+            path.follow(part)
+        finally:
+            path.is_cut = part.is_over
+            one = path.selection(self.name)
+            if path.errors and (self.found is None or one.score > self.found.score):
+                self.best, self.found, self.deviation = path, one, one.deviation
+        self.is_cut |= path.is_cut
+        return path
 
 
 def _scored_weights(problem: KernelLearning) -> Array:
