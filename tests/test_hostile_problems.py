@@ -639,6 +639,24 @@ def test_models_are_minimized_exactly_on_the_simplex(least, rng):
     assert fall(minimize_model(theta, g, model, 1e6, project_simplex)) < 1e-3 * fall(found)
 
 
+def test_a_constant_slope_moves_no_weights_and_a_steep_one_is_no_square(rng):
+    """All weights have one sum; where H is nothing beside g, projected steps find the best vertex."""
+    R, theta = rng.normal(size=(20, 20)), np.full(20, 0.05)
+    g, model = rng.normal(size=20), SecondDerivatives(R, 1e-9, 1.0)
+    found = model.minimize_on_simplex(theta, g, 0.0)
+    for constant in (-1e3, 1e7):
+        np.testing.assert_allclose(model.minimize_on_simplex(theta, g + constant, 0.0), found, atol=1e-7)
+    assert model.minimize_on_simplex(theta, 1e7 * g, 0.0) is None
+    vertex = minimize_model(theta, 1e7 * g, model, float(np.linalg.norm(R, 2) ** 2), project_simplex)
+    np.testing.assert_allclose(vertex, np.arange(20) == np.argmin(g), atol=1e-6)
+
+
+def test_models_of_many_weights_are_not_minimized_exactly(rng):
+    """The time of that grows with their third power, also where there are few rows, and no limit ends it."""
+    theta = np.full(1000, 1e-3)
+    assert SecondDerivatives(rng.normal(size=(40, 1000)), 1e-9, 1.0).minimize_on_simplex(theta, theta, 0.0) is None
+
+
 def test_models_that_break_down_have_no_minimizer(rng):
     theta, g = np.full(3, 1.0 / 3.0), rng.normal(size=3)
     for R in (np.full((3, 3), np.nan), np.full((3, 3), 1e200), np.zeros((3, 3))):

@@ -381,6 +381,58 @@ def test_a_choice_goes_on_from_the_errors_of_rows_that_its_checkpoint_holds(tmp_
         np.testing.assert_array_equal(model.selection_.scores, plain.selection_.scores)
 
 
+def held_out(problem, **options):
+    return selection._folds(problem, problem.family, selection._scored_weights(problem), **options)[0]
+
+
+def test_errors_are_kept_row_by_row_and_for_one_tolerance(tmp_path, monkeypatch):
+    problem, *_ = moons()
+    clock = Clock(checkpoint=Checkpoint(tmp_path / "kept", 0))
+    first, again, finer = held_out(problem), held_out(problem), held_out(problem, tol=1e-3)
+    first.error(1.0, ck.Hinge(), clock)
+    assert len(set(first.errors[1.0].tolist())) > 1
+    solved, values_of = [], Fold.values_of
+    monkeypatch.setattr(Fold, "values_of", lambda fold, found: solved.append(fold) or values_of(fold, found))
+    for fold in (again, finer):
+        fold.error(1.0, ck.Hinge(), clock)
+    np.testing.assert_array_equal(again.errors[1.0], first.errors[1.0])
+    assert solved == [finer]
+
+
+def test_wrong_labels_count_as_much_as_their_rows_and_what_is_no_number_is_worst(monkeypatch):
+    X, y = make_moons(60, noise=0.3, random_state=0)
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    family = ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)])
+    fold = held_out(ck.KernelLearning(family, ck.Hinge(), X, 2.0 * y - 1.0, sample_weight=weights))
+    np.testing.assert_array_equal(fold.errors_of(-fold.Y), weights[fold.held])
+    np.testing.assert_array_equal(fold.errors_of(fold.Y), np.zeros(len(fold.held)))
+    monkeypatch.setattr(Fold, "values_of", lambda fold, _: np.where(np.arange(len(fold.held)) < 3, np.nan, fold.Y))
+    assert fold.error(1.0, ck.Hinge(), Clock()) == np.inf
+    assert np.flatnonzero(fold.errors[1.0]).tolist() == [0, 1, 2]
+
+
+def test_of_constant_targets_the_largest_family_is_taken():
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 4))
+    model = ck.MultipleKernelSVR().fit(X, np.full(60, 3.0))
+    assert len(model.weights_) > 8
+    np.testing.assert_allclose(model.predict(X), 3.0)
+
+
+def test_one_value_that_is_no_better_than_constants_decides_nothing(monkeypatch):
+    """A family that had time for one value, on noise, is not preferred to the one that is given first."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = np.random.default_rng(1).normal(size=60)
+    family, other = (ck.Candidates([ck.Gaussian(20.0), ck.Gaussian(40.0)], "mean") for _ in range(2))
+    problem = ck.KernelLearning(family, ck.EpsilonInsensitive(), X, y)
+    limited_to_one_value(monkeypatch)
+    values, loss_at = np.array([0.1, 1.0, 10.0]), lambda C, _: ck.EpsilonInsensitive(C)
+    assert choose(problem, [family, other], "C", [loss_at], values, Clock(60.0)) == (family, loss_at, None)
+    clear = ck.KernelLearning(family, ck.EpsilonInsensitive(), X / 10.0, X[:, 0])
+    found, _, path = choose(clear, [family, other], "C", [loss_at], values, Clock(60.0))
+    assert found is other
+    assert path.score > 0.0
+
+
 def test_a_family_is_clearly_ahead_where_rows_held_out_say_so():
     """By twice the standard error of the difference, row by row, at the best value of each."""
     rng = np.random.default_rng(0)
@@ -529,7 +581,7 @@ def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatc
 
     def chosen(problem, families, name, losses, values, clock, tol):
         limits.append(clock.max_time)
-        return families[-1], losses[0], None
+        return families[0], losses[0], None
 
     make_stack = candidates.make_stack
 

@@ -75,9 +75,8 @@ class Fold:
     def error(self, value: float, loss: Loss, clock: Clock) -> float:
         """Error of the functions on the rows held out, whose kernel has not seen them either."""
         problem = self.problem.with_loss(loss)
-        piece = clock.piece(
-            "errors of rows held out", problem.family, loss, problem.X, problem.Y, problem.weights, self.X
-        )
+        learned = problem.family, loss, problem.X, problem.Y, problem.weights, self.tol
+        piece = clock.piece("errors of rows held out", *learned, self.X)
         if known := piece.found:
             self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
             self.errors[value] = known["errors"]
@@ -93,7 +92,7 @@ class Fold:
         F = self.values_of(found)
         errors, of_numbers = self.errors_of(F), self.whole.loss.is_of_differences
         deviation = deviation_of(F - self.Y, self.scored) if of_numbers else 1.0
-        errors[np.isnan(errors)] = math.inf  # the arithmetic of a value broke down
+        errors[np.isnan(errors) | np.isnan(F).any(axis=0)] = math.inf  # the arithmetic of a value broke down
         self.errors[value], self.deviations[value] = errors, deviation
         if not clock.is_over:
             piece.keep(errors=errors, deviation=deviation, theta=found.theta, alpha=found.alpha)

@@ -155,6 +155,13 @@ class Path:
         """The error of the best constants."""
         return sum(fold.constant_error() for fold in self.folds)
 
+    @property
+    def says_something(self) -> bool:
+        """Whether values were compared, or the one that time left is better than constants."""
+        if self.is_cut and len(self.errors) == 1 and len(self.values) > 1:
+            return self.errors[self.best] < self.constant
+        return bool(self.errors)
+
     def errors_of_rows(self) -> Array | None:
         """Errors at the best value, row by row; None where the arithmetic broke down or there is none."""
         if not (self.errors and math.isfinite(self.errors[self.best])):

@@ -51,11 +51,12 @@ def choose(
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
     of the problem is, kernels being learned to a relative gap of `tol`. With the best family and loss comes None where
-    the rows are too few to hold any out, or no value was tried in time; then, as where the user interrupts before
-    anything was tried, they are the first family and the first loss.
+    the rows are too few to hold any out, or no value was tried in time, or one only that is no better than constants;
+    then, as where the user interrupts before anything was tried, they are the first family and the first loss.
     """
     stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses)]
-    piece = clock.piece("path of values", problem.X, problem.Y, problem.weights, list(families), name, stated, values)
+    asked = problem.X, problem.Y, problem.weights, list(families), name, stated, values, tol
+    piece = clock.piece("path of values", *asked)
     if known := piece.found:
         value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
@@ -113,9 +114,8 @@ class _Search:
                 break
             if k < 2 or self.best is None or not self.best.is_clearly_ahead_of(self.smallest):
                 part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
-                path = self._follow(family, _folds(self.problem, family, scored, self.tol), self.losses[0], part)
-                if k != 1:  # of what the time did not let be tried nothing is known
-                    self.smallest = None if path.is_cut else path.errors_of_rows()
+                errors = self._follow(family, _folds(self.problem, family, scored, self.tol), self.losses[0], part)
+                self.smallest = self.smallest if k == 1 else errors
         for k, loss_at in enumerate(self.losses[1:], 1):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
                 break
@@ -128,8 +128,11 @@ class _Search:
         """Whether not even a fold would be in time, or nothing can be better."""
         return clock.is_over or (self.found is not None and self.found.score >= 1.0)
 
-    def _follow(self, family: Family, folds: list[Fold], loss_at: LossAt, part: Clock) -> Path:
-        """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried."""
+    def _follow(self, family: Family, folds: list[Fold], loss_at: LossAt, part: Clock) -> Array | None:
+        """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried.
+
+        Its errors row by row; None where time has cut it, and nothing is known of what it did not try.
+        """
         # A rival that is best with the most regular value does not say where to begin.
         rival = None if self.found is None or self.found.value == self.values[0] else self.found
         path = Path(family, folds, loss_at, self.values, self.deviation, rival)
@@ -138,10 +141,10 @@ class _Search:
         finally:
             path.is_cut = part.is_over
             one = path.selection(self.name)
-            if path.errors and (self.found is None or one.score > self.found.score):
+            if path.says_something and (self.found is None or one.score > self.found.score):
                 self.best, self.found, self.deviation = path, one, one.deviation
         self.is_cut |= path.is_cut
-        return path
+        return None if path.is_cut else path.errors_of_rows()
 
 
 def _scored_weights(problem: KernelLearning) -> Array:

@@ -11,6 +11,10 @@ from convexkernels.arrays import Array
 
 # How much more the sum of weights counts than what is minimized beside it.
 SUM = 1e4
+# Weights up to which a model is minimized exactly: the time grows with their third power, and nothing interrupts it.
+LARGEST = 400
+# How much larger slopes than second derivatives are for a model that is a line: the sum of weights would drown these.
+STEEP = 1e4
 
 
 @dataclass(eq=False)
@@ -97,9 +101,15 @@ class SecondDerivatives:
         that hardly differ make it so ill-conditioned that projected gradients stop far from its minimizer.
         """
         count, left = theta.size, 1.0 - theta.size * least
+        if count > LARGEST:
+            return None
+        slopes = gradient - float(gradient @ theta)  # a constant changes nothing where all weights have one sum
+        H = self.stiffness * (self.R.T @ self.R + self.floor * np.eye(count))
+        if float(np.abs(slopes).max()) > STEEP * float(H.diagonal().max()):
+            return None
         try:
-            U = cholesky(self.stiffness * (self.R.T @ self.R + self.floor * np.eye(count)))
-            b = U @ (theta - least) - solve_triangular(U, gradient, trans="T")
+            U = cholesky(H)
+            b = U @ (theta - least) - solve_triangular(U, slopes, trans="T")
             heavy = SUM * max(float(np.abs(U).max()), float(np.abs(b).max()))
             A = np.vstack([U, np.full((1, count), heavy)])
             weights, _ = nnls(A, np.append(b, heavy * left), maxiter=20 * count)
@@ -108,4 +118,4 @@ class SecondDerivatives:
         if not (np.isfinite(weights).all() and weights.sum() > 0.0):
             return None
         found = least + weights * (left / weights.sum())
-        return found if float(np.vdot(gradient, found - theta)) < 0.0 else None
+        return found if float(slopes @ (found - theta)) < 0.0 else None
