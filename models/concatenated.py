@@ -7,7 +7,7 @@ for h1(x, y) = 1 / (0.1 + |x - y|) and h2(x, y) = 1{xy > 3/20} on [-1, 1]^2 from
 0.01; the error is the root mean square on a grid of 101 x 101 points. The paper shows one draw of the points,
 this script the median and the quartiles of many.
 
-    python -m models.concatenated                 both tables, 20 draws, 64 starts, 8 in the choice of lam and mu
+    python -m models.concatenated                 both tables, 20 draws, 64 starts, in the choice of lam and mu, too
     python -m models.concatenated --table 1 --pairs "Mat o Poly" --functions h1       a part of Table 1
     python -m models.concatenated --figures       Figures 3 to 11: error maps, and what inner maps do to a grid
     python -m models.concatenated --quick         one draw of 40 points, two starts, a coarse grid
@@ -184,8 +184,7 @@ def run_table(table: int, size: Size, pairs: Any, names: Any, file: Path) -> dic
     """Errors of all draws, shape (n_draws, 4), for every pair and function; the file says what is known already."""
     settings = [size.n_points, size.n_restarts, len(size.grid), size.n_splits, size.choice, size.n_restarts_of_choice]
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    # Where older records do not say how many starts the choice had, it had eight at most.
-    same = [r for r in lines if [*r["settings"], min(r["settings"][2], 8)][:7] == [table, *settings]]
+    same = [r for r in lines if r["settings"] == [table, *settings]]
     known = {(r["pair"], r["function"], r["draw"]): r["errors"] for r in same}
     cells = [(pair, function) for pair in pairs for function in names]
     jobs = [(*cell, draw) for cell in cells for draw in range(size.n_draws) if (*cell, draw) not in known]
@@ -293,7 +292,7 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     parser.add_argument("--figures", action="store_true", help="Figures 3 to 11 for the first draw, no table")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--restarts", type=int, default=64)
-    parser.add_argument("--restarts-of-choice", type=int, default=8, help="in the choice of lam and mu (%(default)s)")
+    parser.add_argument("--restarts-of-choice", type=int, help="in the choice of lam and mu (as many as --restarts)")
     parser.add_argument("--grid-step", type=int, default=1, help="use every so-manieth value of lam and mu")
     parser.add_argument("--choice", choices=("held-out", "printed"), default="held-out")
     parser.add_argument("--jobs", type=int, default=2)
@@ -303,7 +302,7 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
     options = parser.parse_args(argv)
     warm_up()
-    starts, grid = (options.restarts, options.restarts_of_choice), PAPER_GRID[:: options.grid_step]
+    starts, grid = (options.restarts, options.restarts_of_choice or options.restarts), PAPER_GRID[:: options.grid_step]
     size = Size(options.draws, 100, *starts, grid, 5, options.choice, options.jobs)
     if options.quick:
         size = Size(1, 40, 2, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)

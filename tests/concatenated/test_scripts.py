@@ -49,7 +49,7 @@ def test_starts_of_the_choice_are_an_option_that_is_said(capsys, monkeypatch, tm
     assert "by held-out choice from 12 starts, then 4 starts" in capsys.readouterr().out
     concatenated.main([*argv, "--restarts-of-choice", "12", "--restarts", "4"])
     concatenated.main([*argv, "--restarts", "4"])
-    assert asked == [12, 12, 8, 8]
+    assert asked == [12, 12, 4, 4]
 
 
 def test_figures_of_errors_and_of_inner_maps(capsys, tmp_path):
