@@ -301,9 +301,12 @@ def main(argv: list[str] | None = None) -> dict[int, dict[tuple[str, str], np.nd
     )
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
     options = parser.parse_args(argv)
+    of_choice = options.restarts if options.restarts_of_choice is None else options.restarts_of_choice
+    if min(options.restarts, of_choice) < 1:
+        parser.error(f"--restarts {options.restarts}, --restarts-of-choice {of_choice}: a search has a start at least")
     warm_up()
-    starts, grid = (options.restarts, options.restarts_of_choice or options.restarts), PAPER_GRID[:: options.grid_step]
-    size = Size(options.draws, 100, *starts, grid, 5, options.choice, options.jobs)
+    grid = PAPER_GRID[:: options.grid_step]
+    size = Size(options.draws, 100, options.restarts, of_choice, grid, 5, options.choice, options.jobs)
     if options.quick:
         size = Size(1, 40, 2, 2, PAPER_GRID[3:8:4], 2, options.choice, 1)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -433,6 +433,54 @@ def test_one_value_that_is_no_better_than_constants_decides_nothing(monkeypatch)
     assert path.score > 0.0
 
 
+def test_a_choice_is_kept_for_one_tolerance(tmp_path, monkeypatch):
+    problem, other, values = moons()
+    request = problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values
+    paths, checkpoint = followed(monkeypatch), Checkpoint(tmp_path / "kept", 0)
+    for tol, count in ((1e-2, 2), (1e-2, 2), (1e-3, 4)):
+        choose(*request, Clock(checkpoint=checkpoint), tol)
+        assert len(paths) == count
+
+
+@pytest.mark.parametrize(
+    ("errors", "cut", "given", "says"),
+    [
+        ([9.0], True, False, True),
+        ([10.0], True, False, False),
+        ([10.0], True, True, True),
+        ([10.0], False, False, True),
+        ([10.0, 11.0], True, False, True),
+        ([], False, False, False),
+    ],
+)
+def test_one_value_says_something_where_it_beats_constants_or_time_is_not_up(errors, cut, given, says):
+    """Constants have an error of 10."""
+    folds = [SimpleNamespace(constant_error=lambda: 10.0)]
+    values = np.ones(1) if given else np.array([1.0, 10.0])
+    path = Path(None, folds, None, values, 1.0, errors=dict(zip((1.0, 10.0), errors, strict=False)), is_cut=cut)
+    assert path.says_something is says
+
+
+def test_matrices_of_a_family_that_has_lost_are_let_go(monkeypatch):
+    """By the time the best one is refined."""
+    problem, other, values = moons()
+    begun, alive = [], []
+    follow, refine = Path.follow, Path.refine
+
+    def kept(path, clock):
+        begun.append(weakref.ref(path))
+        return follow(path, clock)
+
+    def looked(path, clock):
+        alive.extend(reference() is path for reference in begun if reference() is not None)
+        return refine(path, clock)
+
+    monkeypatch.setattr(Path, "follow", kept)
+    monkeypatch.setattr(Path, "refine", looked)
+    choose(problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
+    assert (len(begun), alive) == (2, [True])
+
+
 def test_a_family_is_clearly_ahead_where_rows_held_out_say_so():
     """By twice the standard error of the difference, row by row, at the best value of each."""
     rng = np.random.default_rng(0)
@@ -476,10 +524,12 @@ def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, mo
         visited.append(value)
         return visit(path, value, clock)
 
+    checkpoint = Checkpoint(tmp_path / "kept", 0)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "visit", cut)
-        *_, short = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
-    *_, found = choose(*request, Clock(checkpoint=Checkpoint(tmp_path / "kept", 0)))
+        *_, short = choose(*request, Clock(checkpoint=checkpoint))
+    assert checkpoint.numbers
+    *_, found = choose(*request, Clock(checkpoint=checkpoint))
     *_, whole = choose(*request, Clock())
     assert len(short.values) < len(whole.values)
     np.testing.assert_array_equal(found.values, whole.values)

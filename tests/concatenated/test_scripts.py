@@ -3,6 +3,7 @@
 from importlib import import_module
 
 import numpy as np
+import pytest
 
 from models import concatenated
 
@@ -50,6 +51,9 @@ def test_starts_of_the_choice_are_an_option_that_is_said(capsys, monkeypatch, tm
     concatenated.main([*argv, "--restarts-of-choice", "12", "--restarts", "4"])
     concatenated.main([*argv, "--restarts", "4"])
     assert asked == [12, 12, 4, 4]
+    with pytest.raises(SystemExit):
+        concatenated.main([*argv, "--restarts-of-choice", "0"])
+    assert "--restarts-of-choice 0: a search has a start at least" in capsys.readouterr().err
 
 
 def test_figures_of_errors_and_of_inner_maps(capsys, tmp_path):
