@@ -76,6 +76,14 @@ def test_random_chunks_of_the_printed_sizes_stay_small(n):
     assert many == min(-(-n // 12), 2000)
 
 
+@pytest.mark.parametrize("chunks", ["501", "0", "1000000"])
+def test_chunks_without_two_rows_are_refused_before_anything_is_read(chunks, capsys, tmp_path):
+    """A million chunks had filled the memory."""
+    with pytest.raises(SystemExit):
+        voronoi_svm.main(["--sizes", "1000", "--chunks", "4", chunks, "--table", "nothing", "--out", str(tmp_path)])
+    assert f"--chunks [4, {chunks}]: each is 1 at least" in capsys.readouterr().err
+
+
 def test_the_largest_cell_of_the_printed_sizes_is_what_the_memory_holds(monkeypatch):
     monkeypatch.setattr(voronoi_svm, "available_memory", lambda: 24.0 * 2**30)
     assert voronoi_svm.rows_in_memory(PRINTED) == 19_000

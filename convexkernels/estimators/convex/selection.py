@@ -90,7 +90,7 @@ def choose(
 class _Search:
     """Paths followed so far: the best one with what it chose, and the errors of the smallest family.
 
-    `deviation` is what errors are expected to have, `is_cut` says that the time of a path was up.
+    `is_cut` says that the time of a path was up.
     """
 
     problem: KernelLearning
@@ -102,8 +102,12 @@ class _Search:
     best: Path | None = None
     found: PathSelection | None = None
     smallest: Array | None = None
-    deviation: float = 1.0
     is_cut: bool = False
+
+    @property
+    def deviation(self) -> float:
+        """The deviation that errors are expected to have."""
+        return 1.0 if self.found is None else self.found.deviation
 
     def run(self, clock: Clock) -> None:
         """Families first, then for the best one the other losses, and values beside the best one."""
@@ -142,7 +146,7 @@ class _Search:
             path.is_cut = part.is_over
             one = path.selection(self.name)
             if path.says_something and (self.found is None or one.score > self.found.score):
-                self.best, self.found, self.deviation = path, one, one.deviation
+                self.best, self.found = path, one
         self.is_cut |= path.is_cut
         return None if path.is_cut else path.errors_of_rows()
 
