@@ -180,18 +180,16 @@ class Tessellation:
 
     def separable(self, blocks: Blocks, x: BoxPoints, modulo_constants: bool = False) -> Array:
         """E with ``x-part + half the constant part = E(x)' psi(y)``, shape (n_delta, m)."""
-        basis = self.basis
-        E = np.zeros((basis.width[0], x.psi.shape[1]))
+        basis, psi = self.basis, x.psi[self.basis.x_index]
         whole = 0.5 * blocks.a * self.whole[basis.sum_index]
         if modulo_constants:  # a constant in x times a monomial of y is a function of y alone
             whole[basis.x_index == 0] = 0.0
-        np.add.at(E, basis.x_index, whole.T @ x.psi[basis.x_index])
-        for j in range(basis.q):  # columns of P12 - P22, one monomial of y at a time
-            column = blocks.x[:, j]
-            used = np.flatnonzero(column)
-            if used.size:
-                sums = basis.sum_index[used, j]
-                E[basis.x_index[j]] += np.einsum("i,im,im->m", column[used], x.psi[basis.x_index[used]], x.reach[sums])
+        parts = whole.T @ psi
+        for g, sums in enumerate(basis.pair_sum[:, basis.z_index]):  # the rows of P12 - P22 with the same power of z
+            rows = basis.z_index == g
+            parts += (blocks.x[rows].T @ psi[rows]) * x.reach[sums]
+        E = np.zeros((basis.width[0], x.psi.shape[1]))
+        np.add.at(E, basis.x_index, parts)
         return E
 
     def constants(self, P: Array, x: BoxPoints) -> Array:

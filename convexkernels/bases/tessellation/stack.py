@@ -33,8 +33,8 @@ def tessellated_stack(
         i, j = rows[start:stop], columns[start:stop]
         out[:, start:stop] = coefficients @ _pair_features(tessellation, x, i, j, first, second)
     kept = 1 if modulo_constants else 0
-    for k, left in enumerate(_left_factors(tessellation, x, blocks, modulo_constants)):
-        separable = left[kept:].T @ x.psi[kept:]
+    for k, block in enumerate(blocks):
+        separable = tessellation.separable(block, x, modulo_constants)[kept:].T @ x.psi[kept:]
         separable += separable.T.copy()
         out[k] += separable[rows, columns]
 
@@ -51,18 +51,3 @@ def _pair_features(tessellation: Tessellation, x: BoxPoints, i: Index, j: Index,
         both = products[d, e] if p == q else products[d, e] + products[e, d]
         np.multiply(both, volumes[basis.sum_index[p, q]], out=features[k])
     return features
-
-
-def _left_factors(tessellation: Tessellation, x: BoxPoints, blocks: list[Blocks], modulo_constants: bool) -> Array:
-    """E with ``K = E' psi + psi' E`` for the separable parts, shape (L, n_delta, m)."""
-    basis = tessellation.basis
-    m = x.psi.shape[1]
-    left = np.zeros((len(blocks), x.psi.shape[0], m))
-    for q in range(basis.q):
-        sums = basis.sum_index[:, q]
-        psi = x.psi[basis.x_index]
-        from_x = np.array([block.x[:, q] for block in blocks]) @ (psi * x.reach[sums])
-        constant = tessellation.whole[sums] * ((basis.x_index > 0) | (not modulo_constants))
-        whole = np.array([0.5 * block.a[:, q] for block in blocks]) @ (psi * constant[:, None])
-        left[:, basis.x_index[q]] += from_x + whole
-    return left
