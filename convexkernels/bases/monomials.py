@@ -1,7 +1,7 @@
 """Indexing of the monomials Z(z, x) = all z^gamma x^delta of bounded degree."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import comb, prod
 
@@ -116,7 +116,7 @@ class MonomialBasis:
         """Number of monomials; P is (2q, 2q)."""
         return self.gamma.shape[0]
 
-    @cached_property
+    @property
     def sum_index(self) -> Index:
         """Index into `sums` for every pair of monomials, shape (q, q)."""
         return self.pair_sum[np.ix_(self.z_index, self.z_index)]

@@ -24,20 +24,19 @@ from convexkernels.solvers import make_solver
 
 # The part of a bound up to which a coefficient is inside.
 INSIDE = 1.0 - 1e-6
-# How exactly kernels are learned that are only compared: a fifth of it, and ten steps, choose nothing better.
-PATH_TOL = 0.05
+# How exactly kernels are learned that are only compared: a fifth of that gap chooses nothing better, three steps worse.
+PATH_TOL, PATH_STEPS = 0.05, 10
 
 
 @dataclass(eq=False)
 class Fold:
     """Training rows of a problem, for a family, what is held out, and where values of the path have led to.
 
-    Targets are `scored` by weights of shape (n_outputs, n_held); kernels are learned to a `PART` of `tol`, in `STEPS`
-    at most.
+    Targets are `scored` by weights of shape (n_outputs, n_held); kernels are learned to a `PART` of `tol`, or for
+    ten steps.
     """
 
     PART: ClassVar[float] = 1.0
-    STEPS: ClassVar[int] = 3
 
     whole: KernelLearning
     family: Family
@@ -91,7 +90,7 @@ class Fold:
         solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
-            found = problem.solve(solver, tol=tol, max_iter=self.STEPS, max_time=clock.left)
+            found = problem.solve(solver, tol=tol, max_iter=PATH_STEPS, max_time=clock.left)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha
@@ -137,7 +136,6 @@ class EachRow(Fold):
     """
 
     PART: ClassVar[float] = 0.2
-    STEPS: ClassVar[int] = 10
 
     @cached_property
     def problem(self) -> KernelLearning:

@@ -50,9 +50,10 @@ def choose(
     regularization that suits none; the parts of one that is clearly behind are not tried.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
-    of the problem is, kernels being learned to a relative gap of `tol`. With the best family and loss comes None where
-    the rows are too few to hold any out, or no value was tried in time, or one only that is no better than constants;
-    then, as where the user interrupts before anything was tried, they are the first family and the first loss.
+    of the problem is. Kernels are learned to a relative gap of `tol`, or to a fifth of it where they see all rows, as
+    far as ten steps lead. With the best family and loss comes None where the rows are too few to hold any out, or no
+    value was tried in time, or one only that is no better than constants; then, as where the user interrupts before
+    anything was tried, they are the first family and the first loss.
     """
     stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses)]
     asked = problem.X, problem.Y, problem.weights, list(families), name, stated, values, tol
