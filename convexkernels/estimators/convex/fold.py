@@ -24,7 +24,7 @@ from convexkernels.solvers import make_solver
 
 # The part of a bound up to which a coefficient is inside.
 INSIDE = 1.0 - 1e-6
-# How exactly kernels are learned that are only compared: a fifth of that gap chooses nothing better, three steps worse.
+# How exactly kernels are learned that are only compared: a fifth of that gap chooses nothing better.
 PATH_TOL, PATH_STEPS = 0.05, 10
 
 
