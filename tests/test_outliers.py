@@ -15,6 +15,7 @@ ROBUST = [
     ck.VoronoiQuantile(random_state=0),
     ck.HierarchicalGaussianRegressor(loss="epsilon_insensitive", random_state=0),
     ck.HierarchicalGaussianRegressor(loss="pinball", random_state=0),
+    ck.ConcatenatedKernelRegressor(loss="epsilon_insensitive", random_state=0),
 ]
 NAMES = [type(model).__name__ for model in ROBUST]
 
@@ -29,7 +30,7 @@ def test_targets_that_are_far_too_large_decide_nothing(model, far):
     y = truth + 0.1 * rng.normal(size=200)
     y[rng.choice(200, 16, replace=False)] += far
     assert model.fit(X, y).score(new, expected) > 0.95
-    if "SVR" in type(model).__name__:
+    if "SVR" in type(model).__name__ or "Concatenated" in type(model).__name__:
         assert model.epsilon_ < 1.0
     (low, high), usual = model.predict_interval(new, coverage=0.8).T, expected + 0.1 * rng.normal(size=500)
     assert np.mean((low <= usual) & (usual <= high)) > 0.7
@@ -44,13 +45,13 @@ def test_outliers_decide_nothing_in_one_column_of_few_values(model, rng):
     assert model.fit(X, y).score(np.arange(10.0)[:, None], np.sin(np.arange(10.0))) > 0.9
 
 
-@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR, ck.VoronoiSVR])
-def test_an_output_with_outliers_is_learned_beside_others(kind, rng):
+@pytest.mark.parametrize("model", [*ROBUST[:3], ROBUST[-1]], ids=lambda model: type(model).__name__)
+def test_an_output_with_outliers_is_learned_beside_others(model, rng):
     X = rng.uniform(-1.0, 1.0, (150, 3))
     truth = np.column_stack([np.sin(3.0 * X[:, 0]), np.sin(3.0 * X[:, 0]) + X[:, 1]])
     Y = truth + 0.05 * rng.normal(size=truth.shape)
     Y[:3, 0] += 40.0
-    predicted = kind().fit(X, Y).predict(X)
+    predicted = model.fit(X, Y).predict(X)
     assert min(np.corrcoef(a, b)[0, 1] for a, b in zip(predicted.T, truth.T, strict=True)) > 0.97
 
 

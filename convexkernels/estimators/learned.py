@@ -22,8 +22,10 @@ from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import MemoryLimitError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
+from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
 from convexkernels.losses.least_squares import LeastSquares
+from convexkernels.losses.pinball import Pinball
 from convexkernels.problems.decision_function import differences
 from convexkernels.validation import LARGEST_TARGET
 
@@ -58,6 +60,11 @@ class Robust:
 
     def _finer(self, tol: float) -> float:
         return max(tol * self._usual_share, min(tol, FINEST))
+
+
+def level_of(loss: Loss) -> float | None:
+    """The quantile of targets that functions of a loss are, None where it feels outliers."""
+    return loss.quantile if isinstance(loss, Pinball) else 0.5 if isinstance(loss, EpsilonInsensitive) else None
 
 
 class Tube(Robust):

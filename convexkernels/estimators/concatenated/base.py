@@ -113,9 +113,15 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         if self.layers is None:
             # First of all: to state the problem on other points takes as long as several steps of its search.
             Y = loss.targets(y, len(X))
-            self._learned_factors = learned_scale(family.layers[0], X, Y, table.weights, clock, self._seed, self._tied)
+            rows = self._usual_rows(X, Y, table.weights)
+            part = (X, Y, table.weights) if rows is None else (X[rows], Y[:, rows], table.weights[rows])
+            self._learned_factors = learned_scale(family.layers[0], *part, clock, self._seed, self._tied)
             X = X * self._learned_factors
         return OuterLearning(family, loss, TrainingValue(), X, y, sample_weight=table.weights)
+
+    def _usual_rows(self, X: Array, Y: Array, weights: Array) -> Index | None:
+        """The rows that squares may learn from where the loss hardly feels outliers; None for all of them."""
+        return None
 
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         """The problem with its weights of norms, and how it is searched."""
@@ -125,7 +131,7 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
     def _solve(self, problem: OuterLearning, clock: Clock) -> Solution:
         problem, solver = self._weighed(problem, self._solver(self.__dict__.pop("_seed")), clock)
         options: dict[str, Any] = {"progress": clock.show, "checkpoint": clock.checkpoint}
-        return problem.solve(solver, tol=self.tol, max_time=clock.left, **options)
+        return problem.solve(solver, tol=self._finer(self.tol), max_time=clock.left, **options)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
@@ -204,7 +210,7 @@ class RegularizedConcatenation(ConcatenatedEstimator):
         # Of least squares, lam is chosen here: from what was given, else around that of the inner maps.
         is_given = self.lam is not None and isinstance(problem.loss, LeastSquares)
         lams = np.ravel(self.lam).tolist() if is_given else None
-        solution = solved_in_time(problem, clock, tol=ALL_ROWS_TOL, lams=lams, random_state=seed)
+        solution = solved_in_time(problem, clock, tol=self._finer(ALL_ROWS_TOL), lams=lams, random_state=seed)
         if solution is not None:
             self.lam_ = float(solution.problem.loss.lam)
         return solution
@@ -239,9 +245,11 @@ class RegularizedConcatenation(ConcatenatedEstimator):
     def _weighed(self, problem: OuterLearning, solver: Restarts, clock: Clock) -> tuple[OuterLearning, OuterSolver]:
         rows = sampled_rows(problem, solver.search_size, solver.random_state)
         small = problem if rows is None else problem.on_rows(rows)
-        loss = self._suited_loss(small, clock)
-        problem, small = problem.with_loss(loss), small.with_loss(loss)
-        lams, mus = candidates(small, self.lam, self.mu, clock)
+        usual = self._usual_rows(small.X, small.Y, small.weights)
+        plain = small if usual is None else small.on_rows(usual)  # for what squares say
+        loss = self._suited_loss(plain, clock)
+        problem, small, plain = (one.with_loss(loss) for one in (problem, small, plain))
+        lams, mus = candidates(plain, self.lam, self.mu, clock)
         self.selection_, chosen, self._held_out = None, None, None
         if len(lams) * len(mus) > 1 and small.m < min(self.cv, LEAST_ROWS):  # no rows to hold out
             lams, mus = ([values[len(values) // 2]] for values in (lams, mus))

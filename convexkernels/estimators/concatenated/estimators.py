@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.driver import stated
 from convexkernels.estimators.concatenated.base import ConcatenatedEstimator, RegularizedConcatenation
 from convexkernels.estimators.concatenated.settings import named, suited_epsilon
 from convexkernels.estimators.documentation import documented
-from convexkernels.estimators.learned import Tube
+from convexkernels.estimators.learned import Tube, level_of
+from convexkernels.estimators.outliers import without_outliers
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import NumberTargets
 from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
@@ -76,7 +78,7 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
     ----------
     loss : {"squared", "epsilon_insensitive"} or Loss
         With "epsilon_insensitive" deviations cost nothing up to a quarter of the deviation of errors of least
-        squares with the plainest inner map at rows left out (`epsilon_`). Of a loss object, as
+        squares with the plainest inner map at rows left out, without outliers (`epsilon_`). Of a loss object, as
         ``EpsilonInsensitive(epsilon=0.05)``, in units of the targets that are learned, everything but its
         regularization counts.
     {weights_of_norms}
@@ -114,8 +116,18 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
         found = clock.once(lambda: {"epsilon": suited_epsilon(problem)}, "suited epsilon", *stated(problem))
         return EpsilonInsensitive(epsilon=float(found["epsilon"]))
 
+    @property
+    def _level(self) -> float | None:
+        return level_of(self._chosen_loss())
+
+    def _usual_rows(self, X: Array, Y: Array, weights: Array) -> Index | None:
+        return None if self._usual_share == 1.0 else without_outliers(X, Y, weights)[0]
+
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        return NumberTargets.standard(table.y, table.weights) if self.normalize_y else NumberTargets.as_given(table.y)
+        limits = self._usual(table)
+        if not self.normalize_y:
+            return NumberTargets.as_given(table.y)
+        return NumberTargets.standard(table.y, table.weights, limits)
 
 
 @documented

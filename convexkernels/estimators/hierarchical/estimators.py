@@ -13,7 +13,7 @@ from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
 from convexkernels.estimators.hierarchical.functions import PairwiseFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
-from convexkernels.estimators.learned import Tube
+from convexkernels.estimators.learned import Tube, level_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.outliers import without_outliers
 from convexkernels.estimators.table import TrainingTable
@@ -152,8 +152,7 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
 
     @property
     def _level(self) -> float | None:
-        loss = self._loss()
-        return loss.quantile if isinstance(loss, Pinball) else 0.5 if isinstance(loss, EpsilonInsensitive) else None
+        return level_of(self._loss())
 
     def _targets_of_summary(self, summary: TableSummary) -> NumberTargets:
         return NumberTargets.by_range(summary.targets, clip=False)
