@@ -7,6 +7,7 @@ import convexkernels as ck
 from convexkernels.estimators.outliers import LOOKED_AT, usual_limits, usual_range, without_outliers
 from convexkernels.estimators.targets import NumberTargets
 from convexkernels.losses.epsilon_insensitive import deviation_of
+from convexkernels.solvers.nonconvex import paths
 
 ROBUST = [
     ck.TessellatedSVR(),
@@ -387,3 +388,23 @@ def test_the_kernel_of_a_table_with_outliers_is_that_of_the_function(rng):
     values = model.kernel_(new, X) @ alpha
     np.testing.assert_allclose(values - values[0], model.predict(new) - model.predict(new)[0], atol=1e-6)
     np.testing.assert_allclose(*model.predict(new)[5:], rtol=1e-12)  # both are beyond the limit
+
+
+def test_weights_of_norms_are_compared_by_what_descents_find(monkeypatch):
+    """Descents that end at a part of the value had not begun where outliers are most of it."""
+    rng = np.random.default_rng(2)
+    X, rows = rng.uniform(-1.0, 1.0, (120, 2)), rng.permutation(120)[:10]
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
+    y[rows] += 1e6
+    steps = []
+
+    def descended(*args):
+        found = walk(*args)
+        steps.append(found.n_iter)
+        return found
+
+    walk = paths.descended
+    monkeypatch.setattr(paths, "descended", descended)
+    ck.ConcatenatedKernelRegressor(loss="epsilon_insensitive", random_state=0).fit(X, y)
+    assert len(steps) == 27
+    assert np.mean(steps) > 3.0

@@ -32,7 +32,7 @@ from convexkernels.outer_solver import Kept, OuterSolver
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.solution import Solution, Status
-from convexkernels.solvers.nonconvex.paths import select_weights
+from convexkernels.solvers.nonconvex.paths import PATH_TOL, select_weights
 from convexkernels.solvers.nonconvex.restarts import Restarts, extended, sampled_rows, seed_of
 from convexkernels.validation import check_memory, check_whole_number
 
@@ -264,6 +264,7 @@ class RegularizedConcatenation(ConcatenatedEstimator):
                 seed=int(solver.random_state),
                 n_jobs=self.n_jobs,
                 clock=clock.part(SELECTION_SHARE),
+                tol=self._finer(PATH_TOL),
             )
             lams, mus, chosen = [self.selection_.lam], [self.selection_.mu], self.selection_.theta
             if self.selection_.held_out is not None:

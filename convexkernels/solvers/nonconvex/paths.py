@@ -115,6 +115,7 @@ def select_weights(
     seed: int = 0,
     n_jobs: int | None = None,
     clock: Clock | None = None,
+    tol: float = PATH_TOL,
 ) -> WeightsSelection:
     """Cross-validate every pair of a grid, each descent starting from those of its neighbors.
 
@@ -122,7 +123,8 @@ def select_weights(
     rows that were not learned from. An interrupt ends the choice with what is known, if anything is. A limit is shared
     among folds and pairs, each of which leaves its time to the next ones: where it is short, pairs are compared by
     descents that it has cut. Pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the
-    problem with these weights; the first point of a path has `n_restarts` starts.
+    problem with these weights; the first point of a path has `n_restarts` starts. Descents end
+    at a relative gradient of `tol`, or where values fall by no larger part.
     """
     lam_grid, mu_grid = _grid("lam", lams), _grid("mu", mus)
     n_splits = check_whole_number("cv", n_splits, low=2)
@@ -132,7 +134,7 @@ def select_weights(
         )
     folds = spread_folds(problem.Y, n_splits, np.random.default_rng(seed))
     clock = Clock() if clock is None else clock
-    limits = Limits(PATH_TOL, COARSE_STALL, PATH_STEPS, clock.deadline)
+    limits = Limits(tol, COARSE_STALL * tol / PATH_TOL, PATH_STEPS, clock.deadline)
     paths = _Paths(weighed, lam_grid, mu_grid, n_restarts, seed, limits)
     with threads_for(problem.m):
         done, interrupted = _all_folds(problem, folds, paths, n_jobs, clock)
@@ -167,7 +169,7 @@ def _all_folds(
     """The folds that there was time for, and whether the user interrupted them."""
     done: list[_Fold] = []
     stated = problem.family, problem.loss, problem.X, problem.Y, problem.weights
-    asked = paths.lams, paths.mus, paths.n_restarts, paths.seed
+    asked = paths.lams, paths.mus, paths.n_restarts, paths.seed, paths.limits.tol
     pieces = [clock.piece("fold of paths", stated, asked, train) for train, _ in folds]
     todo = [fold for fold, piece in zip(folds, pieces, strict=True) if not piece.found]
     turns = [math.ceil((len(todo) - k) / effective_n_jobs(n_jobs)) for k in range(len(todo))]
