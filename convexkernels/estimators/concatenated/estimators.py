@@ -124,7 +124,7 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
         return None if self._usual_share == 1.0 else without_outliers(X, Y, weights)[0]
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
-        limits = self._usual(table)
+        limits = self._usual(table)  # gaps and first weights know of outliers whatever the unit
         if not self.normalize_y:
             return NumberTargets.as_given(table.y)
         return NumberTargets.standard(table.y, table.weights, limits)

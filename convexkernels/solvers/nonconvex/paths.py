@@ -123,8 +123,8 @@ def select_weights(
     rows that were not learned from. An interrupt ends the choice with what is known, if anything is. A limit is shared
     among folds and pairs, each of which leaves its time to the next ones: where it is short, pairs are compared by
     descents that it has cut. Pairs that were not reached have the risk inf. ``weighed(problem, lam, mu)`` is the
-    problem with these weights; the first point of a path has `n_restarts` starts. Descents end
-    at a relative gradient of `tol`, or where values fall by no larger part.
+    problem with these weights; the first point of a path has `n_restarts` starts. Descents end at a relative gradient
+    of `tol`, or where values fall by no larger part.
     """
     lam_grid, mu_grid = _grid("lam", lams), _grid("mu", mus)
     n_splits = check_whole_number("cv", n_splits, low=2)
