@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 import convexkernels as ck
+import convexkernels.solvers.convex.closest as method
 from convexkernels.datasets import make_spiral
 from convexkernels.plotting import KernelMatricesDisplay, KernelWeightsDisplay, RegularizationPathDisplay
 
@@ -48,6 +49,75 @@ def test_richer_families_come_closer_and_reach_the_target(spiral, norm, make):
         assert (error.mean() if norm == "one" else error.max()) == pytest.approx(match.value, abs=1e-7)
 
 
+@pytest.mark.parametrize("norm", ["one", "infinity"])
+@pytest.mark.parametrize(
+    "family", [ck.Candidates(GAUSSIANS, normalize="none"), ck.GeneralizedPolynomial(3), ck.Tessellated(1)], ids=str
+)
+def test_both_methods_find_the_same_optimum(spiral, norm, family):
+    X, target = spiral
+    problem = ck.KernelMatching(family, X, target, norm)
+    ours, stated = problem.solve(tol=1e-7).certificate, problem.solve("CLARABEL").certificate
+    assert ours.gap <= 1e-7
+    assert ours.lower <= stated.upper + 1e-9
+    assert stated.lower <= ours.upper + 1e-9
+
+
+@pytest.mark.parametrize("norm", ["one", "infinity"])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_targets_of_any_size_and_sign(rng, norm, size):
+    X = rng.random((8, 2))
+    G = rng.standard_normal((8, 8))
+    for target in (G + G.T, G @ G.T, -G @ G.T, np.zeros((8, 8)), np.eye(8)):
+        for family in (ck.Candidates(GAUSSIANS), ck.Tessellated(1)):
+            match = ck.KernelMatching(family, X, size * target, norm).solve()
+            assert match.certificate.gap <= 1e-5 * (np.abs(size * target).max() or 1.0)
+
+
+def test_a_matrix_of_thousands_of_numbers(spiral):
+    X, target = spiral
+    match = ck.KernelMatching(ck.Tessellated(4), X, target).solve(tol=1e-6)
+    assert match.theta.shape == (140, 140)
+    assert match.certificate.gap <= 1e-6
+    assert np.abs(match.kernel(X) - target).mean() == pytest.approx(match.value, abs=1e-9)
+
+
+def test_columns_of_very_different_size_lose_no_monomials(spiral):
+    X, target = spiral
+    for degree in (2, 4):
+        values = [
+            ck.KernelMatching(ck.GeneralizedPolynomial(degree), X * [unit, 1.0 / unit], target).solve().value
+            for unit in (1.0, 1e3)
+        ]
+        assert values[1] == pytest.approx(values[0], abs=1e-4)
+
+
+def test_time_and_interrupts_return_the_best_kernel(spiral, monkeypatch, capsys):
+    X, target = spiral
+    problem = ck.KernelMatching(ck.Tessellated(1), X, target)
+    reached = problem.solve(progress=True).certificate
+    assert "rel. gap" in capsys.readouterr().err
+    with pytest.warns(ck.ConvexKernelsWarning, match="not solved"):
+        short = problem.solve(max_time=1e-9).certificate
+    assert short.lower <= reached.lower
+    assert short.upper >= reached.upper
+
+    steps, step = [], method._step
+
+    def step_four_times(*state):
+        if len(steps) == 4:
+            raise KeyboardInterrupt
+        steps.append(step(*state))
+        return steps[-1]
+
+    monkeypatch.setattr(method, "_step", step_four_times)
+
+    with pytest.warns(ck.ConvexKernelsWarning, match="not solved"):
+        stopped = problem.solve()
+    assert len(steps) == 4
+    assert short.upper > stopped.value > reached.upper
+    assert np.abs(stopped.kernel(X) - target).mean() == pytest.approx(stopped.value)
+
+
 def test_bound_holds_for_any_multiplier(spiral, rng):
     X, target = spiral
     problem = ck.KernelMatching(ck.GeneralizedPolynomial(2), X, target)
@@ -67,6 +137,12 @@ def test_bad_input(spiral):
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
             ck.KernelMatching(*arguments)
+    problem = ck.KernelMatching(ck.GeneralizedPolynomial(1), X, target)
+    for options, said in [({"solver": "simplex"}, "solver"), ({"tol": 0.0}, "tol"), ({"max_time": -1.0}, "max_time")]:
+        with pytest.raises(ck.InvalidInputError, match=said):
+            problem.solve(**options)
+    with pytest.raises(ck.MemoryLimitError, match="fewer points"):
+        ck.KernelMatching(ck.GeneralizedPolynomial(1), X, target, memory_limit=1e5).solve()
 
 
 def test_displays_show_what_they_are_given(spiral):

@@ -1,6 +1,5 @@
 """How closely a family can imitate a given kernel matrix [CP20 (20), (21)]."""
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,13 +7,22 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
+from convexkernels.clock import Clock
+from convexkernels.cones import Cone, Orthant, SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.base import Family
 from convexkernels.kernels.base import Kernel
 from convexkernels.linalg import eigh
-from convexkernels.validation import floats
+from convexkernels.problems.entries import Entries, Largest, Mean
+from convexkernels.progress import Silent
+from convexkernels.validation import check_memory, check_number, floats
 
-NORMS = ("one", "infinity")
+NORMS: dict[str, type[Entries]] = {"one": Mean, "infinity": Largest}
+EPS = float(np.finfo(np.float64).eps)
+# Parts of the largest trace of a direction of P, in monomials of one size, that are rounding.
+NO_TRACE = 1e-14
+# The part of the gap asked for that the interior-point method aims at.
+AIM = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +78,23 @@ class KernelMatching:
             raise InvalidInputError(f"target must be finite, of shape ({m}, {m}), got shape {self.target.shape}.")
         if np.abs(self.target - self.target.T).max() > 1e-9 * np.abs(self.target).max():
             raise InvalidInputError("target must be symmetric; pass (target + target.T) / 2.")
+        self.memory_limit = memory_limit
         self.unit = self.gram_set.adjoint(np.eye(m))  # <unit, theta> is the trace of K
         if not (self.gram_set.is_simplex or self.unit.ndim == 2):
             raise InvalidInputError(f"{family!r} has no cone of weights or of matrices that could be matched.")
-        if self.unit.ndim == 2:
-            values, vectors = eigh(self.unit)
-            keep = values > 1e-14 * values[-1]
-            # theta = half M half' with trace K = trace M: monomials are badly scaled, M is not.
-            self.half = vectors[:, keep] / np.sqrt(values[keep])
+        # theta is found in coordinates P in which the trace of K is the sum, or the trace, of P: monomials are badly
+        # scaled, P is not. Without what has no trace, the kernels of which are 0 on the points.
+        if self.unit.ndim == 1:
+            self.kept = self.unit > 0.0
+            self.cone: Cone = Orthant(int(self.kept.sum()))
+            self.least = 1.0
+        else:
+            size = np.sqrt(np.where(np.diagonal(self.unit) > 0.0, np.diagonal(self.unit), 1.0))
+            values, vectors = eigh(self.unit / np.outer(size, size))
+            keep = values > NO_TRACE * values[-1]
+            self.half = vectors[:, keep] / (size[:, None] * np.sqrt(values[keep]))
+            self.cone = SemidefiniteCone(self.half.shape[1])
+            self.least = float(values[keep][0])
 
     def __repr__(self) -> str:
         return f"KernelMatching({self.family!r}, {self.gram_set.m} points, norm={self.norm!r})"
@@ -95,67 +112,112 @@ class KernelMatching:
         return max(0.0, float(np.vdot(Z, self.target)) / size) if size > 0.0 else 0.0
 
     def _largest_on_cone(self, Z: Array) -> float:
-        """Smallest shift s for which ``<Z - s I, K> <= 0`` on the whole cone (inf when no shift is enough)."""
-        image = self.gram_set.pullback(Z)
-        if image.ndim == 1:
-            return float((image / self.unit).max())
-        return float(np.linalg.eigvalsh(self.half.T @ image @ self.half)[-1])
+        """Smallest shift s for which ``<Z - s I, K> <= 0`` on the whole cone, with what rounding may have hidden."""
+        # A direction of little trace in monomials of one size is large in these coordinates, with its rounding.
+        return self.cone.largest(self._pull(Z)) + EPS / self.least * float(np.linalg.norm(Z))
 
-    def _cone(self) -> tuple[Any, Any, Any]:
-        """Variable of the cone in CVXPY, the Gram matrix as an expression, and the map from its value to theta."""
-        import cvxpy as cp
+    def _pull(self, M: Array) -> Array:
+        """D with ``<D, P> = <M, K>``."""
+        D = self.gram_set.pullback(M)
+        if D.ndim == 1:
+            return D[self.kept] / self.unit[self.kept]
+        D = self.half.T @ D @ self.half
+        return 0.5 * (D + D.T)
 
-        m = self.gram_set.m
-        if self.unit.ndim == 1:
-            scale = 1.0 / self.unit
-            mu = cp.Variable(self.unit.size, nonneg=True)
-            columns = np.array([self.gram_set.gram(row).ravel() for row in np.diag(scale)]).T
-            return mu, cp.reshape(columns @ mu, (m, m), order="C"), lambda value: scale * np.maximum(value, 0.0)
-        size = self.half.shape[1]
-        M = cp.Variable((size, size), PSD=True)
-        columns = np.empty((m * m, size, size))
-        for i in range(size):
-            for j in range(i + 1):
-                pair = np.outer(self.half[:, i], self.half[:, j])
-                columns[:, i, j] = columns[:, j, i] = self.gram_set.gram(0.5 * (pair + pair.T)).ravel()
-        gram = cp.reshape(columns.reshape(m * m, size * size) @ cp.vec(M, order="C"), (m, m), order="C")
-        return M, gram, self._theta
-
-    def _theta(self, M: Array) -> Array:
-        values, vectors = eigh(0.5 * (M + M.T))
+    def _theta(self, P: Array) -> Array:
+        """The parameter of the family with coordinates P, which are moved into the cone."""
+        if P.ndim == 1:
+            theta = np.zeros_like(self.unit)
+            theta[self.kept] = np.maximum(P, 0.0) / self.unit[self.kept]
+            return theta
+        values, vectors = eigh(0.5 * (P + P.T))
         left = self.half @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         return left @ left.T
 
-    def solve(self, solver: str | None = None, *, tol: float = 1e-3, max_time: float | None = None) -> Match:
+    def entries(self) -> Entries:
+        """The entries of K on and above the diagonal as linear functions of the coordinates P, and the target."""
+        m, shape = self.gram_set.m, self.cone.one.shape
+        rows, columns = np.triu_indices(m)
+        count = len(rows)
+        check_memory(
+            8.0 * (2.0 * count * self.cone.one.size + 4.0 * (NORMS[self.norm].copies * count) ** 2),
+            self.memory_limit,
+            what=f"matching {count} entries of a matrix with {self.cone.one.size} numbers",
+            remedy="Use fewer points, a lower degree or a larger memory_limit.",
+        )
+        A = np.empty((count, *shape))
+        for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
+            entry = np.zeros((m, m))
+            entry[i, j] += 0.5
+            entry[j, i] += 0.5
+            A[k] = self._pull(entry)
+        return NORMS[self.norm](A, self.target[rows, columns], np.where(rows == columns, 1.0, 2.0))
+
+    def _bound_matrix(self, multipliers: Array) -> Array:
+        """The Z of multipliers of the entries."""
+        Z = np.zeros_like(self.target)
+        Z[np.triu_indices(len(Z))] = multipliers
+        return 0.5 * (Z + Z.T)
+
+    def to_cvxpy(self, entries: Entries | None = None) -> Any:
+        """The statement as a :class:`cvxpy.Problem`, of the entries on and above the diagonal.
+
+        Its variable ``"P"`` is the parameter in coordinates in which the trace of K is its sum, or its trace; the
+        multipliers of its first constraint are those of the entries.
+        """
+        import cvxpy as cp
+
+        entries = self.entries() if entries is None else entries
+        shape = self.cone.one.shape
+        P = cp.Variable(shape, nonneg=True, name="P") if len(shape) == 1 else cp.Variable(shape, PSD=True, name="P")
+        error = cp.Variable(len(entries.target), name="error")
+        link = error == entries.A.reshape(len(entries.A), -1) @ cp.vec(P, order="C") - entries.target
+        mean = entries.weight @ cp.abs(error) / self.gram_set.m**2
+        return cp.Problem(cp.Minimize(mean if self.norm == "one" else cp.max(cp.abs(error))), [link])
+
+    def solve(
+        self,
+        solver: str = "interior-point",
+        *,
+        tol: float = 1e-5,
+        max_time: float | None = None,
+        progress: bool | Silent = False,
+    ) -> Match:
         """Solve the linear or semidefinite program and measure the answer.
 
         Parameters
         ----------
-        solver : {"MOSEK", "CLARABEL", "SCS"}, optional
-            The first that can be used, by default.
+        solver : {"interior-point", "MOSEK", "CLARABEL", "SCS"}
+            The interior-point method of the library, whose work depends on the number of points more than on that of
+            the parameters, or the statement in CVXPY by one of these solvers.
         tol : float
-            A gap above `tol` times the norm of the target is worth a :class:`ConvexKernelsWarning`.
+            A gap above `tol` times the largest entry of the target is worth a :class:`ConvexKernelsWarning`.
         max_time : float, optional
             Seconds.
+        progress : bool
+            Show bounds and time while the interior-point method works; stopped by the keyboard it returns the best
+            kernel so far.
         """
-        import cvxpy as cp
+        from convexkernels.solvers.convex.closest import closest
+        from convexkernels.solvers.convex.conic import PREFERENCE, solve_statement
 
-        from convexkernels.solvers.convex.conic import solve_statement
-
-        started = time.monotonic()
-        m = self.gram_set.m
-        variable, gram, to_theta = self._cone()
-        error = cp.Variable((m, m))
-        link = error == gram - self.target
-        size = cp.sum(cp.abs(error)) / m**2 if self.norm == "one" else cp.max(cp.abs(error))
-        program = cp.Problem(cp.Minimize(size), [link])
-        solve_statement(program, solver, None if max_time is None else started + max_time)
-        theta = to_theta(np.asarray(variable.value, dtype=np.float64))
-        Z = np.zeros((m, m)) if link.dual_value is None else np.asarray(link.dual_value, dtype=np.float64)
-        Z = 0.5 * (Z + Z.T)
+        tol = check_number("tol", tol, low=0.0, open_low=True)
+        if solver not in ("interior-point", *PREFERENCE):
+            raise InvalidInputError(f"solver must be one of {['interior-point', *PREFERENCE]}, got {solver!r}.")
+        clock, entries = Clock(max_time, progress), self.entries()
+        if solver == "interior-point":
+            clock.show.start(f"{self!r} by {solver}")
+            # Repairing the multipliers costs a part of the gap.
+            P, multipliers = closest(entries, self.cone, AIM * tol, clock)
+        else:
+            program = self.to_cvxpy(entries)
+            solve_statement(program, solver, None if max_time is None else clock.deadline)
+            P, multipliers = program.var_dict["P"].value, program.constraints[0].dual_value
+            multipliers = np.zeros(len(entries.target)) if multipliers is None else np.asarray(multipliers)
+        theta, Z = self._theta(P), self._bound_matrix(multipliers)
         # Solvers differ in the sign of multipliers; the better bound is the right one.
-        lower = max(self.lower_bound(Z), self.lower_bound(-Z))
-        certificate = DualityGap(self.distance(theta), lower)
-        if certificate.gap > tol * float(np.abs(self.target).max()):
+        certificate = DualityGap(self.distance(theta), max(self.lower_bound(Z), self.lower_bound(-Z)))
+        if certificate.gap > tol * entries.size:
             tell(f"{self!r} was not solved to {tol:g}: {certificate}.")
-        return Match(theta, self.gram_set.kernel(theta), certificate, time.monotonic() - started)
+        clock.show.finish(f"{certificate}, {clock.seconds:.2f} s")
+        return Match(theta, self.gram_set.kernel(theta), certificate, clock.seconds)

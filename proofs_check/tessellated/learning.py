@@ -234,7 +234,7 @@ LEARNING = [
     ),
     Claim(
         "matching-20",
-        "The library's bounds on the mean distance (20) from a matrix enclose the optimum of the linear program.",
+        "The library's bounds on the mean distance (20) from a matrix enclose the optimum of the conic program.",
         PAPER,
         "(20)",
         measure_matching,
@@ -244,7 +244,7 @@ LEARNING = [
     ),
     Claim(
         "matching-21",
-        "The library's bounds on the largest distance (21) from a matrix enclose the optimum of the linear program.",
+        "The library's bounds on the largest distance (21) from a matrix enclose the optimum of the conic program.",
         PAPER,
         "(21)",
         measure_matching,

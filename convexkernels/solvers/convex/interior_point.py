@@ -28,9 +28,10 @@ LARGEST_DERIVATIVE = 20_000_000
 
 
 @dataclass(eq=False)
-class _Pace:
-    """The gap when it had halved last, and how many steps ago that was."""
+class Pace:
+    """The gap when it had halved last, and how many steps ago that was; it is over after `patience` of them."""
 
+    patience: int
     halved: float = np.inf
     age: int = 0
 
@@ -39,7 +40,7 @@ class _Pace:
         self.age += 1
         if gap <= 0.5 * self.halved:
             self.halved, self.age = gap, 0
-        return self.age >= PATIENCE
+        return self.age >= self.patience
 
 
 class InteriorPoint(OuterSolver):
@@ -76,7 +77,7 @@ class InteriorPoint(OuterSolver):
         program, cone = collect(problem, K), problem.gram_set.cone()
         assert cone is not None
         state = _starting_point(problem, program, cone, cone.coordinates(theta), K)
-        return self._iterate(problem, program, cone, state, _Pace())
+        return self._iterate(problem, program, cone, state, Pace(PATIENCE))
 
     def step(self, problem: Any, iterate: Iterate, tol: float, deadline: float | None) -> Iterate:
         program, cone, state, pace = iterate.memory
@@ -92,7 +93,7 @@ class InteriorPoint(OuterSolver):
             iterate.status = Status.NUMERICAL_ERROR
         return iterate
 
-    def _iterate(self, problem: Any, program: Program, cone: Cone, state: State, pace: _Pace) -> Iterate:
+    def _iterate(self, problem: Any, program: Program, cone: Cone, state: State, pace: Pace) -> Iterate:
         loss = problem.loss
         W = program.unstack(program.size * state.w, problem.m)
         alpha = np.array(
