@@ -91,6 +91,37 @@ def test_columns_of_very_different_size_lose_no_monomials(spiral):
         assert values[1] == pytest.approx(values[0], abs=1e-4)
 
 
+def test_bounds_of_targets_that_are_reached_are_zero(rng):
+    for trial in range(60):
+        m = 1 + trial % 4
+        X = np.linspace(-0.5, 0.5, m)[:, None] + rng.uniform(-0.1, 0.1, (m, 1))
+        G = rng.standard_normal((m, m))
+        target = 10.0 ** rng.integers(-3, 4) * G @ G.T
+        problem = ck.KernelMatching(ck.GeneralizedPolynomial(m + trial % 3), X, target, ["one", "infinity"][trial % 2])
+        bounds = [problem.solve().certificate.lower]
+        for Z in (np.eye(m), target, target - np.eye(m), rng.standard_normal((m, m))):
+            bounds.append(problem.lower_bound(rng.random() * (Z + Z.T)))
+        assert max(bounds) <= 1e-8 * np.abs(target).max()
+
+
+@pytest.mark.parametrize(
+    "X", [[[0.0], [2.0**-27], [1.0]], [[100.0], [100.1], [100.2]], [[0.0, 0.0], [1.0, 1.0], [1.0, 1.0 - 1e-9]]]
+)
+def test_points_that_arithmetic_cannot_tell_apart_are_told(X):
+    with pytest.warns(ck.ConvexKernelsWarning, match="bounds are for the others"):
+        ck.KernelMatching(ck.GeneralizedPolynomial(4), X, np.eye(3))
+
+
+def test_problems_with_numbers_at_the_ends_of_their_range():
+    X = np.array([[0.1], [0.5]])
+    for size in (1e100, 1e-100, 1e-317):
+        problem = ck.KernelMatching(ck.GeneralizedPolynomial(3), X, size * np.eye(2))
+        for solver in ("interior-point", "CLARABEL"):
+            assert problem.solve(solver).certificate.gap <= 1e-5 * size
+    with pytest.raises(ck.InvalidInputError, match="rescale"):
+        ck.KernelMatching(ck.GeneralizedPolynomial(3), X, 1e101 * np.eye(2))
+
+
 def test_time_and_interrupts_return_the_best_kernel(spiral, monkeypatch, capsys):
     X, target = spiral
     problem = ck.KernelMatching(ck.Tessellated(1), X, target)
@@ -100,6 +131,7 @@ def test_time_and_interrupts_return_the_best_kernel(spiral, monkeypatch, capsys)
         short = problem.solve(max_time=1e-9).certificate
     assert short.lower <= reached.lower
     assert short.upper >= reached.upper
+    assert short.upper == np.abs(target).mean()  # there was no time for any kernel but 0
 
     steps, step = [], method._step
 
@@ -133,6 +165,7 @@ def test_bad_input(spiral):
         ((ck.GeneralizedPolynomial(1), X, target[:3]), "target"),
         ((ck.GeneralizedPolynomial(1), X, target + np.triu(np.ones(target.shape))), "symmetric"),
         ((ck.GeneralizedPolynomial(1), X, target, "two"), "norm"),
+        ((ck.GeneralizedPolynomial(1), X, target, ["one"]), "norm"),
         ((ck.Span([ck.Gaussian(1.0)]), X, target), "cone"),
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):

@@ -17,15 +17,16 @@ from convexkernels.arrays import Array
 class Entries(ABC):
     """``minimize cost'x  over P in a cone and x >= 0  with  <A_k, P> + (B x)_k = target_k``.
 
-    `A` has the entries k on and above the diagonal of a symmetric matrix, `weight` is 1 on the diagonal and 2 above it,
-    and those on it have the cone's unit as their sum. There may be several equations of every entry, `copies` sets of
-    them one after the other. The dual problem is ``maximize target'y`` with ``-sum_k y_k A_k`` in the dual cone and
-    ``cost - B'y >= 0``.
+    `A` and `target` belong to the entries k on and above the diagonal of a symmetric matrix, `weight` is 1 on the
+    diagonal and 2 above it; the A_k of the diagonal sum to the unit of the cone. Targets, P and distances are in units
+    of `unit`, the largest target. There may be several equations of every entry, `copies` sets of them one after the
+    other. The dual problem is ``maximize target'y`` with ``-sum_k y_k A_k`` in the dual cone and ``cost - B'y >= 0``.
     """
 
     A: Array
     target: Array
     weight: Array
+    unit: float
 
     copies: ClassVar[int] = 1
 
@@ -55,11 +56,6 @@ class Entries(ABC):
     def right(self) -> Array:
         """Right-hand sides of all equations."""
         return np.tile(self.target, self.copies)
-
-    @cached_property
-    def size(self) -> float:
-        """The unit of gaps."""
-        return float(np.abs(self.target).max()) or 1.0
 
     def image(self, P: Array) -> Array:
         """``<A_k, P>``, once for every equation."""
@@ -94,7 +90,7 @@ class Mean(Entries):
         return float(self.weight @ np.abs(error) / self.weight.sum())
 
     def slacks(self, error: Array) -> Array:
-        return np.concatenate([np.maximum(error, 0.0), np.maximum(-error, 0.0)]) + self.size
+        return np.concatenate([np.maximum(error, 0.0), np.maximum(-error, 0.0)]) + 1.0
 
     def inside(self) -> Array:
         return np.where(self.weight == 1.0, -0.5 / self.weight.sum(), 0.0)
@@ -119,7 +115,7 @@ class Largest(Entries):
         return float(np.abs(error).max())
 
     def slacks(self, error: Array) -> Array:
-        distance = 2.0 * self.distance(error) + self.size
+        distance = 2.0 * self.distance(error) + 1.0
         return np.concatenate([distance - error, distance + error, [distance]])
 
     def inside(self) -> Array:

@@ -1,5 +1,6 @@
 """How closely a family can imitate a given kernel matrix [CP20 (20), (21)]."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,16 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.linalg import eigh
 from convexkernels.problems.entries import Entries, Largest, Mean
 from convexkernels.progress import Silent
-from convexkernels.validation import check_memory, check_number, floats
+from convexkernels.validation import LARGEST_TARGET, check_memory, check_number, floats
 
 NORMS: dict[str, type[Entries]] = {"one": Mean, "infinity": Largest}
 EPS = float(np.finfo(np.float64).eps)
-# Parts of the largest trace of a direction of P, in monomials of one size, that are rounding.
+# Directions of P with no more of the largest trace, in monomials of one size, cannot be told from such as have none.
 NO_TRACE = 1e-14
+# Up to here a trace that is kept, or that is not, may be the one or the other.
+UNCLEAR = 1e-15, 1e-13
+# Parts of the range of a feature: points that are nearer to each other may be one for monomials.
+APART = 0.01
 # The part of the gap asked for that the interior-point method aims at.
 AIM = 0.01
 
@@ -48,7 +53,8 @@ class KernelMatching:
     Parameters
     ----------
     family : Family
-        With weights or a matrix as parameter: ``Candidates``, ``GeneralizedPolynomial``, ``Tessellated``.
+        With weights or a matrix as parameter: ``Candidates``, ``GeneralizedPolynomial``, ``Tessellated``,
+        ``AllKernelMatrices``.
     X : array-like of shape (m, n)
     target : array-like of shape (m, m)
         Symmetric, for example the matrix of :func:`optimal_kernel_matrix`.
@@ -61,13 +67,17 @@ class KernelMatching:
     -----
     [CP20 Section 4.3.3]. A linear program for weights, a semidefinite one for a matrix. The lower
     bound is ``<Z, target>`` for a Z in the unit ball of the dual norm with ``<Z, K> <= 0`` on the whole cone, made from
-    the solver's multipliers and repaired.
+    the solver's multipliers and repaired, with what rounding may have hidden.
+
+    Directions of a matrix P whose kernels are 0 on the points, to rounding of their squares, are left out, and bounds
+    are for the others. A warning says so where points nearly coincide, or features are far from 0 for what they vary,
+    so that more may have been left out than has no trace.
     """
 
     def __init__(
         self, family: Family, X: Any, target: Any, norm: str = "one", *, memory_limit: float | None = None
     ) -> None:
-        if norm not in NORMS:
+        if norm not in list(NORMS):
             raise InvalidInputError(f"norm must be one of {list(NORMS)}, got {norm!r}.")
         self.family = family
         self.norm = norm
@@ -76,6 +86,9 @@ class KernelMatching:
         self.target = floats("target", target)
         if self.target.shape != (m, m) or not np.isfinite(self.target).all():
             raise InvalidInputError(f"target must be finite, of shape ({m}, {m}), got shape {self.target.shape}.")
+        self.size = float(np.abs(self.target).max()) or 1.0
+        if self.size > LARGEST_TARGET:
+            raise InvalidInputError(f"target has entries up to {self.size:.3g}, above {LARGEST_TARGET:g}; rescale it.")
         if np.abs(self.target - self.target.T).max() > 1e-9 * np.abs(self.target).max():
             raise InvalidInputError("target must be symmetric; pass (target + target.T) / 2.")
         self.memory_limit = memory_limit
@@ -83,18 +96,25 @@ class KernelMatching:
         if not (self.gram_set.is_simplex or self.unit.ndim == 2):
             raise InvalidInputError(f"{family!r} has no cone of weights or of matrices that could be matched.")
         # theta is found in coordinates P in which the trace of K is the sum, or the trace, of P: monomials are badly
-        # scaled, P is not. Without what has no trace, the kernels of which are 0 on the points.
+        # scaled, P is not. Without directions that have no trace: their kernels are 0 on the points, to rounding.
         if self.unit.ndim == 1:
             self.kept = self.unit > 0.0
             self.cone: Cone = Orthant(int(self.kept.sum()))
-            self.least = 1.0
+            self.traces = np.ones(self.cone.rank)
         else:
             size = np.sqrt(np.where(np.diagonal(self.unit) > 0.0, np.diagonal(self.unit), 1.0))
             values, vectors = eigh(self.unit / np.outer(size, size))
             keep = values > NO_TRACE * values[-1]
             self.half = vectors[:, keep] / (size[:, None] * np.sqrt(values[keep]))
             self.cone = SemidefiniteCone(self.half.shape[1])
-            self.least = float(values[keep][0])
+            self.traces = values[keep] / values[-1]
+            unclear = (values > UNCLEAR[0] * values[-1]) & (values < UNCLEAR[1] * values[-1])
+            if unclear.any() or not (keep.all() or _are_apart(np.asarray(X, dtype=np.float64))):
+                tell(
+                    f"arithmetic cannot tell whether all directions of the parameter of {family!r} that are left out "
+                    "have no trace; bounds are for the others. Bring features to [-0.5, 0.5], leave out points that "
+                    "nearly coincide, or lower the degree."
+                )
 
     def __repr__(self) -> str:
         return f"KernelMatching({self.family!r}, {self.gram_set.m} points, norm={self.norm!r})"
@@ -106,15 +126,15 @@ class KernelMatching:
 
     def lower_bound(self, Z: Array) -> float:
         """Bound on the distance of every kernel of the cone, from any symmetric matrix."""
-        excess = self._largest_on_cone(Z)
-        Z = Z - max(0.0, excess) * np.eye(len(Z))
+        Z = Z - max(0.0, self._largest_on_cone(Z)) * np.eye(len(Z))
         size = np.abs(Z).max() * Z.size if self.norm == "one" else np.abs(Z).sum()
-        return max(0.0, float(np.vdot(Z, self.target)) / size) if size > 0.0 else 0.0
+        return max(0.0, float(np.vdot(Z, self.target / self.size)) / float(size)) * self.size if size > 0.0 else 0.0
 
     def _largest_on_cone(self, Z: Array) -> float:
-        """Smallest shift s for which ``<Z - s I, K> <= 0`` on the whole cone, with what rounding may have hidden."""
+        """A shift s for which ``<Z - s I, K> <= 0`` on the whole cone, with what rounding may have hidden."""
         # A direction of little trace in monomials of one size is large in these coordinates, with its rounding.
-        return self.cone.largest(self._pull(Z)) + EPS / self.least * float(np.linalg.norm(Z))
+        hidden = 8.0 * math.sqrt(len(Z) + len(self.unit)) * EPS * float(np.linalg.norm(Z)) / self.traces
+        return self.cone.largest(self._pull(Z) + (hidden if hidden.shape == self.cone.one.shape else np.diag(hidden)))
 
     def _pull(self, M: Array) -> Array:
         """D with ``<D, P> = <M, K>``."""
@@ -134,24 +154,30 @@ class KernelMatching:
         left = self.half @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         return left @ left.T
 
-    def entries(self) -> Entries:
-        """The entries of K on and above the diagonal as linear functions of the coordinates P, and the target."""
+    def entries(self, clock: Clock | None = None) -> Entries | None:
+        """The entries of K on and above the diagonal as linear functions of the coordinates P, and the target.
+
+        None where the time of the clock does not suffice.
+        """
         m, shape = self.gram_set.m, self.cone.one.shape
         rows, columns = np.triu_indices(m)
-        count = len(rows)
+        count, numbers = len(rows), len(rows) * self.cone.one.size
         check_memory(
-            8.0 * (2.0 * count * self.cone.one.size + 4.0 * (NORMS[self.norm].copies * count) ** 2),
+            8.0 * (1.5 * numbers + min(2.0 * numbers, 8e6) + 4.0 * (NORMS[self.norm].copies * count) ** 2),
             self.memory_limit,
             what=f"matching {count} entries of a matrix with {self.cone.one.size} numbers",
             remedy="Use fewer points, a lower degree or a larger memory_limit.",
         )
         A = np.empty((count, *shape))
         for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
+            if clock is not None and clock.is_over:
+                return None
             entry = np.zeros((m, m))
             entry[i, j] += 0.5
             entry[j, i] += 0.5
             A[k] = self._pull(entry)
-        return NORMS[self.norm](A, self.target[rows, columns], np.where(rows == columns, 1.0, 2.0))
+        target, weight = self.target[rows, columns] / self.size, np.where(rows == columns, 1.0, 2.0)
+        return NORMS[self.norm](A, target, weight, self.size)
 
     def _bound_matrix(self, multipliers: Array) -> Array:
         """The Z of multipliers of the entries."""
@@ -162,12 +188,13 @@ class KernelMatching:
     def to_cvxpy(self, entries: Entries | None = None) -> Any:
         """The statement as a :class:`cvxpy.Problem`, of the entries on and above the diagonal.
 
-        Its variable ``"P"`` is the parameter in coordinates in which the trace of K is its sum, or its trace; the
-        multipliers of its first constraint are those of the entries.
+        All is in units of the largest entry of the target. Its variable ``"P"`` is the parameter in coordinates in
+        which the trace of K is its sum, or its trace; the multipliers of its first constraint are those of the entries.
         """
         import cvxpy as cp
 
         entries = self.entries() if entries is None else entries
+        assert entries is not None
         shape = self.cone.one.shape
         P = cp.Variable(shape, nonneg=True, name="P") if len(shape) == 1 else cp.Variable(shape, PSD=True, name="P")
         error = cp.Variable(len(entries.target), name="error")
@@ -195,29 +222,47 @@ class KernelMatching:
         max_time : float, optional
             Seconds.
         progress : bool
-            Show bounds and time while the interior-point method works; stopped by the keyboard it returns the best
-            kernel so far.
+            Show bounds and time while the interior-point method works; stopped by the keyboard then, it returns the
+            best kernel so far.
         """
-        from convexkernels.solvers.convex.closest import closest
-        from convexkernels.solvers.convex.conic import PREFERENCE, solve_statement
+        from convexkernels.solvers.convex.conic import PREFERENCE
 
         tol = check_number("tol", tol, low=0.0, open_low=True)
         if solver not in ("interior-point", *PREFERENCE):
             raise InvalidInputError(f"solver must be one of {['interior-point', *PREFERENCE]}, got {solver!r}.")
-        clock, entries = Clock(max_time, progress), self.entries()
-        if solver == "interior-point":
-            clock.show.start(f"{self!r} by {solver}")
-            # Repairing the multipliers costs a part of the gap.
-            P, multipliers = closest(entries, self.cone, AIM * tol, clock)
-        else:
-            program = self.to_cvxpy(entries)
-            solve_statement(program, solver, None if max_time is None else clock.deadline)
-            P, multipliers = program.var_dict["P"].value, program.constraints[0].dual_value
-            multipliers = np.zeros(len(entries.target)) if multipliers is None else np.asarray(multipliers)
-        theta, Z = self._theta(P), self._bound_matrix(multipliers)
+        clock = Clock(max_time, progress)
+        clock.show.start(f"{self!r} by {solver}")
+        P, multipliers = self._found(solver, tol, clock)
+        theta, Z = self.size * self._theta(P), self._bound_matrix(multipliers)
         # Solvers differ in the sign of multipliers; the better bound is the right one.
         certificate = DualityGap(self.distance(theta), max(self.lower_bound(Z), self.lower_bound(-Z)))
-        if certificate.gap > tol * entries.size:
+        if not abs(certificate.gap) <= tol * self.size:
             tell(f"{self!r} was not solved to {tol:g}: {certificate}.")
         clock.show.finish(f"{certificate}, {clock.seconds:.2f} s")
         return Match(theta, self.gram_set.kernel(theta), certificate, clock.seconds)
+
+    def _found(self, solver: str, tol: float, clock: Clock) -> tuple[Array, Array]:
+        """Coordinates and multipliers of the entries by a method, those of the kernel 0 where there was no time."""
+        from convexkernels.solvers.convex.closest import closest
+        from convexkernels.solvers.convex.conic import solve_statement
+
+        m = self.gram_set.m
+        entries, nothing = self.entries(clock), (np.zeros_like(self.cone.one), np.zeros(m * (m + 1) // 2))
+        if entries is None:
+            return nothing
+        if solver == "interior-point":
+            # Repairing the multipliers costs a part of the gap.
+            return closest(entries, self.cone, AIM * tol, clock)
+        program = self.to_cvxpy(entries)
+        solve_statement(program, solver, None if np.isinf(clock.max_time) else clock.deadline)
+        P, multipliers = program.var_dict["P"].value, program.constraints[0].dual_value
+        return nothing if P is None or multipliers is None else (np.asarray(P), np.asarray(multipliers))
+
+
+def _are_apart(X: Array) -> bool:
+    """Whether points are clearly apart, and no feature is much farther from 0 than it varies."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    varies = high > low
+    unit = (high - low)[varies]
+    scaled = (np.abs(X[:, None, varies] - X[None, :, varies]) / unit).max(axis=2, initial=0.0)
+    return bool((np.maximum(-low, high)[varies] <= 2.0 * unit).all() and (scaled[scaled > 0.0] > APART).all())

@@ -40,16 +40,16 @@ class _State:
 
 
 def closest(entries: Entries, cone: Cone, tol: float, clock: Clock) -> tuple[Array, Array]:
-    """P and multipliers of the entries at a gap of `tol`, in units of the largest target, or as good as time allows.
+    """P and multipliers of the entries at a gap of `tol`, all in units of the target, or as good as time allows.
 
     Nesterov and Todd's scaling W with Mehrotra's predictor and corrector [TTT98]. A step solves one system in the r
     multipliers, whose matrix is ``<A_k, W(A_l)>`` and what the slacks add to it: O(r q^3 + r^2 q^2 + r^3) for P of
     shape (q, q), however many numbers that has. Every y is inside, so that ``target'y`` is a bound at any time.
     """
-    P = cone.one * (entries.size * float((entries.weight == 1.0).sum()) / cone.rank)
-    clock.show.tol = tol
+    P = cone.one * (float((entries.weight == 1.0).sum()) / cone.rank)
     state = _State.at(entries, P, entries.slacks(entries.error(P)), entries.inside())
     upper, lower, theta, y, pace = np.inf, -np.inf, state.P, state.y, Pace(PATIENCE)
+    clock.show.tol = tol
     try:
         for step in range(MOST_STEPS):
             distance, bound = entries.distance(entries.error(state.P)), float(entries.right @ state.y)
@@ -57,10 +57,12 @@ def closest(entries: Entries, cone: Cone, tol: float, clock: Clock) -> tuple[Arr
                 upper, theta = distance, state.P
             if bound > lower:
                 lower, y = bound, state.y
-            clock.show.record(Record(step, upper, lower, clock.seconds))
-            if upper - lower <= tol * entries.size or pace.is_over(upper - lower) or clock.is_over:
+            shown = Record(step, entries.unit * upper, entries.unit * max(lower, 0.0), clock.seconds)
+            clock.show.record(shown)
+            if upper - lower <= tol or pace.is_over(upper - lower) or clock.is_over:
                 break
-            following = _step(entries, cone, state)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                following = _step(entries, cone, state)
             if following is None:
                 break
             state = following
@@ -71,8 +73,8 @@ def closest(entries: Entries, cone: Cone, tol: float, clock: Clock) -> tuple[Arr
 
 def _step(entries: Entries, cone: Cone, state: _State) -> _State | None:
     """The next point, None where arithmetic allows no step."""
-    scaling = cone.scaling(state.P, state.S)
-    if scaling is None:
+    scaling, mu = cone.scaling(state.P, state.S), state.mu(cone)
+    if scaling is None or not mu > 0.0:
         return None
     halves, ratio = scaling.halves(entries.A), state.x / state.z
     system = np.tile(halves @ halves.T, (entries.copies, entries.copies))
@@ -89,7 +91,7 @@ def _step(entries: Entries, cone: Cone, state: _State) -> _State | None:
         S, z = entries.dual(y), -(entries.B.T @ y)
         return _State(R - scaling.apply(S), S, r - ratio * z, z, y)
 
-    ahead, mu = direction(0.0), state.mu(cone)
+    ahead = direction(0.0)
     reached = _moved(state, ahead, _reach(scaling, state, ahead))
     final = direction(max(min(1.0, reached.mu(cone) / mu) ** 3, 1e-6) * mu, ahead)
     step = min(1.0, 0.98 * _reach(scaling, state, final))
