@@ -1,5 +1,6 @@
 """Bounds go with fitted estimators, and refuse those that their theorems are not about; claims settle what they say."""
 
+import mpmath
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -299,3 +300,17 @@ def test_the_entropy_of_the_cells_of_a_fitted_estimator_is_that_of_all_of_them()
         bounds.cells_entropy(cells._replace(widths=2.0 * cells.widths), p=p, constant=c)
     with pytest.raises(InvalidInputError, match="Theorem 12 says there is"):
         bounds.cells_entropy(cells, p=p, constant=None)
+
+
+@pytest.mark.parametrize("lam", [1e-1, 1e-10, 1e-14, 1e-16])
+def test_bounds_of_a_tiny_lam_hold_in_fifty_digits(rng, lam):
+    X, y = rng.uniform(-1.0, 1.0, (10, 1)), rng.normal(size=10)
+    found = bounds.approximation_error(Gaussian(0.05), X, y, lam, loss=LeastSquares())
+    with mpmath.workdps(50):
+        squares = [[(mpmath.mpf(a) - mpmath.mpf(b)) ** 2 for b in X[:, 0]] for a in X[:, 0]]
+        A = mpmath.matrix([[mpmath.exp(-mpmath.mpf(0.05) * s) for s in row] for row in squares])
+        A += 10 * mpmath.mpf(lam) * mpmath.eye(10)
+        Y = mpmath.matrix(list(y))
+        exact = float(mpmath.mpf(lam) * (Y.T * mpmath.lu_solve(A, Y))[0])
+    assert found.lower <= exact <= found.upper
+    assert (found.gap <= 1e-5 * exact) == (lam >= 1e-1)

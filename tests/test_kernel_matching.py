@@ -1,5 +1,7 @@
 """Problems (20) and (21), and the displays of kernel weights."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -105,11 +107,25 @@ def test_bounds_of_targets_that_are_reached_are_zero(rng):
 
 
 @pytest.mark.parametrize(
-    "X", [[[0.0], [2.0**-27], [1.0]], [[100.0], [100.1], [100.2]], [[0.0, 0.0], [1.0, 1.0], [1.0, 1.0 - 1e-9]]]
+    "X", [[[0.0], [2.0**-27], [1.0]], [[1.0], [1.0 + 1e-9], [0.0]], [[0.0, 0.0], [1.0, 1.0], [1.0, 1.0 - 1e-9]]]
 )
 def test_points_that_arithmetic_cannot_tell_apart_are_told(X):
-    with pytest.warns(ck.ConvexKernelsWarning, match="bounds are for the others"):
-        ck.KernelMatching(ck.GeneralizedPolynomial(4), X, np.eye(3))
+    target = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    with pytest.warns(ck.ConvexKernelsWarning, match="cannot tell"):
+        problem = ck.KernelMatching(ck.GeneralizedPolynomial(4), X, target, "infinity")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert problem.solve().certificate.lower <= 1e-9  # with all directions every matrix is reached
+
+
+@pytest.mark.parametrize("degree", range(5))
+def test_no_direction_is_left_out_that_has_a_trace(spiral, degree):
+    X = spiral[0] - 0.5  # and no warning is given
+    for z_degree in (0, 1, None):
+        family = ck.Tessellated(degree, z_degree, box=ck.Box([-1.0, -1.0], [1.0, 1.0]))
+        problem = ck.KernelMatching(family, X, spiral[1])
+        assert problem.is_whole
+        assert problem.cone.rank <= len(problem.unit)
 
 
 def test_problems_with_numbers_at_the_ends_of_their_range():
@@ -166,10 +182,14 @@ def test_bad_input(spiral):
         ((ck.GeneralizedPolynomial(1), X, target + np.triu(np.ones(target.shape))), "symmetric"),
         ((ck.GeneralizedPolynomial(1), X, target, "two"), "norm"),
         ((ck.GeneralizedPolynomial(1), X, target, ["one"]), "norm"),
+        (("Tessellated", X, target), "family"),
         ((ck.Span([ck.Gaussian(1.0)]), X, target), "cone"),
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
             ck.KernelMatching(*arguments)
+    for labels in ([], np.ones((4, 2)), 1.0):
+        with pytest.raises(ck.InvalidInputError, match="one label a row"):
+            ck.optimal_kernel_matrix(labels)
     problem = ck.KernelMatching(ck.GeneralizedPolynomial(1), X, target)
     for options, said in [({"solver": "simplex"}, "solver"), ({"tol": 0.0}, "tol"), ({"max_time": -1.0}, "max_time")]:
         with pytest.raises(ck.InvalidInputError, match=said):

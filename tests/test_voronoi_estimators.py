@@ -2,7 +2,9 @@
 
 import pickle
 import time
+import warnings
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,7 @@ from convexkernels import (
     MultipleKernelSVC,
     MultipleKernelSVR,
     OverlappingCover,
+    Polynomial,
     RandomChunks,
     Restarts,
     SpectralKernelRegressor,
@@ -955,3 +958,30 @@ def test_weights_that_are_all_the_same_leave_widths_as_they_are(weight):
     plain, weighed = (VoronoiRidge(random_state=0).fit(X, y, w) for w in (None, np.full(150, weight)))
     np.testing.assert_allclose(weighed.feature_factors_, plain.feature_factors_, rtol=1e-6)
     assert abs(weighed.score(X, y) - plain.score(X, y)) < 0.02
+
+
+@pytest.mark.parametrize("size", [1.0, 300.0, 3000.0])
+def test_certificates_of_cells_hold_in_fifty_digits(rng, size):
+    X = size * rng.uniform(0.0, 1.0, (40, 2))
+    y = np.sin(3.0 * X[:, 0] / size) + 0.1 * rng.normal(size=40)
+    model = VoronoiRidge(max_cell_size=25, cells=Cells("voronoi"), kernel=Polynomial(degree=2), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solution = model.fit(X, y).solution_
+    assert (solution.status is Status.OPTIMAL) == (size == 1.0)
+    assert solution.status in (Status.OPTIMAL, Status.ROUNDED)
+    for cell in solution.problem.functions:
+        with mpmath.workdps(50):
+            points = [[mpmath.mpf(x) for x in row] for row in cell.X]
+            K = mpmath.matrix([[_polynomial(cell.kernel, a, b) for b in points] for a in points])
+            Y = mpmath.matrix([mpmath.mpf(v) for v in cell.Y[0]])
+            solved = mpmath.lu_solve(K + cell.lam * mpmath.eye(len(points)), Y)
+            exact = float(cell.lam * (Y.T * solved)[0])
+        for found in (cell.certificate, cell.verify()):
+            assert found.lower <= exact <= found.upper
+
+
+def _polynomial(kernel, a, b):
+    """The values of a polynomial of degree 2 of points over a width, in the arithmetic of the points."""
+    scale = mpmath.mpf(1.0 if isinstance(kernel, Polynomial) else float(kernel.scale[0]))
+    return (sum(x * z for x, z in zip(a, b, strict=True)) / scale**2 + 1) ** 2

@@ -14,6 +14,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.rounding import charged_gap
 from convexkernels.validation import check_number, check_points, check_vector
 
 
@@ -46,7 +47,7 @@ def approximation_error(
     Returns
     -------
     DualityGap
-        ``lower <= A(lam) <= upper``, up to rounding.
+        ``lower <= A(lam) <= upper``, what rounding may have cost included: a tiny lam widens it.
 
     Raises
     ------
@@ -71,9 +72,12 @@ def approximation_error(
     at_lam = copy(loss.at(check_number("lam", lam, low=0.0, open_low=True)))
     at_lam.intercept = False
     Y, shares = at_lam.targets(y, len(points)), shares / shares.sum()
-    found, least = fit(at_lam, kernel(points), Y, shares, tol=tol), _least_risk(at_lam, points, Y, shares)
+    K, least = kernel(points), _least_risk(at_lam, points, Y, shares)
+    found = fit(at_lam, K, Y, shares, tol=tol)
+    whole = charged_gap(at_lam, Y, shares, kernel._sizes(points), found, found.W @ K)
     # A is not below 0, but differences are, by rounding.
-    return DualityGap(max(0.0, found.upper / at_lam.cost - least), max(0.0, found.value / at_lam.cost - least))
+    upper, lower = (max(0.0, bound / at_lam.cost - least) for bound in (whole.upper, whole.lower))
+    return DualityGap(upper, lower, charged=whole.charged / at_lam.cost)
 
 
 def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:

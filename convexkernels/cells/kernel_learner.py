@@ -22,6 +22,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.rounding import charged_gap
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_number
 
@@ -94,7 +95,9 @@ class CellFunction:
         """Compute the certificate again, from the rows and the function."""
         if not np.isfinite(self.width):
             return _gap_of_constant(self.loss, self.function.b, self.Y, self.weights)
-        return _gap(measure(self.loss, self.kernel(self.X), self.Y, self.weights, self.alpha))
+        K = self.kernel(self.X)
+        found = measure(self.loss, K, self.Y, self.weights, self.alpha)
+        return charged_gap(self.loss, self.Y, self.weights, self.kernel._sizes(self.X), found, found.W @ K)
 
 
 @dataclass(frozen=True)
@@ -196,11 +199,13 @@ class KernelLearner:
             rows = self._in_time(rows, width, lam, rng, deadline)
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
-        found = self._trained(loss, matrices.last(width), rows, deadline)
+        K, squares = matrices.last(width), kernel._sizes(X)
+        found = self._trained(loss, K, squares, rows, deadline)
+        gap = charged_gap(loss, rows.Y, rows.weights, squares, found, found.W @ K)
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
-        return CellFunction(function, loss, X, rows.Y, rows.weights, width, _gap(found), choice, m - len(rows.X))
+        return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, choice, m - len(rows.X))
 
     def _in_time(self, rows: CellRows, width: float, lam: float, rng: np.random.Generator, deadline: float) -> CellRows:
         """The rows that there is time to learn from: of those beyond the border, which can be many, perhaps some.
@@ -222,13 +227,13 @@ class KernelLearner:
         own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
         return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(fits), TIMED_ROWS)]))
 
-    def _trained(self, loss: Loss, K: Array, rows: CellRows, deadline: float) -> Fit:
+    def _trained(self, loss: Loss, K: Array, squares: Array, rows: CellRows, deadline: float) -> Fit:
         """The function of an earlier run, where its certificate, computed anew, holds; else one that is trained."""
         if self.begin is not None:
             known = zip(self.begin[:, : len(K)], rows.Y, strict=True)
             alpha = np.array([loss.feasible(a, y, rows.weights) for a, y in known])
             found = measure(loss, K, rows.Y, rows.weights, alpha)
-            if _gap(found).holds(self.tol):
+            if charged_gap(loss, rows.Y, rows.weights, squares, found, found.W @ K).holds(self.tol):
                 return found
         return fit(loss, K, rows.Y, rows.weights, tol=self.tol, deadline=deadline)
 
@@ -306,10 +311,6 @@ def _around(grid: Grid, lam: float) -> Array:
 def multiples(n_widths: int) -> Array:
     """Widths of a kernel that is given: so many multiples of its own."""
     return np.geomspace(0.5, 2.0, n_widths) if n_widths > 1 else np.ones(1)
-
-
-def _gap(found: Fit) -> DualityGap:
-    return DualityGap(found.upper, found.value)
 
 
 def _gap_of_constant(loss: Loss, b: Array, Y: Array, weights: Array) -> DualityGap:

@@ -19,6 +19,7 @@ from convexkernels.cells.selection import Grid
 from convexkernels.cells.stand_in import FunctionOfTable, function_of_table, sparing
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
+from convexkernels.driver import because_of_rounding
 from convexkernels.exceptions import tell
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
@@ -264,10 +265,11 @@ def conclude(
     elif not np.isfinite(certificate.relative_gap):
         status = Status.UNPROVEN
     elif not certificate.holds(tol):
-        status = Status.STALLED
+        status = because_of_rounding(certificate, Status.STALLED, tol)
+        why = "which rounding may have cost" if status is Status.ROUNDED else "or bounds that cross"
         said = (
             f"the worst of {len(cells)} cells has the relative gap {certificate.relative_gap:.1e}, above tol={tol:g}, "
-            "or bounds that cross; raise tol."
+            f"{why}; raise tol."
         )
     if said:
         tell(said)

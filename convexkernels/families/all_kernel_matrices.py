@@ -135,7 +135,9 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
     """
     from convexkernels.losses.hinge import Hinge
 
-    labels = Hinge().targets(y, len(y) if hasattr(y, "__len__") else 0)[0]
+    if np.ndim(y) != 1 or not np.size(y):
+        raise InvalidInputError(f"y must have one label a row, shape (m,), got shape {np.shape(y)}.")
+    labels = Hinge().targets(y, len(y))[0]
     m = labels.size
     v = labels - labels.mean()
     s = 1.0

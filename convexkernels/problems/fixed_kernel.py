@@ -11,7 +11,6 @@ from convexkernels.arrays import Array, Index
 from convexkernels.backend import device_name
 from convexkernels.certificate import DualityGap
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.base import sizes_by_diagonal
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.kernels.rescaled import Rescaled
@@ -19,7 +18,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, measure_values
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.on_rows import OnRows, check_bounded_loss, free_centers
-from convexkernels.problems.rounding import UNITS, charge_above
+from convexkernels.problems.rounding import charged_gap
 from convexkernels.validation import check_number, check_points, check_weights
 
 if TYPE_CHECKING:
@@ -169,12 +168,7 @@ class FixedKernel(OnRows):
         found = self.measure(points[0], F[0])
         self.__dict__["_known"] = np.array(alpha, ndmin=2), found  # who asks for the function next needs no other look
         lowest = found if len(points) == 1 else self.measure(points[1], F[1])
-        squares, unit = self.kernel_._sizes(self.X), UNITS * float(np.finfo(np.float64).eps)
-        W, values = found.multiples[:, None] * found.W, found.multiples[:, None] * (F[0] + found.b[:, None])
-        errors = unit * sizes_by_diagonal(squares, W)
-        above = charge_above(self.loss, self.Y, self.weights, values, W, errors)
-        below = 0.5 * self.loss.scale * unit * float(np.vdot(np.abs(lowest.W), sizes_by_diagonal(squares, lowest.W)))
-        return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)
+        return charged_gap(self.loss, self.Y, self.weights, self.kernel_._sizes(self.X), found, F[0], lowest)
 
     @property
     def value_of_constants(self) -> float:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.bases.monomials import count_monomials, exponents, monomials
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.cones import Cone, Orthant, SemidefiniteCone
 from convexkernels.exceptions import InvalidInputError, tell
 from convexkernels.families.base import Family
 from convexkernels.kernels.base import Kernel
-from convexkernels.linalg import eigh
+from convexkernels.linalg import eigh, leading_eigenpair
 from convexkernels.problems.entries import Entries, Largest, Mean
 from convexkernels.progress import Silent
 from convexkernels.validation import LARGEST_TARGET, check_memory, check_number, floats
@@ -24,8 +25,8 @@ EPS = float(np.finfo(np.float64).eps)
 NO_TRACE = 1e-14
 # Up to here a trace that is kept, or that is not, may be the one or the other.
 UNCLEAR = 1e-15, 1e-13
-# Parts of the range of a feature: points that are nearer to each other may be one for monomials.
-APART = 0.01
+# Combinations of monomials on [-1, 1] that are smaller than this part of the largest one are 0 on the points.
+RESOLVED = 1e-12
 # The part of the gap asked for that the interior-point method aims at.
 AIM = 0.01
 
@@ -69,14 +70,16 @@ class KernelMatching:
     bound is ``<Z, target>`` for a Z in the unit ball of the dual norm with ``<Z, K> <= 0`` on the whole cone, made from
     the solver's multipliers and repaired, with what rounding may have hidden.
 
-    Directions of a matrix P whose kernels are 0 on the points, to rounding of their squares, are left out, and bounds
-    are for the others. A warning says so where points nearly coincide, or features are far from 0 for what they vary,
-    so that more may have been left out than has no trace.
+    Directions of a matrix P whose kernels are 0 on the points, to rounding of their squares, are left out. Where these
+    are more than have no trace, because points nearly coincide or features are far from 0 for what they vary, a warning
+    says so, and lower bounds are those of all positive semidefinite matrices.
     """
 
     def __init__(
         self, family: Family, X: Any, target: Any, norm: str = "one", *, memory_limit: float | None = None
     ) -> None:
+        if not isinstance(family, Family):
+            raise InvalidInputError(f"family must be a family of kernels, such as Tessellated(), got {family!r}.")
         if norm not in list(NORMS):
             raise InvalidInputError(f"norm must be one of {list(NORMS)}, got {norm!r}.")
         self.family = family
@@ -100,7 +103,7 @@ class KernelMatching:
         if self.unit.ndim == 1:
             self.kept = self.unit > 0.0
             self.cone: Cone = Orthant(int(self.kept.sum()))
-            self.traces = np.ones(self.cone.rank)
+            self.traces, self.is_whole = np.ones(self.cone.rank), True
         else:
             size = np.sqrt(np.where(np.diagonal(self.unit) > 0.0, np.diagonal(self.unit), 1.0))
             values, vectors = eigh(self.unit / np.outer(size, size))
@@ -109,10 +112,12 @@ class KernelMatching:
             self.cone = SemidefiniteCone(self.half.shape[1])
             self.traces = values[keep] / values[-1]
             unclear = (values > UNCLEAR[0] * values[-1]) & (values < UNCLEAR[1] * values[-1])
-            if unclear.any() or not (keep.all() or _are_apart(np.asarray(X, dtype=np.float64))):
+            known = _directions(family, np.asarray(X, dtype=np.float64), len(values))
+            self.is_whole = not (unclear.any() if math.isnan(known) else keep.sum() < known)
+            if not self.is_whole:
                 tell(
-                    f"arithmetic cannot tell whether all directions of the parameter of {family!r} that are left out "
-                    "have no trace; bounds are for the others. Bring features to [-0.5, 0.5], leave out points that "
+                    f"arithmetic cannot tell all directions of the parameter of {family!r} from 0: lower bounds are "
+                    "those of all positive semidefinite matrices. Bring features to [-0.5, 0.5], leave out points that "
                     "nearly coincide, or lower the degree."
                 )
 
@@ -133,6 +138,8 @@ class KernelMatching:
     def _largest_on_cone(self, Z: Array) -> float:
         """A shift s for which ``<Z - s I, K> <= 0`` on the whole cone, with what rounding may have hidden."""
         # A direction of little trace in monomials of one size is large in these coordinates, with its rounding.
+        if not self.is_whole:
+            return leading_eigenpair(Z)[0]
         hidden = 8.0 * math.sqrt(len(Z) + len(self.unit)) * EPS * float(np.linalg.norm(Z)) / self.traces
         return self.cone.largest(self._pull(Z) + (hidden if hidden.shape == self.cone.one.shape else np.diag(hidden)))
 
@@ -259,10 +266,19 @@ class KernelMatching:
         return nothing if P is None or multipliers is None else (np.asarray(P), np.asarray(multipliers))
 
 
-def _are_apart(X: Array) -> bool:
-    """Whether points are clearly apart, and no feature is much farther from 0 than it varies."""
+def _directions(family: Any, X: Array, size: int) -> float:
+    """How many directions of a matrix of so many rows have a trace, from the monomials of x; NaN where it has others.
+
+    With z^gamma go all monomials of x up to the degree that gamma leaves. Their rank is that of the same monomials of
+    features on [-1, 1], and tells apart what squares of them, which traces are, do not.
+    """
+    degree, n = getattr(family, "degree", None), X.shape[1]
+    if degree is None or getattr(family, "tasks", None) is not None or getattr(family, "landmarks", None) is not None:
+        return math.nan
     low, high = X.min(axis=0), X.max(axis=0)
-    varies = high > low
-    unit = (high - low)[varies]
-    scaled = (np.abs(X[:, None, varies] - X[None, :, varies]) / unit).max(axis=2, initial=0.0)
-    return bool((np.maximum(-low, high)[varies] <= 2.0 * unit).all() and (scaled[scaled > 0.0] > APART).all())
+    V = monomials((2.0 * X - low - high) / np.where(high > low, high - low, 1.0), exponents(n, degree))
+    with_z = getattr(family, "z_degree", 0)
+    most = degree if with_z is None else min(with_z, degree)
+    ranks = [np.linalg.matrix_rank(V[: math.comb(n + degree - g, n)], RESOLVED) for g in range(most + 1)]
+    one = sum(math.comb(n + g - 1, g) * rank for g, rank in enumerate(ranks))
+    return float(one * (size // count_monomials(n, degree, with_z)))

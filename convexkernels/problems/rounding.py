@@ -3,7 +3,10 @@
 import numpy as np
 
 from convexkernels.arrays import Array
+from convexkernels.certificate import DualityGap
+from convexkernels.families.base import sizes_by_diagonal
 from convexkernels.losses.base import Loss
+from convexkernels.losses.fit import Fit
 
 # Terms of products are right to so many units in the last place, and their errors may all point the same way: those
 # of centered entries do, and those of a matrix of few different entries.
@@ -16,3 +19,20 @@ def charge_above(loss: Loss, Y: Array, weights: Array, F: Array, W: Array, error
     slopes = [np.abs(loss.pointwise(Y, end)[1]) for end in (F - errors, F + errors)]
     losses = loss.cost * float(((np.maximum(*slopes) * errors) @ weights).sum())
     return 0.5 * loss.scale * float(np.vdot(np.abs(W), errors)) + losses
+
+
+def charged_gap(
+    loss: Loss, Y: Array, weights: Array, squares: Array, found: Fit, F: Array, lowest: Fit | None = None
+) -> DualityGap:
+    """Bounds of one kernel from the functions `found`, whose values without intercepts are ``F = W K``.
+
+    `squares` are the sizes that entries of K are right to (``Kernel._sizes``); `lowest` has the dual variables behind
+    the lower bound, those of `found` where it is not given.
+    """
+    lowest, unit = found if lowest is None else lowest, UNITS * float(np.finfo(np.float64).eps)
+    if not np.isfinite(found.upper):
+        return DualityGap(found.upper, 0.0)
+    W, values = found.multiples[:, None] * found.W, found.multiples[:, None] * (F + found.b[:, None])
+    above = charge_above(loss, Y, weights, values, W, unit * sizes_by_diagonal(squares, W))
+    below = 0.5 * loss.scale * unit * float(np.vdot(np.abs(lowest.W), sizes_by_diagonal(squares, lowest.W)))
+    return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)

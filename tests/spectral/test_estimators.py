@@ -745,3 +745,21 @@ def test_training_goes_on_after_the_epoch_at_which_it_was_interrupted(setting, l
     counted.clear()
     np.testing.assert_array_equal(clone(model).fit(X, y).predict(X), plain.predict(X))
     assert not counted
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-46, 1e39, 1e300])
+def test_only_the_ratios_of_weights_count_whatever_single_precision_holds(rng, size):
+    X = rng.normal(size=(60, 3))
+    y, weights = X[:, 0] + X[:, 1] ** 2, rng.uniform(0.5, 2.0, 60)
+    model = SpectralKernelRegressor(training=Training(max_epochs=2), random_state=0)
+    expected = clone(model).fit(X, y, weights).predict(X)
+    np.testing.assert_allclose(model.fit(X, y, size * weights).predict(X), expected, atol=1e-2)
+    extreme = np.where(np.arange(60) < 30, size, 1.0)
+    assert np.isfinite(model.fit(X, y, extreme).predict(X)).all()
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e-30, 1e30, 1e60])
+def test_tables_that_single_precision_does_not_hold_are_refused_by_name(rng, size):
+    X = size * rng.normal(size=(30, 3))
+    with pytest.raises(InvalidInputError, match="X has entries of up to"):
+        SpectralKernelRegressor().fit(X, X[:, 0])

@@ -33,6 +33,8 @@ from convexkernels.validation import check_number, check_weights, check_whole_nu
 LATER_PACE = 0.3
 # Rows that widths of features are learned on.
 METRIC_ROWS = 10_000
+# Entries and weights from the reciprocal of this to this have squares in single precision.
+LARGEST = 1e18
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -134,6 +136,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     # -- learning ----------------------------------------------------------------------------------
 
     def _problem(self, table: TrainingTable, targets: Any, clock: Clock) -> SpectralLearning:
+        largest = float(np.abs(table.X).max(initial=0.0))
+        if largest and not 1.0 / LARGEST < largest < LARGEST:
+            raise InvalidInputError(
+                f"X has entries of up to {largest:.3g}, whose squares single precision does not hold; bring the table "
+                "to a usual scale, for example with sklearn.preprocessing.StandardScaler."
+            )
         return SpectralLearning.stated(
             table.X,
             self._columns(table.y, targets),
@@ -273,8 +281,12 @@ def _scales(
 
 
 def _unless_equal(weights: Any) -> Any:
-    """Weights, None where all of them are 1."""
-    return None if (weights == 1.0).all() else weights
+    """Weights in the range of single precision, as only their ratios count, None where all of them are 1."""
+    if (weights == 1.0).all():
+        return None
+    largest = weights.max()
+    weights = weights if 1.0 / LARGEST < largest < LARGEST else weights / largest
+    return np.maximum(weights, weights.max() / LARGEST)
 
 
 def _in_memory(part: Any) -> Any:
