@@ -47,7 +47,8 @@ def approximation_error(
     Returns
     -------
     DualityGap
-        ``lower <= A(lam) <= upper``, what rounding may have cost included: a tiny lam widens it.
+        ``lower <= A(lam) <= upper``, with what rounding may have cost the minimum: a tiny lam widens
+        it. Rounding of R* and of the difference is not in it, and counts where A is far below R*.
 
     Raises
     ------
