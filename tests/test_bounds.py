@@ -314,3 +314,17 @@ def test_bounds_of_a_tiny_lam_hold_in_fifty_digits(rng, lam):
         exact = float(mpmath.mpf(lam) * (Y.T * mpmath.lu_solve(A, Y))[0])
     assert found.lower <= exact <= found.upper
     assert (found.gap <= 1e-5 * exact) == (lam >= 1e-1)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("lam", [1.0, 100.0])
+def test_bounds_beside_large_noise_hold_in_fifty_digits(rng, noise, lam):
+    X, y = np.repeat(np.arange(4.0), 2)[:, None], noise * np.tile([1.0, -1.0], 4)
+    y += 1e-3 * np.repeat(rng.normal(size=4), 2)
+    found = bounds.approximation_error(Gaussian(1.0), X, y, lam, loss=LeastSquares())
+    with mpmath.workdps(50):
+        A = mpmath.matrix([[mpmath.exp(-((mpmath.mpf(a) - mpmath.mpf(b)) ** 2)) for b in X[:, 0]] for a in X[:, 0]])
+        Y = mpmath.matrix([mpmath.mpf(v) for v in y])
+        whole = mpmath.mpf(lam) * (Y.T * mpmath.lu_solve(A + 8 * mpmath.mpf(lam) * mpmath.eye(8), Y))[0]
+        least = sum(((Y[2 * i] - Y[2 * i + 1]) / 2) ** 2 for i in range(4)) / 4
+    assert found.lower <= whole - least <= found.upper

@@ -128,6 +128,15 @@ def test_no_direction_is_left_out_that_has_a_trace(spiral, degree):
         assert problem.cone.rank <= len(problem.unit)
 
 
+def test_points_at_the_ends_of_a_box_have_no_room_on_one_side():
+    X = np.array([[i, j] for i in (0.0, 0.5, 1.0) for j in (0.0, 0.5, 1.0)])
+    y = (-1.0) ** np.arange(9)
+    problem = ck.KernelMatching(ck.Tessellated(2, 1, box=ck.Box([0.0, 0.0], [1.0, 1.0])), X, np.outer(y, y))
+    assert problem.is_whole
+    certificate = problem.solve().certificate
+    assert 0.3 < certificate.lower <= certificate.upper < 0.4
+
+
 def test_problems_with_numbers_at_the_ends_of_their_range():
     X = np.array([[0.1], [0.5]])
     for size in (1e100, 1e-100, 1e-317):
@@ -187,9 +196,13 @@ def test_bad_input(spiral):
     ]:
         with pytest.raises(ck.InvalidInputError, match=said):
             ck.KernelMatching(*arguments)
-    for labels in ([], np.ones((4, 2)), 1.0):
+    labels = np.array([1.0, -1.0, 1.0, -1.0])
+    for wrong in ([], np.column_stack([labels, labels]), 1.0):
         with pytest.raises(ck.InvalidInputError, match="one label a row"):
-            ck.optimal_kernel_matrix(labels)
+            ck.optimal_kernel_matrix(wrong)
+    with pytest.raises(ck.InvalidInputError):
+        ck.optimal_kernel_matrix([[1, 2], [1]])
+    np.testing.assert_array_equal(ck.optimal_kernel_matrix(labels[:, None])[0], ck.optimal_kernel_matrix(labels)[0])
     problem = ck.KernelMatching(ck.GeneralizedPolynomial(1), X, target)
     for options, said in [({"solver": "simplex"}, "solver"), ({"tol": 0.0}, "tol"), ({"max_time": -1.0}, "max_time")]:
         with pytest.raises(ck.InvalidInputError, match=said):

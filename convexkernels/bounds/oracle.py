@@ -14,7 +14,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.rounding import charged_gap
+from convexkernels.problems.rounding import UNITS, charged_gap
 from convexkernels.validation import check_number, check_points, check_vector
 
 
@@ -47,8 +47,8 @@ def approximation_error(
     Returns
     -------
     DualityGap
-        ``lower <= A(lam) <= upper``, with what rounding may have cost the minimum: a tiny lam widens
-        it. Rounding of R* and of the difference is not in it, and counts where A is far below R*.
+        ``lower <= A(lam) <= upper``, what rounding may have cost included: a tiny lam, or noise far
+        above A, widens it.
 
     Raises
     ------
@@ -76,9 +76,10 @@ def approximation_error(
     K, least = kernel(points), _least_risk(at_lam, points, Y, shares)
     found = fit(at_lam, K, Y, shares, tol=tol)
     whole = charged_gap(at_lam, Y, shares, kernel._sizes(points), found, found.W @ K)
-    # A is not below 0, but differences are, by rounding.
-    upper, lower = (max(0.0, bound / at_lam.cost - least) for bound in (whole.upper, whole.lower))
-    return DualityGap(upper, lower, charged=whole.charged / at_lam.cost)
+    # R* and the difference are rounded, too; A is not below 0, but differences are.
+    hidden = UNITS * len(points) * float(np.finfo(np.float64).eps) * (least + whole.upper / at_lam.cost)
+    upper, lower = whole.upper / at_lam.cost - least + hidden, max(0.0, whole.lower / at_lam.cost - least - hidden)
+    return DualityGap(upper, lower, charged=whole.charged / at_lam.cost + 2.0 * hidden)
 
 
 def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:

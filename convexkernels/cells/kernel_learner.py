@@ -200,7 +200,7 @@ class KernelLearner:
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
         K, squares = matrices.last(width), kernel._sizes(X)
-        found = self._trained(loss, K, squares, rows, deadline)
+        found = self._trained(loss, K, rows, deadline)
         gap = charged_gap(loss, rows.Y, rows.weights, squares, found, found.W @ K)
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
         if function.support.size == len(X):
@@ -227,13 +227,13 @@ class KernelLearner:
         own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
         return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(fits), TIMED_ROWS)]))
 
-    def _trained(self, loss: Loss, K: Array, squares: Array, rows: CellRows, deadline: float) -> Fit:
+    def _trained(self, loss: Loss, K: Array, rows: CellRows, deadline: float) -> Fit:
         """The function of an earlier run, where its certificate, computed anew, holds; else one that is trained."""
         if self.begin is not None:
             known = zip(self.begin[:, : len(K)], rows.Y, strict=True)
             alpha = np.array([loss.feasible(a, y, rows.weights) for a, y in known])
             found = measure(loss, K, rows.Y, rows.weights, alpha)
-            if charged_gap(loss, rows.Y, rows.weights, squares, found, found.W @ K).holds(self.tol):
+            if DualityGap(found.upper, found.value).holds(self.tol):  # training again would not change its charge
                 return found
         return fit(loss, K, rows.Y, rows.weights, tol=self.tol, deadline=deadline)
 

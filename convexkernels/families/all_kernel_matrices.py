@@ -135,9 +135,12 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
     """
     from convexkernels.losses.hinge import Hinge
 
-    if np.ndim(y) != 1 or not np.size(y):
-        raise InvalidInputError(f"y must have one label a row, shape (m,), got shape {np.shape(y)}.")
-    labels = Hinge().targets(y, len(y))[0]
+    if not hasattr(y, "__len__") or not len(y):
+        raise InvalidInputError(f"y must have one label a row, shape (m,), got {y!r}.")
+    Y = Hinge().targets(y, len(y))
+    if len(Y) > 1:
+        raise InvalidInputError(f"y must have one label a row, shape (m,), got {len(Y)} columns.")
+    labels = Y[0]
     m = labels.size
     v = labels - labels.mean()
     s = 1.0

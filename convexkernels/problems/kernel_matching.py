@@ -270,7 +270,8 @@ def _directions(family: Any, X: Array, size: int) -> float:
     """How many directions of a matrix of so many rows have a trace, from the monomials of x; NaN where it has others.
 
     With z^gamma go all monomials of x up to the degree that gamma leaves. Their rank is that of the same monomials of
-    features on [-1, 1], and tells apart what squares of them, which traces are, do not.
+    features on [-1, 1], and tells apart what squares of them, which traces are, do not. Points at the ends of a box
+    have no room on one side.
     """
     degree, n = getattr(family, "degree", None), X.shape[1]
     if degree is None or getattr(family, "tasks", None) is not None or getattr(family, "landmarks", None) is not None:
@@ -279,6 +280,15 @@ def _directions(family: Any, X: Array, size: int) -> float:
     V = monomials((2.0 * X - low - high) / np.where(high > low, high - low, 1.0), exponents(n, degree))
     with_z = getattr(family, "z_degree", 0)
     most = degree if with_z is None else min(with_z, degree)
-    ranks = [np.linalg.matrix_rank(V[: math.comb(n + degree - g, n)], RESOLVED) for g in range(most + 1)]
-    one = sum(math.comb(n + g - 1, g) * rank for g, rank in enumerate(ranks))
-    return float(one * (size // count_monomials(n, degree, with_z)))
+    sides = [np.full(len(X), True)] * (size // count_monomials(n, degree, with_z))
+    if box := getattr(family, "box", None):
+        lower, upper = box.containing(X)
+        sides = [(upper > X).all(axis=1), (lower < X).any(axis=1)]
+    return float(
+        sum(
+            math.comb(n + g - 1, g) * np.linalg.matrix_rank(V[: math.comb(n + degree - g, n), side], RESOLVED)
+            for side in sides
+            for g in range(most + 1)
+            if side.any()
+        )
+    )

@@ -33,7 +33,7 @@ from convexkernels.validation import check_number, check_weights, check_whole_nu
 LATER_PACE = 0.3
 # Rows that widths of features are learned on.
 METRIC_ROWS = 10_000
-# Entries and weights from the reciprocal of this to this have squares in single precision.
+# Weights from the reciprocal of this to this have sums and ratios in single precision.
 LARGEST = 1e18
 
 
@@ -137,10 +137,11 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _problem(self, table: TrainingTable, targets: Any, clock: Clock) -> SpectralLearning:
         largest = float(np.abs(table.X).max(initial=0.0))
-        if largest and not 1.0 / LARGEST < largest < LARGEST:
+        most = 0.1 * float(np.finfo(self._options.dtype).max)
+        if largest and not most**-0.5 < largest < most:  # frequencies are of the size of 1 / X, and squared
             raise InvalidInputError(
-                f"X has entries of up to {largest:.3g}, whose squares single precision does not hold; bring the table "
-                "to a usual scale, for example with sklearn.preprocessing.StandardScaler."
+                f"X has entries of up to {largest:.3g}, beyond the range of {self._options.dtype}; bring the table to "
+                "a usual scale, for example with sklearn.preprocessing.StandardScaler."
             )
         return SpectralLearning.stated(
             table.X,
@@ -281,7 +282,7 @@ def _scales(
 
 
 def _unless_equal(weights: Any) -> Any:
-    """Weights in the range of single precision, as only their ratios count, None where all of them are 1."""
+    """Weights in the range of single precision, as ratios count in a call, None where all of them are 1."""
     if (weights == 1.0).all():
         return None
     largest = weights.max()
