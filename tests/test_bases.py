@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convexkernels.bases.integrals import box_integrals, interval_ratios, symbolic_entry
-from convexkernels.bases.monomials import count_monomials, exponents, monomial_basis, monomials
+from convexkernels.bases.monomials import count_monomials, exact_rank, exponents, monomial_basis, monomials
 from convexkernels.bases.tessellation.adjoint import adjoint
 from convexkernels.bases.tessellation.box import margin_slope
 from convexkernels.bases.tessellation.gram import Tessellation
@@ -56,6 +56,22 @@ def test_order_of_the_paper_for_two_features_and_degree_one():
     basis = monomial_basis(2, 1)
     assert basis.delta.tolist() == [[0, 0], [1, 0], [0, 1], [0, 0], [0, 0]]
     assert basis.gamma.tolist() == [[0, 0], [0, 0], [0, 0], [1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("unit", [1.0, -1e-300, 1e300])
+def test_the_exact_rank_is_that_of_the_points_that_doubles_are(rng, unit):
+    """Of random points, of a grid, whose rank is that of its products of powers, and of points that nearly coincide."""
+    for n, degree in SIZES:
+        powers = exponents(n, degree)
+        for m in (1, 5, 40):
+            assert exact_rank(unit * rng.normal(size=(m, n)), powers) == min(m, len(powers))
+    grid = np.array(list(product(np.linspace(0.0, 1.0, 4), repeat=2)))
+    assert exact_rank(unit * grid, exponents(2, 7)) == 16
+    assert exact_rank(unit * grid, exponents(2, 3)) == 10
+    assert exact_rank(unit * np.column_stack([grid, grid[:, 0]]), exponents(3, 3)) == 10
+    near = unit * np.array([[0.5], [0.5 + 1e-13], [0.5 + 2e-13], [1.0]])
+    assert [exact_rank(near, exponents(1, degree)) for degree in range(4)] == [1, 2, 3, 4]
+    assert exact_rank(near[:0], exponents(1, 3)) == 0
 
 
 @pytest.mark.parametrize(("n", "degree"), SIZES)

@@ -1,5 +1,7 @@
 """Bounds go with fitted estimators, and refuse those that their theorems are not about; claims settle what they say."""
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -328,3 +330,30 @@ def test_bounds_beside_large_noise_hold_in_fifty_digits(rng, noise, lam):
         whole = mpmath.mpf(lam) * (Y.T * mpmath.lu_solve(A + 8 * mpmath.mpf(lam) * mpmath.eye(8), Y))[0]
         least = sum(((Y[2 * i] - Y[2 * i + 1]) / 2) ** 2 for i in range(4)) / 4
     assert found.lower <= whole - least <= found.upper
+    assert found.charged <= 1e-12 * (1.0 + noise**2)
+
+
+@pytest.mark.parametrize(("quantile", "rest"), [(1e-3, 1e-10), (1e-6, 1e-7), (1e-9, 1e-4)])
+def test_the_least_risk_is_that_of_a_breakpoint_where_a_piece_is_nearly_flat(quantile, rest):
+    """Twice one point, 0 the best constant and the best function: A is 0."""
+    first = quantile * (1.0 + rest)
+    masses, loss = [first, 1.0 - first], Pinball(quantile=quantile)
+    found = bounds.approximation_error(Gaussian(), np.zeros((2, 1)), [0.0, 1.0], 1.0, loss=loss, masses=masses)
+    assert 0.0 == found.lower <= found.upper <= 1e-11 * quantile
+
+
+def test_two_labels_of_nearly_equal_masses():
+    d = 1e-12
+    found = bounds.approximation_error(
+        Gaussian(), np.zeros((2, 1)), [1.0, -1.0], 1.0, loss=Hinge(), masses=[1.0, 1.0 + d]
+    )
+    assert found.lower <= d / (2.0 + d) <= found.upper <= d
+
+
+@pytest.mark.parametrize(("epsilon", "beyond"), [(1.0, 1e-9), (0.7, 1e-12), (0.1, 1e-9), (1.0, 1e-6)])
+def test_errors_that_are_little_more_than_epsilon(epsilon, beyond):
+    """Twice one point: the best function is a constant, the least one that costs nothing."""
+    y = [epsilon + beyond, 0.3 * epsilon, 0.9 * epsilon]
+    found = bounds.approximation_error(Gaussian(), np.zeros((3, 1)), y, 0.3, loss=EpsilonInsensitive(epsilon=epsilon))
+    exact = Fraction(0.3) * (Fraction(y[0]) - Fraction(epsilon)) ** 2
+    assert found.lower <= exact <= found.upper

@@ -137,6 +137,36 @@ def test_points_at_the_ends_of_a_box_have_no_room_on_one_side():
     assert 0.3 < certificate.lower <= certificate.upper < 0.4
 
 
+@pytest.mark.parametrize("row", [[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.5]])
+def test_one_point_in_a_corner_of_a_box_is_matched_by_what_has_room(row):
+    problem = ck.KernelMatching(ck.Tessellated(1, box=ck.Box([0.0, 0.0], [1.0, 1.0])), [row], [[1.0]])
+    assert problem.is_whole
+    assert problem.cone.rank == (6 if row == [0.0, 0.5] else 3)
+
+
+BOX = ck.Box([0.0, 0.0], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("family", "x"),
+    [
+        # Cubics through four points, parabolas through three: all of these are matched exactly.
+        (ck.Tessellated(3, 0, box=BOX), [[0.25 - 2e-7, 1.0], [0.25, 1.0], [0.25 + 2e-7, 1.0], [0.75, 0.0]]),
+        (ck.Tessellated(3, 0, box=BOX), [[0.25 - 1e-7, 1.0], [0.25, 1.0], [0.25 + 1e-7, 1.0], [0.75, 0.0]]),
+        *((ck.GeneralizedPolynomial(3), [[-e], [0.0], [e], [1.0]]) for e in (5e-7, 2e-7)),
+        (ck.GeneralizedPolynomial(2), [[0.0], [1e-13], [1.0]]),
+        (ck.Tessellated(2, 0), [[0.0], [1e-13], [1.0]]),
+    ],
+)
+def test_nothing_is_proven_by_directions_that_nearby_points_have_lost(family, x):
+    y = np.array([1.0, -1.0, 1.0, 0.0])[: len(x)]
+    with pytest.warns(ck.ConvexKernelsWarning, match="cannot tell all directions"):
+        problem = ck.KernelMatching(family, x, np.outer(y, y))
+    assert not problem.is_whole
+    with pytest.warns(ck.ConvexKernelsWarning, match="not solved"):
+        assert problem.solve().certificate.lower <= 1e-9
+
+
 def test_problems_with_numbers_at_the_ends_of_their_range():
     X = np.array([[0.1], [0.5]])
     for size in (1e100, 1e-100, 1e-317):
@@ -197,7 +227,7 @@ def test_bad_input(spiral):
         with pytest.raises(ck.InvalidInputError, match=said):
             ck.KernelMatching(*arguments)
     labels = np.array([1.0, -1.0, 1.0, -1.0])
-    for wrong in ([], np.column_stack([labels, labels]), 1.0):
+    for wrong in ([], np.empty((4, 0)), [list(labels)], np.column_stack([labels, labels]), 1.0, np.array(1.0), None):
         with pytest.raises(ck.InvalidInputError, match="one label a row"):
             ck.optimal_kernel_matrix(wrong)
     with pytest.raises(ck.InvalidInputError):

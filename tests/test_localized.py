@@ -248,6 +248,16 @@ def test_a_search_whose_time_is_over_measures_nothing_and_takes_the_middle_of_th
     assert np.isfinite([cell.certificate.upper, cell.certificate.lower, cell.lam, cell.width]).all()
 
 
+def test_training_leaves_the_charge_its_share_of_the_tolerance(rng):
+    x = rng.uniform(size=(400, 1))
+    rows = CellRows(x, x.T - 0.5, np.ones(400))
+    exact = KernelLearner(Pinball(0.5, intercept=False), pair=(1.0, 1e-3), tol=1e-9)
+    charged = exact.learn(rows, rng).certificate
+    tol = 1.05 * charged.charged / charged.upper  # a gap of this much alone, and the charge, are twice the tolerance
+    assert tol > 1e-6
+    assert replace(exact, tol=tol).learn(rows, rng).certificate.holds(tol)
+
+
 def test_grid_is_the_papers():
     grid = Grid.of_cell(500, 4, 2.5)
     assert grid.lams.shape == grid.widths.shape == (10,)

@@ -11,6 +11,9 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import MemoryLimitError
 from convexkernels.validation import available_memory, check_whole_number
 
+# Products of two residues fit into 64 bits. And the binary digits of a double.
+PRIME, MANTISSA = 2**31 - 1, 53
+
 
 def exponents(n: int, degree: int) -> Index:
     """Exponents of all monomials in `n` variables up to `degree`, graded lexicographically, one in a row.
@@ -39,6 +42,32 @@ def monomials(X: Array, powers: Index) -> Array:
         row[used[-1]] -= 1
         np.multiply(values[place[tuple(row)]], X[:, used[-1]], out=values[i])
     return values
+
+
+def exact_rank(X: Array, powers: Index) -> int:
+    """Rank of :func:`monomials` in exact arithmetic, for the points that the doubles `X` are.
+
+    Modulo a prime, which a rank over the rationals has no reason to fall by.
+    """
+    fractions, shifts = np.frexp(X)
+    units = {int(s): pow(2, int(s) - MANTISSA, PRIME) for s in np.unique(shifts)}
+    residues = np.ldexp(fractions, MANTISSA).astype(np.int64) % PRIME
+    residues = residues * np.vectorize(units.get, otypes=[np.int64])(shifts) % PRIME
+    rows = np.ones((len(powers), len(X)), dtype=np.int64)
+    for k, column in enumerate(residues.T):
+        power = np.ones_like(column)
+        for p in range(int(powers[:, k].max(initial=0)) + 1):
+            rows[powers[:, k] == p] = rows[powers[:, k] == p] * power % PRIME
+            power = power * column % PRIME
+    rank = 0
+    for column in range(len(X)):
+        filled = np.flatnonzero(rows[rank:, column])
+        if filled.size:
+            rows[[rank, rank + filled[0]]] = rows[[rank + filled[0], rank]]
+            pivot = rows[rank] * pow(int(rows[rank, column]), -1, PRIME) % PRIME
+            rows[rank + 1 :] = (rows[rank + 1 :] - rows[rank + 1 :, column, None] * pivot % PRIME) % PRIME
+            rank += 1
+    return rank
 
 
 def expansion(powers: Index, center: Array, scale: Array) -> Array:

@@ -14,8 +14,10 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.rounding import UNITS, charged_gap
+from convexkernels.problems.rounding import UNITS, charge_above, charged_gap
 from convexkernels.validation import check_number, check_points, check_vector
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 def approximation_error(
@@ -73,23 +75,27 @@ def approximation_error(
     at_lam = copy(loss.at(check_number("lam", lam, low=0.0, open_low=True)))
     at_lam.intercept = False
     Y, shares = at_lam.targets(y, len(points)), shares / shares.sum()
-    K, least = kernel(points), _least_risk(at_lam, points, Y, shares)
+    K, (least, error) = kernel(points), _least_risk(at_lam, points, Y, shares)
     found = fit(at_lam, K, Y, shares, tol=tol)
     whole = charged_gap(at_lam, Y, shares, kernel._sizes(points), found, found.W @ K)
     # R* and the difference are rounded, too; A is not below 0, but differences are.
-    hidden = UNITS * len(points) * float(np.finfo(np.float64).eps) * (least + whole.upper / at_lam.cost)
-    upper, lower = whole.upper / at_lam.cost - least + hidden, max(0.0, whole.lower / at_lam.cost - least - hidden)
+    hidden = error + UNITS * EPS * len(points) * (least + whole.upper / at_lam.cost)
+    lower = max(0.0, whole.lower / at_lam.cost - least - hidden)
+    upper = max(lower, whole.upper / at_lam.cost - least + hidden)
     return DualityGap(upper, lower, charged=whole.charged / at_lam.cost + 2.0 * hidden)
 
 
-def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> float:
-    """R*: in every point the least expected loss of a constant, summed over outputs."""
-    risk, groups = 0.0, distinct_rows(points)[2]
+def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> tuple[float, float]:
+    """R*: in every point the least expected loss of a constant, summed over outputs; and what it is right to."""
+    risk, error, groups = 0.0, 0.0, distinct_rows(points)[2]
     for group in range(groups.max() + 1):
         rows = np.flatnonzero(groups == group)
-        best = loss.constant(Y[:, rows], shares[rows])[:, None]
-        risk += float(loss.total(Y[:, rows], np.broadcast_to(best, (len(Y), len(rows))), shares[rows]).sum())
-    return risk
+        there, weights = Y[:, rows], shares[rows]
+        best = np.broadcast_to(loss.least_constant(there, weights)[:, None], there.shape)
+        risk += float(loss.total(there, best, weights).sum())
+        if rows.size > 1:
+            error += charge_above(loss, there, weights, best, np.zeros_like(there), UNITS * EPS * loss.sizes(there))
+    return risk, error / loss.cost
 
 
 class SVMNumbers(NamedTuple):

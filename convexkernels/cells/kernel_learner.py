@@ -200,8 +200,7 @@ class KernelLearner:
             matrices = self._matrices(rows.X)
         X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
         K, squares = matrices.last(width), kernel._sizes(X)
-        found = self._trained(loss, K, rows, deadline)
-        gap = charged_gap(loss, rows.Y, rows.weights, squares, found, found.W @ K)
+        found, gap = self._trained(loss, K, squares, rows, deadline)
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
@@ -227,15 +226,25 @@ class KernelLearner:
         own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
         return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(fits), TIMED_ROWS)]))
 
-    def _trained(self, loss: Loss, K: Array, rows: CellRows, deadline: float) -> Fit:
+    def _trained(self, loss: Loss, K: Array, squares: Array, rows: CellRows, deadline: float) -> tuple[Fit, DualityGap]:
         """The function of an earlier run, where its certificate, computed anew, holds; else one that is trained."""
+        Y, weights, found = rows.Y, rows.weights, None
         if self.begin is not None:
-            known = zip(self.begin[:, : len(K)], rows.Y, strict=True)
-            alpha = np.array([loss.feasible(a, y, rows.weights) for a, y in known])
-            found = measure(loss, K, rows.Y, rows.weights, alpha)
-            if DualityGap(found.upper, found.value).holds(self.tol):  # training again would not change its charge
-                return found
-        return fit(loss, K, rows.Y, rows.weights, tol=self.tol, deadline=deadline)
+            known = zip(self.begin[:, : len(K)], Y, strict=True)
+            found = measure(loss, K, Y, weights, np.array([loss.feasible(a, y, weights) for a, y in known]))
+        if found is None or not self._reaches(found):
+            found = fit(loss, K, Y, weights, tol=self.tol, deadline=deadline)
+        gap = charged_gap(loss, Y, weights, squares, found, found.W @ K)
+        if self._reaches(found) and not gap.holds(self.tol):  # the charge takes its share of the tolerance
+            left = self.tol - gap.charged / max(abs(gap.upper), abs(gap.lower))
+            if left > 0.0:
+                found = fit(loss, K, Y, weights, start=found.alpha, tol=0.9 * left, deadline=deadline)
+                gap = charged_gap(loss, Y, weights, squares, found, found.W @ K)
+        return found, gap
+
+    def _reaches(self, found: Fit) -> bool:
+        """Whether a function is within the tolerance, before rounding is charged."""
+        return DualityGap(found.upper, found.value).holds(self.tol)
 
     def _matrices(self, X: Array) -> Matrices:
         return GaussianMatrices(X) if self.kernel is None else KernelMatrices(self.kernel, X)

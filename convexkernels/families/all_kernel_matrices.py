@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,13 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
     """
     from convexkernels.losses.hinge import Hinge
 
-    if not hasattr(y, "__len__") or not len(y):
-        raise InvalidInputError(f"y must have one label a row, shape (m,), got {y!r}.")
-    Y = Hinge().targets(y, len(y))
-    if len(Y) > 1:
-        raise InvalidInputError(f"y must have one label a row, shape (m,), got {len(Y)} columns.")
-    labels = Y[0]
+    try:
+        shape = np.shape(y)
+    except ValueError:  # a ragged list, which `targets` refuses
+        shape = (len(y),)
+    if len(shape) == 0 or shape[0] == 0 or math.prod(shape[1:]) != 1:
+        raise InvalidInputError(f"y has shape {shape}, but one label a row is needed; pass one column, shape (m,).")
+    labels = Hinge().targets(y, shape[0])[0]
     m = labels.size
     v = labels - labels.mean()
     s = 1.0

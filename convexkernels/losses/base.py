@@ -124,6 +124,10 @@ class Loss(ABC):
             At a kink any subgradient.
         """
 
+    def sizes(self, Y: Array) -> Array:
+        """How large numbers are whose differences, with function values, are losses: entry by entry of the targets."""
+        return np.abs(Y)
+
     def total(self, Y: Array, F: Array, weights: Array) -> Array:
         """Weighted sums of the losses over rows, the last axis, of `pointwise`."""
         return np.asarray(self.pointwise(Y, F)[0] @ weights)
@@ -133,6 +137,10 @@ class Loss(ABC):
         free = copy(self)
         free.intercept = True
         return np.array([free.primal(np.zeros_like(y), 0.0, y, weights)[1] for y in Y])
+
+    def least_constant(self, Y: Array, weights: Array) -> Array:
+        """The same to the last digit of the loss: `constant` may be the middle of a piece that is nearly flat."""
+        return self.constant(Y, weights)
 
     def offset(self, Y: Array, weights: Array) -> Array | None:
         """What functions without an intercept learn deviations from, shape (n_outputs,), where the loss has a level."""

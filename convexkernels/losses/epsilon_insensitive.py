@@ -49,6 +49,9 @@ class EpsilonInsensitive(SupportVectorLoss):
         excess = np.abs(F - Y) - self.epsilon
         return np.maximum(excess, 0.0), np.where(excess > 0.0, np.sign(F - Y), 0.0)
 
+    def sizes(self, Y: Array) -> Array:
+        return np.abs(Y) + self.epsilon
+
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp
 

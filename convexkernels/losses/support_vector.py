@@ -34,10 +34,15 @@ HIGHEST_BOUND = 1e8
 
 
 def best_intercept(residual: Array, dual: BoxDual) -> float:
-    """The b that minimizes ``sum_i max over w_i of (residual_i - b) w_i - eps_i |w_i|``.
+    """The b that minimizes ``sum_i max over w_i of (residual_i - b) w_i - eps_i |w_i|``, the middle of a flat piece."""
+    flat = _flat_piece(residual, dual)
+    return float(0.5 * (flat[0] + flat[-1]))
 
-    The sum is convex and piecewise linear in b with breakpoints ``residual -+ eps``; the middle of the flat piece
-    is returned where there is one. O(m log m).
+
+def _flat_piece(residual: Array, dual: BoxDual) -> Array:
+    """Breakpoints ``residual -+ eps`` of that sum, convex and piecewise linear in b, between which no slope shows.
+
+    In order; O(m log m).
     """
     points = np.concatenate([residual - dual.eps, residual + dual.eps])
     jumps = np.concatenate([dual.hi, -dual.lo])
@@ -50,7 +55,7 @@ def best_intercept(residual: Array, dual: BoxDual) -> float:
     if abs(slopes[first]) <= slack:
         rising = np.flatnonzero(slopes[first:] > slack)
         last = first + int(rising[0]) if rising.size else first
-    return float(0.5 * (points[first] + points[last]))
+    return points[first : last + 1]
 
 
 class SupportVectorLoss(WeightedLoss):
@@ -88,6 +93,13 @@ class SupportVectorLoss(WeightedLoss):
     def dual_constant(self, alpha: Array, y: Array, weights: Array) -> float:
         dual, w = self.box_dual(y, weights), self.coefficients(alpha, y)
         return float(dual.lin @ w - dual.eps @ np.abs(w))
+
+    def least_constant(self, Y: Array, weights: Array) -> Array:
+        best = self.constant(Y, weights)
+        for k, y in enumerate(Y):
+            candidates = np.array([best[k], *np.unique(_flat_piece(y, self.box_dual(y, weights)))])
+            best[k] = candidates[np.argmin([self.total(y, np.full_like(y, b), weights) for b in candidates])]
+        return best
 
     def primal(self, f: Array, quadratic: float, y: Array, weights: Array) -> tuple[float, float, float]:
         dual = self.box_dual(y, weights)

@@ -96,7 +96,7 @@ class Certified(OnRows):
     def _value_of_multiple(self, alpha: Array, W: Array, s: float, sigma: float, unit: float) -> float:
         """The lower bound of ``s alpha`` from scratch: where alpha is huge, that of alpha has no digits for it."""
         constant = sum(self.loss.dual_constant(s * a, y, self.weights) for a, y in zip(alpha, self.Y, strict=True))
-        rounding = unit * s * float(np.vdot(np.abs(W), np.abs(self.Y)))
+        rounding = unit * s * float(np.vdot(np.abs(W), self.loss.sizes(self.Y)))
         return self.loss.scale * (constant - rounding - 0.5 * s * s * sigma)
 
     def curvature(self, evaluation: Evaluation, K: Array) -> Array | None:
@@ -182,7 +182,8 @@ class Certified(OnRows):
         # A factor of K is one of |f|^2 for the same f.
         whole = 0.5 * self.loss.scale * unit * exact.inexact(known.theta) * abs(float(np.vdot(W, F)))
         F += (known.multiples * known.b)[:, None]
-        return whole + charge_above(self.loss, self.Y, self.weights, F, W, unit * exact.sizes(known.theta, K, W))
+        errors = unit * (exact.sizes(known.theta, K, W) + self.loss.sizes(self.Y))
+        return whole + charge_above(self.loss, self.Y, self.weights, F, W, errors)
 
     def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:
         """The same in exact arithmetic: bounds that rounding has no part in; see :mod:`convexkernels.rigorous`."""

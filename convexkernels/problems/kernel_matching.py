@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.bases.monomials import count_monomials, exponents, monomials
+from convexkernels.bases.monomials import count_monomials, exact_rank, exponents
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.cones import Cone, Orthant, SemidefiniteCone
@@ -25,8 +25,6 @@ EPS = float(np.finfo(np.float64).eps)
 NO_TRACE = 1e-14
 # Up to here a trace that is kept, or that is not, may be the one or the other.
 UNCLEAR = 1e-15, 1e-13
-# Combinations of monomials on [-1, 1] that are smaller than this part of the largest one are 0 on the points.
-RESOLVED = 1e-12
 # The part of the gap asked for that the interior-point method aims at.
 AIM = 0.01
 
@@ -112,8 +110,12 @@ class KernelMatching:
             self.cone = SemidefiniteCone(self.half.shape[1])
             self.traces = values[keep] / values[-1]
             unclear = (values > UNCLEAR[0] * values[-1]) & (values < UNCLEAR[1] * values[-1])
-            known = _directions(family, np.asarray(X, dtype=np.float64), len(values))
-            self.is_whole = not (unclear.any() if math.isnan(known) else keep.sum() < known)
+            known = _directions(family, X, len(values))
+            if known is None:
+                self.is_whole = not unclear.any()
+            else:  # the trace of a projection is its rank, that of its part where parts have no trace in common
+                parts = np.array_split(vectors[:, keep], len(known))
+                self.is_whole = known == [round(float(np.square(part).sum())) for part in parts]
             if not self.is_whole:
                 tell(
                     f"arithmetic cannot tell all directions of the parameter of {family!r} from 0: lower bounds are "
@@ -266,29 +268,24 @@ class KernelMatching:
         return nothing if P is None or multipliers is None else (np.asarray(P), np.asarray(multipliers))
 
 
-def _directions(family: Any, X: Array, size: int) -> float:
-    """How many directions of a matrix of so many rows have a trace, from the monomials of x; NaN where it has others.
+def _directions(family: Any, X: Any, size: int) -> list[int] | None:
+    """How many directions of a matrix of so many rows have a trace, by parts of it; None where only traces say so.
 
-    With z^gamma go all monomials of x up to the degree that gamma leaves. Their rank is that of the same monomials of
-    features on [-1, 1], and tells apart what squares of them, which traces are, do not. Points at the ends of a box
-    have no room on one side.
+    With z^gamma go all monomials of x up to the degree that gamma leaves; a combination of these has no trace where it
+    is 0 on the points, which the doubles themselves say. Traces, squares of it, do not. The first half of the
+    parameter of a tessellated kernel belongs to the z >= x, the second one to the others: points at the ends of a box
+    may have none.
     """
-    degree, n = getattr(family, "degree", None), X.shape[1]
+    degree = getattr(family, "degree", None)
     if degree is None or getattr(family, "tasks", None) is not None or getattr(family, "landmarks", None) is not None:
-        return math.nan
-    low, high = X.min(axis=0), X.max(axis=0)
-    V = monomials((2.0 * X - low - high) / np.where(high > low, high - low, 1.0), exponents(n, degree))
-    with_z = getattr(family, "z_degree", 0)
+        return None
+    X = np.asarray(X, dtype=np.float64)
+    n, with_z = X.shape[1], getattr(family, "z_degree", 0)
     most = degree if with_z is None else min(with_z, degree)
-    sides = [np.full(len(X), True)] * (size // count_monomials(n, degree, with_z))
     if box := getattr(family, "box", None):
         lower, upper = box.containing(X)
-        sides = [(upper > X).all(axis=1), (lower < X).any(axis=1)]
-    return float(
-        sum(
-            math.comb(n + g - 1, g) * np.linalg.matrix_rank(V[: math.comb(n + degree - g, n), side], RESOLVED)
-            for side in sides
-            for g in range(most + 1)
-            if side.any()
-        )
-    )
+        parts = [(upper > X).all(axis=1), (lower < X).any(axis=1)]
+    else:
+        parts = [np.full(len(X), True)] * (size // count_monomials(n, degree, with_z))
+    powers = [exponents(n, degree - g) for g in range(most + 1)]
+    return [sum(math.comb(n + g - 1, g) * exact_rank(X[part], powers[g]) for g in range(most + 1)) for part in parts]

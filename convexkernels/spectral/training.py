@@ -34,6 +34,8 @@ LARGEST_CHANGE = 0.1
 ROWS_OF_FIRST_STEP = 500
 # A change so many times as large need not be proportional to the step.
 FOLDED, MOST_TRIES = 3.0, 12
+# Largest entries of tables from whose slopes Adam learns as they are.
+USUAL = 1e-3, 1e6
 # What is said after an epoch that nothing has cut short.
 WHOLE_EPOCHS = (Status.ITERATION_LIMIT, Status.EARLY_STOPPED)
 # The parts of a point.
@@ -104,7 +106,8 @@ class TrainingRun:
             "c": Adam(self.point.intercept),
             "omega": Adam(omega),
         }
-        self._reach = self._first_step() * max(self.point.map.size(), 1e-30)
+        self._unit = _unit_of(self.problem)
+        self._reach = self._first_step() * (self.point.map.size() or 1e-30)
         self.n_steps = 0
         self._without_better = 0
         self.best = self.point.copy()
@@ -265,6 +268,7 @@ class TrainingRun:
             point.W[:] = problem.penalty.proximal(point.W, multiple, problem.backend)
         adam_c.step(point.intercept, slope_c, 0.1 * rate)
         if problem.learned:
+            slope_omega = slope_omega if self._unit == 1.0 else slope_omega / self._unit
             adam_omega.step(point.map.omega, slope_omega, rate * self._reach)
         self.n_steps += 1
         return value
@@ -278,6 +282,16 @@ class TrainingRun:
             f"training stopped in epoch {len(self.history) + 1}, where numbers were not finite any more "
             f"({Status.NUMERICAL_ERROR.name}); the last good weights were kept. A smaller learning_rate helps."
         )
+
+
+def _unit_of(problem: SpectralLearning) -> float:
+    """What slopes of frequencies, which grow with the table, are divided by.
+
+    Steps do not depend on it where squares of slopes neither vanish beside the smallest ones that count nor leave the
+    range of single precision.
+    """
+    size = float(abs(problem.X).max())
+    return 1.0 if USUAL[0] < size < USUAL[1] or size == 0.0 else 2.0 ** round(math.log2(size))
 
 
 def _distance(F: Any, G: Any) -> float:

@@ -222,6 +222,8 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             self._seen = LeftOut(of_folds.F, task.loss.targets(task.y, len(task.y)), task.weights)
         if self._combination.kind == "stack" and not clock.interrupted:
             self._stack(task, None if of_folds is None else of_folds.parts, clock)
+        if any(solution.status is Status.TIME_LIMIT for solution in self.solutions_):
+            clock.cuts.clear()  # a search has said that the limit came first
         return self.solutions_[0]
 
     def _searched(

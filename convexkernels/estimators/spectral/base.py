@@ -137,11 +137,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     def _problem(self, table: TrainingTable, targets: Any, clock: Clock) -> SpectralLearning:
         largest = float(np.abs(table.X).max(initial=0.0))
-        most = 0.1 * float(np.finfo(self._options.dtype).max)
-        if largest and not most**-0.5 < largest < most:  # frequencies are of the size of 1 / X, and squared
+        most = 1e-3 * float(np.finfo(self._options.dtype).max)
+        if largest and not 1.0 / most < largest < most:  # frequencies are of the size of 1 / X, and rows have a sum
             raise InvalidInputError(
-                f"X has entries of up to {largest:.3g}, beyond the range of {self._options.dtype}; bring the table to "
-                "a usual scale, for example with sklearn.preprocessing.StandardScaler."
+                f"X has entries of up to {largest:.3g}, too near the ends of the range of {self._options.dtype} for "
+                "sums of products; bring the table to a usual scale, for example with "
+                "sklearn.preprocessing.StandardScaler."
             )
         return SpectralLearning.stated(
             table.X,
@@ -282,7 +283,10 @@ def _scales(
 
 
 def _unless_equal(weights: Any) -> Any:
-    """Weights in the range of single precision, as ratios count in a call, None where all of them are 1."""
+    """Weights in the range of single precision, None where all of them are 1.
+
+    Beyond it only ratios count: sizes of weights of one call of `partial_fit` and another are then not compared.
+    """
     if (weights == 1.0).all():
         return None
     largest = weights.max()
