@@ -206,6 +206,17 @@ def test_candidates_that_say_nothing_about_a_part_of_the_rows_are_borne_there(rn
         ck.KernelLearning(family, ck.LeastSquares(0.1), X[2:], np.sin(X[2:, 0]))
 
 
+@pytest.mark.parametrize("form", [lambda a, b: a + 2.0 * b, lambda a, b: np.sin(3.0 * a) + b**2])
+def test_the_choice_of_c_ends_where_functions_without_noise_are_found(rng, form):
+    """Values of less regularization take twenty times as long, and end with a gap of rounding."""
+    X = rng.uniform(size=(150, 2))
+    model = ck.MultipleKernelSVR().fit(X, form(*X.T))
+    exact = model.selection_.scores >= 1.0 - 1e-6
+    assert not exact[:-1].any()
+    assert model.C_ == model.selection_.values[-1] < 1e5
+    assert model.solution_.status is ck.Status.OPTIMAL
+
+
 def test_a_column_that_is_constant_in_a_fold_does_not_stop_the_choice(rng):
     X = rng.uniform(-1.0, 1.0, (60, 3))
     X[:, 2] = np.arange(60) == 7

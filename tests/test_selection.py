@@ -1014,6 +1014,8 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
         ([9, 7.5, 7.9, 3, 2, 1], False, np.inf, [0.1, 1, 0.01, 10, 100, 1000]),  # a few labels are right by chance
         ([9, 9.5, 9.8, 3, 2.9, 1], True, np.inf, [0.1, 1, 0.01, 10, 100, 1000]),  # nothing yet that beats constants
         ([9, 9.5, 10, 3, 2.9, 1], True, np.inf, [0.1, 1, 0.01]),  # nor will it come
+        ([9, 5, 8e-6, 1e-6, 1e-7, 1e-8], True, np.inf, [0.1, 1]),  # a millionth is as good as none
+        ([9, 5, 9e-6, 7e-6, 1e-7, 1e-8], True, np.inf, [0.1, 1, 10]),
         ([9, 5, 3, 3, 3, 3], False, 1.0, [0.1, 1]),  # others are the same
         ([9, 5, 3, 2.9, 2.9, 2.9], True, 1.0, [0.1, 1, 10]),  # but not in a tube that is narrower by a tenth
         ([9, 5, 5, 5, 5, 5], False, 0.1, [0.1, 0.01]),
@@ -1023,7 +1025,8 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
 def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numbers, end, visited):
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
-    fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 8.0, weights=np.ones(3))
+    whole = SimpleNamespace(loss=loss)
+    fold = SimpleNamespace(whole=whole, constant_error=lambda: 8.0, weights=np.ones(3), total=8.0)
     fold.error = lambda value, loss, clock: table[value]
     fold.deviations = {value: np.sqrt(error) for value, error in table.items()}
     fold.is_inside = lambda value, loss: value >= end

@@ -131,7 +131,9 @@ class _Search:
 
     def _is_over(self, clock: Clock) -> bool:
         """Whether not even a fold would be in time, or nothing can be better."""
-        return clock.is_over or (self.found is not None and self.found.score >= 1.0)
+        if self.best is None or self.found is None:
+            return clock.is_over
+        return clock.is_over or self.best.is_exact or self.found.score >= 1.0
 
     def _follow(self, family: Family, folds: list[Fold], loss_at: LossAt, part: Clock) -> Array | None:
         """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried.
