@@ -74,6 +74,13 @@ def test_the_exact_rank_is_that_of_the_points_that_doubles_are(rng, unit):
     assert exact_rank(near[:0], exponents(1, 3)) == 0
 
 
+@pytest.mark.parametrize(
+    "x", [[0.0, 2.0**-31, 1.0], [0.5, 0.5 + 2.0**-32, 1.0], [1.0, 2.0, 2.0**31 + 1.0], [0, 2**31 - 1, 7]]
+)
+def test_the_exact_rank_knows_powers_of_two_apart(x):
+    assert exact_rank(np.array(x, dtype=float)[:, None], exponents(1, 2)) == 3
+
+
 @pytest.mark.parametrize(("n", "degree"), SIZES)
 def test_number_of_monomials(n, degree):
     assert monomial_basis(n, degree).q == count_monomials(n, degree) == comb(2 * n + degree, degree)

@@ -1,11 +1,14 @@
 """What certificates charge for rounding covers what rounding does, at the very point that they are of."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import convexkernels as ck
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows
 from tests.campaign.cases import make_case
 from tests.campaign.exact import exact_set, lower_bound, upper_bound
 
@@ -112,6 +115,26 @@ def test_of_float32_the_function_that_is_returned_is_the_certified_one():
     solution = solved(problem, 1e-2)
     _, returned, _ = upper_bound(problem, exact_set(problem), solution)
     assert float(returned) <= solution.certificate.upper * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "beyond"), [(1.0, 1e-9), (0.7, 1e-12), (0.1, 1e-9), (3e5, 1e-3)])
+@pytest.mark.parametrize("kind", ["kernels", "one kernel", "cell"])
+def test_errors_that_are_little_more_than_epsilon(kind, epsilon, beyond):
+    """Thrice one point: the best function is the constant by which one target is beyond epsilon."""
+    X, y = np.zeros((3, 1)), np.array([epsilon + beyond, 0.3 * epsilon, 0.9 * epsilon])
+    loss = ck.EpsilonInsensitive(1e3, epsilon, intercept=False)
+    if kind == "cell":
+        learner = KernelLearner(loss, pair=(1.0, loss.lam))
+        cell = learner.learn(CellRows(X, y[None], np.ones(3)), np.random.default_rng(0))
+        certificates = [cell.certificate, cell.verify()]
+    elif kind == "one kernel":
+        certificates = [solved(ck.FixedKernel(ck.Gaussian(1.0), loss, X, y)).certificate]
+    else:
+        family = ck.Candidates([ck.Gaussian(1.0)], normalize="none")
+        certificates = [solved(ck.KernelLearning(family, loss, X, y)).certificate]
+    exact = (Fraction(y[0]) - Fraction(epsilon)) ** 2 / 2
+    for found in certificates:
+        assert found.lower <= exact <= found.upper
 
 
 def test_one_kernel_on_all_rows_is_charged_the_same_way():

@@ -156,6 +156,8 @@ BOX = ck.Box([0.0, 0.0], [1.0, 1.0])
         *((ck.GeneralizedPolynomial(3), [[-e], [0.0], [e], [1.0]]) for e in (5e-7, 2e-7)),
         (ck.GeneralizedPolynomial(2), [[0.0], [1e-13], [1.0]]),
         (ck.Tessellated(2, 0), [[0.0], [1e-13], [1.0]]),
+        (ck.GeneralizedPolynomial(2), [[0.0], [2.0**-31], [1.0]]),
+        (ck.Tessellated(2, 0), [[0.5], [0.5 + 2.0**-32], [1.0]]),
     ],
 )
 def test_nothing_is_proven_by_directions_that_nearby_points_have_lost(family, x):
@@ -227,7 +229,16 @@ def test_bad_input(spiral):
         with pytest.raises(ck.InvalidInputError, match=said):
             ck.KernelMatching(*arguments)
     labels = np.array([1.0, -1.0, 1.0, -1.0])
-    for wrong in ([], np.empty((4, 0)), [list(labels)], np.column_stack([labels, labels]), 1.0, np.array(1.0), None):
+    for wrong in (
+        [],
+        np.empty((4, 0)),
+        [list(labels)],
+        labels[:, None, None],
+        np.column_stack([labels, labels]),
+        1.0,
+        None,
+        "1",
+    ):
         with pytest.raises(ck.InvalidInputError, match="one label a row"):
             ck.optimal_kernel_matrix(wrong)
     with pytest.raises(ck.InvalidInputError):

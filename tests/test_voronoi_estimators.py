@@ -775,7 +775,7 @@ def test_bad_parameters_are_refused_by_name(options, message):
 
 @pytest.mark.parametrize("noise", [0.02, 0.3])
 def test_epsilon_suits_the_error_of_rows_left_out(noise):
-    """A quarter of its root mean square; given values, and tables in which no widths are learned, are left alone."""
+    """A quarter of its root mean square, of one column, too; given values, and what a given kernel errs by, are not."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (300, 2))
     y = np.sin(3.0 * X[:, 0]) + noise * rng.standard_normal(300)
@@ -797,7 +797,10 @@ def test_epsilon_suits_the_error_of_rows_left_out(noise):
     assert given.epsilon_ == pytest.approx(0.2), "a refused fit changes nothing"
     given.set_params(max_cell_size=None)
     assert not hasattr(VoronoiSVR(estimator=Ridge(), **options).fit(X, y), "epsilon_")
-    assert VoronoiSVR(**options).fit(X[:, :1], y).epsilon_ == pytest.approx(0.05 * half)
+    left = y - VoronoiRidge(random_state=0).fit(X[:, :1], y).loo_predictions_
+    of_one = VoronoiSVR(**options).fit(X[:, :1], y).epsilon_
+    assert of_one == pytest.approx(0.25 * np.sqrt(np.mean(left**2)), rel=0.25)
+    assert VoronoiSVR(kernel=Gaussian(1.0), **options).fit(X, y).epsilon_ == pytest.approx(0.05 * half)
     first = model.epsilon_
     assert model.fit(X, 5.0 * y - 3.0).epsilon_ == pytest.approx(5.0 * first, rel=1e-3)
     several = given.fit(X, np.column_stack([y, 7.0 * y]))
@@ -979,6 +982,15 @@ def test_certificates_of_cells_hold_in_fifty_digits(rng, size):
             exact = float(cell.lam * (Y.T * solved)[0])
         for found in (cell.certificate, cell.verify()):
             assert found.lower <= exact <= found.upper
+
+
+@pytest.mark.parametrize("kind", [VoronoiQuantile, VoronoiSVR])
+def test_a_noiseless_table_is_learned_with_coefficients_that_rounding_is_not_seen_in(kind):
+    x = np.arange(900.0)
+    model = kind(random_state=0).fit(x[:, None], x)
+    assert model.solution_.status is Status.OPTIMAL
+    assert model.solution_.certificate.charged <= 1e-4 * model.solution_.certificate.upper
+    assert model.score(x[:, None], x) > 1.0 - 1e-4
 
 
 def _polynomial(kernel, a, b):

@@ -11,8 +11,9 @@ from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import MemoryLimitError
 from convexkernels.validation import available_memory, check_whole_number
 
-# Products of two residues fit into 64 bits. And the binary digits of a double.
-PRIME, MANTISSA = 2**31 - 1, 53
+# Products of two residues fit into 64 bits, and of powers of 2, of which doubles are sums, only huge ones are 1: modulo
+# 2^31 - 1 2^31 is. And the binary digits of a double.
+PRIMES, MANTISSA = (1836311951, 1618033999), 53
 
 
 def exponents(n: int, degree: int) -> Index:
@@ -47,25 +48,30 @@ def monomials(X: Array, powers: Index) -> Array:
 def exact_rank(X: Array, powers: Index) -> int:
     """Rank of :func:`monomials` in exact arithmetic, for the points that the doubles `X` are.
 
-    Modulo a prime, which a rank over the rationals has no reason to fall by.
+    The larger one of the ranks modulo two primes: neither is above the rank over the rationals, and a determinant that
+    is not 0 there is a multiple of both primes by chance only.
     """
+    return max(_rank_modulo(prime, X, powers) for prime in PRIMES)
+
+
+def _rank_modulo(prime: int, X: Array, powers: Index) -> int:
     fractions, shifts = np.frexp(X)
-    units = {int(s): pow(2, int(s) - MANTISSA, PRIME) for s in np.unique(shifts)}
-    residues = np.ldexp(fractions, MANTISSA).astype(np.int64) % PRIME
-    residues = residues * np.vectorize(units.get, otypes=[np.int64])(shifts) % PRIME
+    units = {int(s): pow(2, int(s) - MANTISSA, prime) for s in np.unique(shifts)}
+    residues = np.ldexp(fractions, MANTISSA).astype(np.int64) % prime
+    residues = residues * np.vectorize(units.get, otypes=[np.int64])(shifts) % prime
     rows = np.ones((len(powers), len(X)), dtype=np.int64)
     for k, column in enumerate(residues.T):
         power = np.ones_like(column)
         for p in range(int(powers[:, k].max(initial=0)) + 1):
-            rows[powers[:, k] == p] = rows[powers[:, k] == p] * power % PRIME
-            power = power * column % PRIME
+            rows[powers[:, k] == p] = rows[powers[:, k] == p] * power % prime
+            power = power * column % prime
     rank = 0
     for column in range(len(X)):
         filled = np.flatnonzero(rows[rank:, column])
         if filled.size:
             rows[[rank, rank + filled[0]]] = rows[[rank + filled[0], rank]]
-            pivot = rows[rank] * pow(int(rows[rank, column]), -1, PRIME) % PRIME
-            rows[rank + 1 :] = (rows[rank + 1 :] - rows[rank + 1 :, column, None] * pivot % PRIME) % PRIME
+            pivot = rows[rank] * pow(int(rows[rank, column]), -1, prime) % prime
+            rows[rank + 1 :] = (rows[rank + 1 :] - rows[rank + 1 :, column, None] * pivot % prime) % prime
             rank += 1
     return rank
 

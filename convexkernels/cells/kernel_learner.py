@@ -31,6 +31,8 @@ DEFAULT = CellSelection()
 LAMS = (1.0 / 16.0, 4.0)
 # Share of its time that a cell may spend on the selection.
 SELECTION_TIME = 0.7
+# Share of the tolerance that a charge has to leave for a function to be trained on.
+LEAST_LEFT = 0.03
 # Rows on which the time of a function is measured where it may be too long.
 TIMED_ROWS = 1000
 
@@ -237,9 +239,10 @@ class KernelLearner:
         gap = charged_gap(loss, Y, weights, squares, found, found.W @ K)
         if self._reaches(found) and not gap.holds(self.tol):  # the charge takes its share of the tolerance
             left = self.tol - gap.charged / max(abs(gap.upper), abs(gap.lower))
-            if left > 0.0:
-                found = fit(loss, K, Y, weights, start=found.alpha, tol=0.9 * left, deadline=deadline)
-                gap = charged_gap(loss, Y, weights, squares, found, found.W @ K)
+            if left > LEAST_LEFT * self.tol:
+                closer = fit(loss, K, Y, weights, start=found.alpha, tol=0.9 * left, deadline=deadline)
+                other = charged_gap(loss, Y, weights, squares, closer, closer.W @ K)
+                return (closer, other) if other.gap < gap.gap else (found, gap)
         return found, gap
 
     def _reaches(self, found: Fit) -> bool:

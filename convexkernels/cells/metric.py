@@ -50,17 +50,20 @@ def learned_metric(
     seed: int,
     keys: Keys | None = None,
     tied: Sequence[Index] = (),
+    of_errors: bool = False,
 ) -> tuple[Array | None, float]:
     """Factors of the features, shape (n_features,), that make the leave-one-out risk of least squares small.
 
     With them comes the deviation of errors at rows left out. No factors where one for all is about as good, or there
-    are too few rows, of which no error is known (NaN). Targets are in [-1, 1], and predictions are clipped to it. Rows
-    are drawn by their `keys`, where there are some; features of one of the groups that are `tied` share a factor. An
-    interrupt is raised: there is nothing to use the best point of the search for.
+    are too few rows or features; then no error is known (NaN), unless it is asked for (`of_errors`). Targets are in
+    [-1, 1], and predictions are clipped to it. Rows are drawn by their `keys`, where there are some; features of one of
+    the groups that are `tied` share a factor. An interrupt is raised: there is nothing to use the best point of the
+    search for.
     """
-    if not tells_widths(X, Y, tied) or is_constant(Y):
+    if is_constant(Y) or not (of_errors or tells_widths(X, Y, tied)):
         return None, np.nan
-    clock.show.note(f"a width for each of {_count(X, tied)} features is learned")
+    each = f"each of {_count(X, tied)} features" if tells_widths(X, Y, tied) else "all features, and errors with it,"
+    clock.show.note(f"a width for {each} is learned")
     bounds = (-1.0, 1.0) if len(Y) == 1 else None
     found = learned_widths(Gaussian(0.5), X, Y, weights, clock, seed, bounds, keys, tied)
     pays = found.share < 1.0 - PRICE * _count(X, tied) / min(len(X), SAMPLE)

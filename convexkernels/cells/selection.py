@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from convexkernels.losses.least_squares import LeastSquares
 # Relative duality gap on the way along a path. A validation risk of a thousand rows is known to 1e-2 or worse; on cells
 # of covtype risks moved by 0.002 at most against those of a gap of 1e-3, which took twice as long.
 PATH_TOL = 1e-2
+# Absolute errors that are no more than this part of those of constants are as good as none: pairs of less
+# regularization take long, and have coefficients that rounding is seen in.
+EXACT = 1e-3
 # Rows that the first functions of a race learn from, at least.
 SMALLEST_RUNG = 100
 
@@ -108,6 +111,14 @@ class GridSearch:
             return self.path_risks()
         return self.refined(self.raced_risks(rng))
 
+    @cached_property
+    def enough(self) -> float:
+        """Risks up to here are as good as none: of numbers that have a tube or a quantile, a part of the constants'."""
+        if isinstance(self.loss, LeastSquares) or not self.loss.is_of_differences:
+            return 0.0
+        constants = np.broadcast_to(self.loss.constant(self.Y, self.weights)[:, None], self.Y.shape)
+        return EXACT * self.risk(constants)
+
     def squared_risks(self, rank: int) -> Array:
         """Risks of least squares for all pairs, shape (n_widths, n_lams), from factors of at most that rank."""
         risks = np.full(self.shape, np.inf)
@@ -126,18 +137,19 @@ class GridSearch:
         """Risks of any loss, shape (n_widths, n_lams), by successive halving; inf for pairs that fell out.
 
         All pairs learn from few rows and are compared on the others; those within two standard errors of the best,
-        a third of them at most, learn from three times as many, and so on up to a third of all.
+        a third of them at most, learn from three times as many, and so on up to a third of all, or until one is good
+        `enough`.
         """
         m, order = self.matrices.m, rng.permutation(self.matrices.m)
         alive, risks = np.ones(self.shape, dtype=bool), np.full(self.shape, np.inf)
         size = m // 9 if m // 9 >= SMALLEST_RUNG else m // 3
         while size <= m // 3 and alive.any():
             train, held = order[:size], order[size:]
-            losses = np.full((*self.shape, len(held)), np.inf)
+            losses, shares = np.full((*self.shape, len(held)), np.inf), self.weights[held] / self.weights[held].sum()
             for (i, k), F in self._paths(alive, train, held):
                 losses[i, k] = self._losses(F, held)
-            risks = losses @ (self.weights[held] / self.weights[held].sum())
-            if not np.isfinite(risks).any():
+            risks = losses @ shares
+            if not np.isfinite(risks).any() or risks.min() <= self.enough:
                 break
             excess = losses - losses[np.unravel_index(risks.argmin(), self.shape)]
             with np.errstate(invalid="ignore"):
@@ -173,7 +185,7 @@ class GridSearch:
 
     def refined(self, risks: Array) -> Array:
         """Walk from the best pair, measuring others by functions learned from all rows: `walk`."""
-        return walk(risks, self.exact, self.deadline)
+        return walk(np.maximum(risks, self.enough), self.exact, self.deadline, self.enough)
 
     def exact(self, i: int, k: int, rival: tuple[int, int] | None = None) -> float:
         """The risk of one pair, by functions that are learned from all rows but those held out.
@@ -216,7 +228,9 @@ class GridSearch:
         return np.array([self.weights[block].sum() for block in blocks])
 
 
-def walk(risks: Array, exact: Callable[[int, int, tuple[int, int] | None], float], deadline: float) -> Array:
+def walk(
+    risks: Array, exact: Callable[[int, int, tuple[int, int] | None], float], deadline: float, enough: float = -np.inf
+) -> Array:
     """Walk from the best pair of a grid to its best neighbors, measuring each exactly.
 
     A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk corrects
@@ -230,6 +244,8 @@ def walk(risks: Array, exact: Callable[[int, int, tuple[int, int] | None], float
         Places of a width and a lam, and those of a pair that they have to be better than -> their risk.
     deadline : float
         By the monotonic clock.
+    enough : float
+        A pair of no more risk needs no better neighbor.
 
     Returns
     -------
@@ -243,7 +259,7 @@ def walk(risks: Array, exact: Callable[[int, int, tuple[int, int] | None], float
     at = least(risks)
     found[at], seen[at] = exact(*at, None), True
     moved = True
-    while moved:
+    while moved and found[at] > enough:
         moved = False
         # Narrower first: that is where the approximations err, and why nothing better is wider.
         for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1)):

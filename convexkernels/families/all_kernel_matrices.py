@@ -140,8 +140,9 @@ def optimal_kernel_matrix(y: Any, C: float | None = None) -> tuple[Array, float]
         shape = np.shape(y)
     except ValueError:  # a ragged list, which `targets` refuses
         shape = (len(y),)
-    if len(shape) == 0 or shape[0] == 0 or math.prod(shape[1:]) != 1:
-        raise InvalidInputError(f"y has shape {shape}, but one label a row is needed; pass one column, shape (m,).")
+    if len(shape) not in (1, 2) or shape[0] == 0 or math.prod(shape[1:]) != 1:
+        got = f"an array of shape {shape}" if shape else repr(y)
+        raise InvalidInputError(f"y must have one label a row, got {got}; pass a list or a column of them, shape (m,).")
     labels = Hinge().targets(y, shape[0])[0]
     m = labels.size
     v = labels - labels.mean()

@@ -98,10 +98,13 @@ class SpectralMap:
         if measure_of(self.measure).has_long_tails:
             medians = np.median(np.abs(to_numpy(self.omega)), axis=1) / NORMAL_MEDIAN
             return float(np.sqrt(np.mean(medians.astype(np.float64) ** 2)))
-        largest = float(abs(self.omega).max())
-        unit = 2.0 ** round(math.log2(largest)) if largest else 1.0  # squares of small numbers vanish
+        unit = 2.0 ** (math.frexp(float(abs(self.omega).max()))[1] - 1)  # squares of small numbers vanish
         squares = float(self.backend.xp.sum((self.omega / unit) ** 2))
         return unit * math.sqrt(squares / max(1, math.prod(self.omega.shape)))
+
+    def slope_units(self, columns: Any) -> Any:
+        """How slopes of the frequencies grow with units of the features, shape (n_features,)."""
+        return self.backend.array(columns)[:, None]
 
     def with_omega(self, omega: Any) -> SpectralMap:
         """The same map with other frequencies."""

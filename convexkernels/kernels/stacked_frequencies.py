@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from convexkernels.backend import Backend
 from convexkernels.kernels.frequencies import Features, SpectralMap
 
@@ -40,6 +42,13 @@ class StackedMap(SpectralMap):
     @property
     def is_stationary(self) -> bool:
         return self.layers[-1].is_stationary
+
+    def slope_units(self, columns: Any) -> Any:
+        # Features, between two layers, are of the size of `unit`.
+        first, *others = self.layers
+        units = [np.repeat(columns, first.omega.shape[1])]
+        units += [np.full(math.prod(layer.omega.shape), 2.0 ** round(math.log2(self.unit))) for layer in others]
+        return self.backend.array(np.concatenate(units))
 
     def with_omega(self, omega: Any) -> StackedMap:
         layers, end = [], 0

@@ -12,6 +12,7 @@ from convexkernels.backend import to_numpy
 from convexkernels.checkpoint import Numbers, Piece
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
+from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.solution import Status
 from convexkernels.solvers.nonconvex.adam import Adam
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -34,7 +35,7 @@ LARGEST_CHANGE = 0.1
 ROWS_OF_FIRST_STEP = 500
 # A change so many times as large need not be proportional to the step.
 FOLDED, MOST_TRIES = 3.0, 12
-# Largest entries of tables from whose slopes Adam learns as they are.
+# Usual entries of columns from whose slopes Adam learns as they are.
 USUAL = 1e-3, 1e6
 # What is said after an epoch that nothing has cut short.
 WHOLE_EPOCHS = (Status.ITERATION_LIMIT, Status.EARLY_STOPPED)
@@ -106,7 +107,7 @@ class TrainingRun:
             "c": Adam(self.point.intercept),
             "omega": Adam(omega),
         }
-        self._unit = _unit_of(self.problem)
+        self._units = _units_of(self.problem, self.point.map)
         self._reach = self._first_step() * (self.point.map.size() or 1e-30)
         self.n_steps = 0
         self._without_better = 0
@@ -268,7 +269,7 @@ class TrainingRun:
             point.W[:] = problem.penalty.proximal(point.W, multiple, problem.backend)
         adam_c.step(point.intercept, slope_c, 0.1 * rate)
         if problem.learned:
-            slope_omega = slope_omega if self._unit == 1.0 else slope_omega / self._unit
+            slope_omega = slope_omega if self._units is None else slope_omega / self._units
             adam_omega.step(point.map.omega, slope_omega, rate * self._reach)
         self.n_steps += 1
         return value
@@ -284,14 +285,16 @@ class TrainingRun:
         )
 
 
-def _unit_of(problem: SpectralLearning) -> float:
-    """What slopes of frequencies, which grow with the table, are divided by.
+def _units_of(problem: SpectralLearning, there: SpectralMap) -> Any:
+    """What slopes of frequencies, which grow with the entries of their column, are divided by; None for nothing.
 
-    Steps do not depend on it where squares of slopes neither vanish beside the smallest ones that count nor leave the
-    range of single precision.
+    Steps do not depend on it where slopes neither vanish beside the smallest ones that count nor have squares beyond
+    single precision.
     """
-    size = float(abs(problem.X).max())
-    return 1.0 if USUAL[0] < size < USUAL[1] or size == 0.0 else 2.0 ** round(math.log2(size))
+    X = np.abs(to_numpy(problem.X[:: -(-problem.m // ROWS_OF_FIRST_STEP)])).astype(np.float64)
+    sizes = np.array([np.median(column[column > 0.0]) if column.any() else 1.0 for column in X.T])
+    usual = (sizes > USUAL[0]) & (sizes < USUAL[1])
+    return None if usual.all() else there.slope_units(np.where(usual, 1.0, 2.0 ** np.round(np.log2(sizes))))
 
 
 def _distance(F: Any, G: Any) -> float:

@@ -777,3 +777,16 @@ def test_frequencies_are_learned_in_any_unit(rng, size, inner):
     begun, learned = (to_numpy(there.omega).astype(float) for there in (other._fit.initial, other.solution_.theta.map))
     assert np.linalg.norm(learned - begun) > 0.1 * np.linalg.norm(begun)
     np.testing.assert_allclose(other.predict(size * X), plain.predict(X), atol=0.02)
+
+
+@pytest.mark.parametrize("far", ["cell", "column"])
+@pytest.mark.parametrize("inner", [(), (10,)])
+def test_an_entry_or_a_column_far_from_the_others_leaves_their_frequencies_free(rng, far, inner):
+    X = rng.normal(size=(200, 4))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2]
+    X[:, 3] *= 1e9 if far == "column" else np.where(np.arange(200), 1.0, 1e12)
+    options = {"n_components": 30, "sigma": 1.0, "training": Training(max_epochs=60), "random_state": 0}
+    model = SpectralKernelRegressor(SpectralSetting(inner=inner), **options).fit(X, y)
+    maps = model._fit.initial, model.solution_.theta.map
+    begun, learned = (to_numpy((there.layers[0] if inner else there).omega)[:3].astype(float) for there in maps)
+    assert np.linalg.norm(learned - begun) > 0.02 * np.linalg.norm(begun)

@@ -31,8 +31,8 @@ CLEARLY = 2.0
 SECOND = 2
 # Errors within this factor of the least one are as good.
 ALL_BUT = 1.002
-# Squared errors of support vector regression that are no more than this part of all variance, a thousandth of the
-# deviation, are as good as none: values of less regularization take minutes, and rounding keeps their gaps open.
+# Squared errors of losses with a tube or a quantile that are no more than this part of all variance, a thousandth of
+# the deviation, are as good as none: values of less regularization take minutes, and rounding keeps their gaps open.
 EXACT = 1e-6
 # The part of the deviation before to which it has to fall for values to be tried that only a narrower tube sets apart.
 SETTLED = 0.9

@@ -103,9 +103,15 @@ class VoronoiEstimator(LearnsInParts):
         if not feels_outliers:
             few, Y, unit = without_outliers(rows.X, rows.Y, rows.weights)
             rows = rows.part(few)
-        factors, deviation = learned_metric(rows.X, Y, rows.weights, clock, seed, rows.keys, self._tied)
+        options: dict[str, Any] = {"tied": self._tied, "of_errors": self._asks_for_errors}
+        factors, deviation = learned_metric(rows.X, Y, rows.weights, clock, seed, rows.keys, **options)
         self._expect(deviation, unit)
         return factors
+
+    @property
+    def _asks_for_errors(self) -> bool:
+        """Whether `_expect` has something to decide."""
+        return False
 
     def _expect(self, deviation: float, unit: float) -> None:
         """Heed the deviation of errors of least squares in the metric, in a unit, NaN where it is not known."""

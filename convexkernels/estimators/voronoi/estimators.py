@@ -123,8 +123,8 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
     epsilon : float, >= 0, or None
         Deviation that costs nothing, in units of y, or of several outputs in units of half the range of each. None: a
         quarter of the deviation of errors of least squares at rows left out (by their median size where outliers
-        rule their squares), where the widths of features are learned first, but not less than 0.001 of half the range
-        of the targets; else 0.05 of half the range. Outliers are no part of a range.
+        rule their squares), but not less than 0.001 of half the range of the targets; 0.05 of it where the kernel or
+        candidates for its width are given. Outliers are no part of a range.
     {cell_tol}
     {parameters}
 
@@ -165,8 +165,12 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
             self._epsilon = in_units_of(targets, self.epsilon)
         return targets
 
+    @property
+    def _asks_for_errors(self) -> bool:
+        return self.epsilon is None
+
     def _expect(self, deviation: float, unit: float) -> None:
-        if self.epsilon is None:
+        if self._asks_for_errors:
             self._epsilon = epsilon_for(deviation, unit)
 
     def _finish_cells(self) -> None:
