@@ -801,6 +801,8 @@ def test_epsilon_suits_the_error_of_rows_left_out(noise):
     of_one = VoronoiSVR(**options).fit(X[:, :1], y).epsilon_
     assert of_one == pytest.approx(0.25 * np.sqrt(np.mean(left**2)), rel=0.25)
     assert VoronoiSVR(kernel=Gaussian(1.0), **options).fit(X, y).epsilon_ == pytest.approx(0.05 * half)
+    few = VoronoiSVR(random_state=0).fit(X[:9], y[:9])
+    assert few.epsilon_ == pytest.approx(0.025 * np.ptp(y[:9]))
     first = model.epsilon_
     assert model.fit(X, 5.0 * y - 3.0).epsilon_ == pytest.approx(5.0 * first, rel=1e-3)
     several = given.fit(X, np.column_stack([y, 7.0 * y]))
@@ -984,10 +986,24 @@ def test_certificates_of_cells_hold_in_fifty_digits(rng, size):
             assert found.lower <= exact <= found.upper
 
 
+@pytest.mark.parametrize("size", [1e6, 1e10])
 @pytest.mark.parametrize("kind", [VoronoiQuantile, VoronoiSVR])
-def test_a_noiseless_table_is_learned_with_coefficients_that_rounding_is_not_seen_in(kind):
+def test_an_outlier_does_not_say_that_nothing_is_left_to_learn(kind, size):
+    """It is among the rows that the race of pairs learns from, so that errors at the others are small beside it."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    y = np.sin(8.0 * X[:, 0]) + np.cos(6.0 * X[:, 1]) + 0.1 * rng.normal(size=400)
+    row = rng.integers(400)
+    others = np.arange(400) != row
+    y[row] = size
+    assert kind(random_state=0).fit(X, y).score(X[others], y[others]) > 0.95
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("kind", [VoronoiQuantile, VoronoiSVR])
+def test_a_noiseless_table_is_learned_with_coefficients_that_rounding_is_not_seen_in(kind, shared):
     x = np.arange(900.0)
-    model = kind(random_state=0).fit(x[:, None], x)
+    model = kind(selection=CellSelection(shared=shared), random_state=0).fit(x[:, None], x)
     assert model.solution_.status is Status.OPTIMAL
     assert model.solution_.certificate.charged <= 1e-4 * model.solution_.certificate.upper
     assert model.score(x[:, None], x) > 1.0 - 1e-4

@@ -48,10 +48,11 @@ def monomials(X: Array, powers: Index) -> Array:
 def exact_rank(X: Array, powers: Index) -> int:
     """Rank of :func:`monomials` in exact arithmetic, for the points that the doubles `X` are.
 
-    The larger one of the ranks modulo two primes: neither is above the rank over the rationals, and a determinant that
-    is not 0 there is a multiple of both primes by chance only.
+    The larger one of the ranks modulo two primes: neither is above the rank over the rationals, and determinants that
+    are not 0 there are multiples of both primes by chance only, or where points are made for it.
     """
-    return max(_rank_modulo(prime, X, powers) for prime in PRIMES)
+    first = _rank_modulo(PRIMES[0], X, powers)
+    return first if first == min(len(powers), len(X)) else max(first, _rank_modulo(PRIMES[1], X, powers))
 
 
 def _rank_modulo(prime: int, X: Array, powers: Index) -> int:

@@ -305,8 +305,12 @@ class KernelLearner:
         def exact(i: int, k: int, rival: tuple[int, int] | None) -> float:
             return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
 
-        first = searches[0].risks(self.selection.rank, rng) if self.lam is None else _around(searches[0].grid, self.lam)
-        risks = walk(first, exact, deadline) / sum(shares)
+        if self.lam is None:
+            first = np.maximum(searches[0].risks(self.selection.rank, rng), searches[0].enough)
+        else:
+            first = _around(searches[0].grid, self.lam)
+        enough = sum(share * search.enough for share, search in zip(shares, searches, strict=True))
+        risks = walk(first, exact, deadline, enough) / sum(shares)
         choice = PairSelection(searches[0].grid, risks, for_all=True, is_cut=time.monotonic() > deadline)
         return replace(self, pair=(choice.chosen["width"], choice.chosen["lam"]), choice=choice)
 

@@ -44,7 +44,7 @@ class StackedMap(SpectralMap):
         return self.layers[-1].is_stationary
 
     def slope_units(self, columns: Any) -> Any:
-        # Features, between two layers, are of the size of `unit`.
+        # Slopes of the other layers grow with their features, which are of the size of `unit`.
         first, *others = self.layers
         units = [np.repeat(columns, first.omega.shape[1])]
         units += [np.full(math.prod(layer.omega.shape), 2.0 ** round(math.log2(self.unit))) for layer in others]
