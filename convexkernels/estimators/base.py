@@ -140,12 +140,12 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         MemoryLimitError
             When the matrices would not fit the memory.
         """
-        self._check_parameters()
-        context = self._init_callback_context(max_subtasks=None)
         given = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
-        if context is not None:
-            context.call_on_fit_task_begin(estimator=self, **given)
         with whole_or_not_at_all(self):
+            self._check_parameters()
+            context = self._init_callback_context(max_subtasks=None)
+            if context is not None:
+                context.call_on_fit_task_begin(estimator=self, **given)
             self._walk(X, y, sample_weight)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes={}, **given)

@@ -121,11 +121,11 @@ class LearnsInParts(KernelEstimator):
         """
         if not is_distributed(X, y, sample_weight):
             return super().fit(X, y, sample_weight)
-        self._check_parameters()
-        self._check_parts()
-        if self.checkpoint is not None:
-            raise InvalidInputError("checkpoint is for tables in memory; pass None for a Dask table.")
         with whole_or_not_at_all(self):
+            self._check_parameters()
+            self._check_parts()
+            if self.checkpoint is not None:
+                raise InvalidInputError("checkpoint is for tables in memory; pass None for a Dask table.")
             self._walk_in_parts(X, y, sample_weight)
         return self
 

@@ -125,8 +125,12 @@ class Loss(ABC):
         """
 
     def sizes(self, Y: Array) -> Array:
-        """How large numbers are whose differences, with function values, are losses: entry by entry of the targets."""
+        """What is summed in the dual objective for a coefficient of size 1, entry by entry of the targets."""
         return np.abs(Y)
+
+    def inexact(self, Y: Array, F: Array) -> Array:
+        """Numbers whose rounding is felt beside that of `F`; none where a loss is one difference, right to its size."""
+        return np.zeros_like(F)
 
     def total(self, Y: Array, F: Array, weights: Array) -> Array:
         """Weighted sums of the losses over rows, the last axis, of `pointwise`."""

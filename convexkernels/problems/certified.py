@@ -182,7 +182,7 @@ class Certified(OnRows):
         # A factor of K is one of |f|^2 for the same f.
         whole = 0.5 * self.loss.scale * unit * exact.inexact(known.theta) * abs(float(np.vdot(W, F)))
         F += (known.multiples * known.b)[:, None]
-        errors = unit * (exact.sizes(known.theta, K, W) + self.loss.sizes(self.Y))
+        errors = unit * (exact.sizes(known.theta, K, W) + self.loss.inexact(self.Y, F))
         return whole + charge_above(self.loss, self.Y, self.weights, F, W, errors)
 
     def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:

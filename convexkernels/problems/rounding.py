@@ -33,8 +33,8 @@ def charged_gap(
     if not np.isfinite(found.upper):
         return DualityGap(found.upper, 0.0)
     W, values = found.multiples[:, None] * found.W, found.multiples[:, None] * (F + found.b[:, None])
-    # Losses are differences of targets and values, and so is what the dual variables are worth.
-    above = charge_above(loss, Y, weights, values, W, unit * (sizes_by_diagonal(squares, W) + loss.sizes(Y)))
+    errors = unit * (sizes_by_diagonal(squares, W) + loss.inexact(Y, values))
+    above = charge_above(loss, Y, weights, values, W, errors)
     sizes = 0.5 * sizes_by_diagonal(squares, lowest.W) + loss.sizes(Y)
     below = loss.scale * unit * float(np.vdot(np.abs(lowest.W), sizes))
     return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)
