@@ -253,7 +253,7 @@ def test_training_leaves_the_charge_its_share_of_the_tolerance(rng):
     rows = CellRows(x, x.T - 0.5, np.ones(400))
     exact = KernelLearner(Pinball(0.5, intercept=False), pair=(1.0, 1e-3), tol=1e-9)
     charged = exact.learn(rows, rng).certificate
-    tol = 1.05 * charged.charged / charged.upper  # a gap of this much alone, and the charge, are twice the tolerance
+    tol = 1.15 * charged.charged / charged.upper  # a gap of this much alone, and the charge, are twice the tolerance
     assert tol > 1e-6
     assert replace(exact, tol=tol).learn(rows, rng).certificate.holds(tol)
 

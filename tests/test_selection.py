@@ -1024,7 +1024,10 @@ def test_cells_say_what_they_chose_and_from_what(tmp_path):
 )
 def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numbers, end, visited):
     values = 10.0 ** np.arange(-2, 4)
-    table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=of_numbers)
+    table, loss = (
+        dict(zip(values, errors, strict=True)),
+        SimpleNamespace(is_of_differences=of_numbers, bears_outliers=of_numbers),
+    )
     whole = SimpleNamespace(loss=loss)
     fold = SimpleNamespace(whole=whole, constant_error=lambda: 8.0, weights=np.ones(3), total=8.0)
     fold.error = lambda value, loss, clock: table[value]

@@ -14,10 +14,8 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
 from convexkernels.losses.support_vector import SupportVectorLoss
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.rounding import UNITS, charge_above, charged_gap
+from convexkernels.problems.rounding import UNIT, charge_above, charged_gap
 from convexkernels.validation import check_number, check_points, check_vector
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 def approximation_error(
@@ -79,7 +77,7 @@ def approximation_error(
     found = fit(at_lam, K, Y, shares, tol=tol)
     whole = charged_gap(at_lam, Y, shares, kernel._sizes(points), found, found.W @ K)
     # R* and the difference are rounded, too; A is not below 0, but differences are.
-    hidden = error + UNITS * EPS * len(points) * (least + whole.upper / at_lam.cost)
+    hidden = error + UNIT * len(points) * (least + whole.upper / at_lam.cost)
     lower = max(0.0, whole.lower / at_lam.cost - least - hidden)
     upper = max(lower, whole.upper / at_lam.cost - least + hidden)
     return DualityGap(upper, lower, charged=whole.charged / at_lam.cost + 2.0 * hidden)
@@ -94,7 +92,7 @@ def _least_risk(loss: Loss, points: Array, Y: Array, shares: Array) -> tuple[flo
         best = np.broadcast_to(loss.least_constant(there, weights)[:, None], there.shape)
         risk += float(loss.total(there, best, weights).sum())
         if rows.size > 1:
-            error += charge_above(loss, there, weights, best, np.zeros_like(there), UNITS * EPS * loss.sizes(there))
+            error += charge_above(loss, there, weights, best, np.zeros_like(there), UNIT * loss.sizes(there))
     return risk, error / loss.cost
 
 

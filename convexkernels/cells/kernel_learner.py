@@ -32,7 +32,7 @@ LAMS = (1.0 / 16.0, 4.0)
 # Share of its time that a cell may spend on the selection.
 SELECTION_TIME = 0.7
 # Share of the tolerance that a charge has to leave for a function to be trained on.
-LEAST_LEFT = 0.03
+LEAST_LEFT = 0.1
 # Rows on which the time of a function is measured where it may be too long.
 TIMED_ROWS = 1000
 

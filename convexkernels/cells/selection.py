@@ -114,7 +114,7 @@ class GridSearch:
     @cached_property
     def enough(self) -> float:
         """Risks up to here are as good as none: of numbers that have a tube or a quantile, a part of the constants'."""
-        if isinstance(self.loss, LeastSquares) or not self.loss.is_of_differences:
+        if not self.loss.bears_outliers:
             return 0.0
         usual = np.clip(self.Y, -self.clip, self.clip)  # an outlier is no measure of what is good
         constants = np.broadcast_to(self.loss.constant(usual, self.weights)[:, None], usual.shape)

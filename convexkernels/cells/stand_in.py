@@ -15,7 +15,7 @@ from convexkernels.clock import Clock
 from convexkernels.exceptions import MissingAttributeError
 from convexkernels.losses.base import Loss
 from convexkernels.problems.decision_function import DecisionFunction
-from convexkernels.problems.rounding import UNITS
+from convexkernels.problems.rounding import UNIT
 from convexkernels.threads import threads_for
 
 # Rows that it learns from, half of the table at most, and those that lam and the width are selected on.
@@ -102,7 +102,7 @@ def _norms(function: DecisionFunction) -> Array:
     points = function.gram_set.points  # type: ignore[attr-defined]
     K = function.gram_set.cross(function.theta, points)
     squares: Array = function.gram_set.kernel._sizes(points)  # type: ignore[attr-defined]
-    hidden = UNITS * float(np.finfo(np.float64).eps) * (np.abs(function.W) @ np.sqrt(squares)) ** 2
+    hidden = UNIT * (np.abs(function.W) @ np.sqrt(squares)) ** 2
     return np.sqrt(np.maximum(np.einsum("ki,ki->k", function.W @ K, function.W), 0.0) + hidden)
 
 

@@ -81,6 +81,8 @@ class Loss(ABC):
         can then take the best multiple of any dual point.
     is_of_differences : bool
         Whether losses depend on ``y - f`` alone: with an intercept a shift of y is a shift of b.
+    bears_outliers : bool
+        Whether they grow no faster than these differences.
     has_level : bool
         Whether its best constant is one number, a mean or a quantile: see `offset`.
     needs_definite : bool
@@ -93,6 +95,7 @@ class Loss(ABC):
     of_labels: bool = False
     has_parabola: bool = True
     is_of_differences: bool = False
+    bears_outliers: bool = False
     has_level: bool = False
     needs_definite: bool = False
 

@@ -35,7 +35,7 @@ class EpsilonInsensitive(SupportVectorLoss):
         Whether b is fitted.
     """
 
-    is_of_differences = True
+    is_of_differences = bears_outliers = True
 
     def __init__(self, C: float = 1.0, epsilon: float = 0.1, intercept: bool = True) -> None:
         super().__init__(C, intercept)

@@ -26,7 +26,7 @@ class Pinball(SupportVectorLoss):
         Whether b is fitted.
     """
 
-    is_of_differences = True
+    is_of_differences = bears_outliers = True
     has_level = True
 
     def __init__(self, C: float = 1.0, quantile: float = 0.5, intercept: bool = True) -> None:

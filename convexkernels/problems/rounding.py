@@ -11,6 +11,7 @@ from convexkernels.losses.fit import Fit
 # Terms of products are right to so many units in the last place, and their errors may all point the same way: those
 # of centered entries do, and those of a matrix of few different entries.
 UNITS = 4.0
+UNIT = UNITS * float(np.finfo(np.float64).eps)
 
 
 def charge_above(loss: Loss, Y: Array, weights: Array, F: Array, W: Array, errors: Array) -> float:
@@ -29,12 +30,12 @@ def charged_gap(
     `squares` are the sizes that entries of K are right to (``Kernel._sizes``); `lowest` has the dual variables behind
     the lower bound, those of `found` where it is not given.
     """
-    lowest, unit = found if lowest is None else lowest, UNITS * float(np.finfo(np.float64).eps)
+    lowest = found if lowest is None else lowest
     if not np.isfinite(found.upper):
         return DualityGap(found.upper, 0.0)
     W, values = found.multiples[:, None] * found.W, found.multiples[:, None] * (F + found.b[:, None])
-    errors = unit * (sizes_by_diagonal(squares, W) + loss.inexact(Y, values))
+    errors = UNIT * (sizes_by_diagonal(squares, W) + loss.inexact(Y, values))
     above = charge_above(loss, Y, weights, values, W, errors)
     sizes = 0.5 * sizes_by_diagonal(squares, lowest.W) + loss.sizes(Y)
-    below = loss.scale * unit * float(np.vdot(np.abs(lowest.W), sizes))
+    below = loss.scale * UNIT * float(np.vdot(np.abs(lowest.W), sizes))
     return DualityGap(found.upper + above, max(0.0, lowest.value - below), charged=above + below)

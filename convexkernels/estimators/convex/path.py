@@ -14,7 +14,6 @@ from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.convex.fold import Fold
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.least_squares import LeastSquares
 
 # The loss at a value of the regularization parameter and a guess of the deviation of errors.
 LossAt = Callable[[float, float], Loss]
@@ -157,9 +156,8 @@ class Path:
     @property
     def is_exact(self) -> bool:
         """Whether errors of functions that have a tube to be in are as good as none."""
-        loss = self.folds[0].whole.loss
-        has_tube = loss.is_of_differences and not isinstance(loss, LeastSquares)
-        return has_tube and min(self.errors.values(), default=math.inf) <= EXACT * self.total
+        least = min(self.errors.values(), default=math.inf)
+        return self.folds[0].whole.loss.bears_outliers and least <= EXACT * self.total
 
     @cached_property
     def constant(self) -> float:

@@ -98,9 +98,8 @@ class VoronoiEstimator(LearnsInParts):
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
-        feels_outliers = self._is_least_squares or not self._loss().is_of_differences
         Y, unit = rows.Y, 1.0
-        if not feels_outliers:
+        if self._loss().bears_outliers:
             few, Y, unit = without_outliers(rows.X, rows.Y, rows.weights)
             rows = rows.part(few)
         options: dict[str, Any] = {"tied": self._tied, "of_errors": self._asks_for_errors}
