@@ -1077,7 +1077,7 @@ def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_a
 )
 def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(errors, near, visited, end):
     values = 10.0 ** np.arange(-2, 4)
-    table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False)
+    table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False, bears_outliers=False)
     fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
     fold.total = 10.0
     fold.error, fold.is_inside = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: value >= end
