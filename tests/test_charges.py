@@ -137,6 +137,43 @@ def test_errors_that_are_little_more_than_epsilon(kind, epsilon, beyond):
         assert found.lower <= exact <= found.upper
 
 
+def exact_losses(loss, y, f, b, weights):
+    """``sum of weighted losses`` of the values f + b, all doubles taken as they are."""
+    kinds = {
+        "LeastSquares": lambda y, r: r * r,
+        "Pinball": lambda y, r: abs(r) / 2,
+        "EpsilonInsensitive": lambda y, r: max(Fraction(0), abs(r) - Fraction(loss.epsilon)),
+        "Hinge": lambda y, r: max(Fraction(0), y * r),
+    }
+    one = kinds[type(loss).__name__]
+    y, f, weights = ([Fraction(float(v)) for v in part] for part in (y, f, weights))
+    return sum(s * one(t, t - v - Fraction(float(b))) for t, v, s in zip(y, f, weights, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "loss",
+    [ck.LeastSquares(1.0), ck.Pinball(1e-4, 0.5), ck.EpsilonInsensitive(1e-4, 1e-5), ck.Hinge(1e-9)],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_an_intercept_that_is_larger_than_what_it_leaves_is_charged_for(seed, loss):
+    rng = np.random.default_rng(seed)
+    X, y, weights = rng.normal(size=(7, 1)), 1e6 + 1e-3 * rng.normal(size=7), np.ones(7)
+    y[-1], weights[-1] = 0.0, 1e-19 if isinstance(loss, ck.LeastSquares) else 1e-12  # far away, and next to nothing
+    if loss.of_labels:
+        y = np.where(y > 0.0, 1.0, -1.0)
+    family = ck.Candidates([ck.Gaussian(1.0)], normalize="none")
+    problem = ck.KernelLearning(family, loss, X, y, sample_weight=weights)
+    solution = solved(problem)
+    K = problem.gram_set.matrix(solution.theta)
+    known = problem.measured(solution.theta, solution.alpha)
+    w, [b] = [Fraction(float(v)) for v in known.multiples[0] * known.W[0]], known.multiples * known.b
+    f = [sum(Fraction(float(a)) * v for a, v in zip(row, w, strict=True)) for row in K]
+    norm = Fraction(loss.scale) * sum(a * v for a, v in zip(w, f, strict=True)) / 2
+    exact = norm + Fraction(loss.cost) * exact_losses(loss, problem.Y[0], f, b, problem.weights)
+    assert solution.certificate.upper >= exact
+
+
 def test_one_kernel_on_all_rows_is_charged_the_same_way():
     rng = np.random.default_rng(0)
     X, y = rng.random((40, 2)), rng.normal(size=40)

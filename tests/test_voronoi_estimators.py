@@ -803,6 +803,11 @@ def test_epsilon_suits_the_error_of_rows_left_out(noise):
     assert VoronoiSVR(kernel=Gaussian(1.0), **options).fit(X, y).epsilon_ == pytest.approx(0.05 * half)
     few = VoronoiSVR(random_state=0).fit(X[:9], y[:9])
     assert few.epsilon_ == pytest.approx(0.025 * np.ptp(y[:9]))
+    weights = 10.0 ** np.linspace(-60.0, 0.0, len(X))  # as many rows as weigh anything
+    assert VoronoiSVR(**options).fit(X[:, :1], y, sample_weight=weights).epsilon_ == pytest.approx(0.05 * half)
+    alike = np.where(np.arange(len(X)) % 2, 1.0, 1e-60)
+    half_of_them = VoronoiSVR(**options).fit(X[:, :1], y, sample_weight=alike)
+    assert half_of_them.epsilon_ == pytest.approx(of_one, rel=0.5)
     first = model.epsilon_
     assert model.fit(X, 5.0 * y - 3.0).epsilon_ == pytest.approx(5.0 * first, rel=1e-3)
     several = given.fit(X, np.column_stack([y, 7.0 * y]))

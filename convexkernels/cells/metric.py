@@ -34,8 +34,11 @@ SHARE = 0.25
 # a label: with 80 training rows of tables with up to 20 features (three draws each) R^2 of cells gained .035 in the
 # mean and nowhere lost, but accuracy lost .027 (heart .08); with 60 R^2 of kin40k, pendulum and space_ga lost .3.
 LEAST_ROWS, LEAST_NUMBERS, ROWS_PER_FEATURE = 100, 80, 5
-# With fewer rows errors at those left out say nothing of a tube: four of sin(3 x) had larger errors by .05.
+# With fewer rows, as weights count them, errors at those left out say nothing of a tube: four of sin(3 x) had larger
+# errors by .05.
 LEAST_OF_ERRORS = 10
+# Rows of a smaller part of the mean weight are as good as absent, and one over their weight has no single precision.
+LEAST_WEIGHT = 1e-20
 # Rows on which a weight per feature is compared with one for all.
 COMPARED_ROWS = 700
 # n weights found on m rows lower the risk at these by a share n / m of what rows themselves say, and raise that at
@@ -62,7 +65,9 @@ def learned_metric(
     the groups that are `tied` share a factor. An interrupt is raised: there is nothing to use the best point of the
     search for.
     """
-    if is_constant(Y) or not (tells_widths(X, Y, tied) or (of_errors and len(X) >= LEAST_OF_ERRORS)):
+    shares = weights / weights.sum()
+    tells_errors = of_errors and 1.0 / np.square(shares).sum() > LEAST_OF_ERRORS - 0.5
+    if is_constant(Y) or not (tells_widths(X, Y, tied) or tells_errors):
         return None, np.nan
     each = f"each of {_count(X, tied)} features" if tells_widths(X, Y, tied) else "all features, and errors with it,"
     clock.show.note(f"a width for {each} is learned")
@@ -110,7 +115,8 @@ def learned_widths(
     tied: Sequence[Index] = (),
 ) -> LearnedWidths:
     """The factors for a kernel; other arguments are those of `learned_metric`, predictions are clipped to `bounds`."""
-    weights = weights * (len(weights) / weights.sum())  # the search begins with a lam for rows of weight 1
+    # The search begins with a lam for rows of weight 1.
+    weights = np.maximum(weights * (len(weights) / weights.sum()), LEAST_WEIGHT)
     piece = clock.piece("widths and errors", kernel, X, Y, weights, seed, bounds, [group.tolist() for group in tied])
     if known := piece.found:
         return LearnedWidths(known["alike"], known.get("by_feature"), float(known["share"]), float(known["deviation"]))

@@ -141,9 +141,9 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
             When the matrices would not fit the memory.
         """
         given = {"X": X, "y": y, "metadata": {} if sample_weight is None else {"sample_weight": sample_weight}}
+        context = self._init_callback_context(max_subtasks=None)  # which outlives a fit that fails, to be torn down
         with whole_or_not_at_all(self):
             self._check_parameters()
-            context = self._init_callback_context(max_subtasks=None)
             if context is not None:
                 context.call_on_fit_task_begin(estimator=self, **given)
             self._walk(X, y, sample_weight)

@@ -131,9 +131,13 @@ class Loss(ABC):
         """What is summed in the dual objective for a coefficient of size 1, entry by entry of the targets."""
         return np.abs(Y)
 
-    def inexact(self, Y: Array, F: Array) -> Array:
-        """Numbers whose rounding is felt beside that of `F`; none where a loss is one difference, right to its size."""
-        return np.zeros_like(F)
+    def inexact(self, Y: Array, F: Array, b: Array) -> Array:
+        """Numbers whose rounding is felt beside that of ``F - b``, where `F` has the intercepts b in it.
+
+        ``y - f - b`` is one difference, right to its own size, where f or b is 0. Shape of `F`.
+        """
+        f = F - b[:, None]
+        return np.where((f != 0.0) & (b[:, None] != 0.0), np.abs(Y - f), 0.0)
 
     def total(self, Y: Array, F: Array, weights: Array) -> Array:
         """Weighted sums of the losses over rows, the last axis, of `pointwise`."""

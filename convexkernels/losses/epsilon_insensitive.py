@@ -52,8 +52,9 @@ class EpsilonInsensitive(SupportVectorLoss):
     def sizes(self, Y: Array) -> Array:
         return np.abs(Y) + self.epsilon
 
-    def inexact(self, Y: Array, F: Array) -> Array:
-        return np.abs(F - Y) if self.epsilon > 0.0 else np.zeros_like(F)  # what epsilon is subtracted from
+    def inexact(self, Y: Array, F: Array, b: Array) -> Array:
+        difference = super().inexact(Y, F, b)
+        return difference + np.abs(F - Y) if self.epsilon > 0.0 else difference  # what epsilon is subtracted from
 
     def statement(self, y: Array, weights: Array) -> LossStatement:
         import cvxpy as cp

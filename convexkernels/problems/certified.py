@@ -18,7 +18,7 @@ from convexkernels.losses.factored import curvature_by_features
 from convexkernels.losses.fit import Fit, maximize, measure, product
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.problems.on_rows import OnRows
-from convexkernels.problems.rounding import UNITS, charge_above
+from convexkernels.problems.rounding import UNIT, UNITS, charge_above
 from convexkernels.validation import allowed_memory, check_points
 
 
@@ -181,8 +181,9 @@ class Certified(OnRows):
         F = np.array([product(K, w) for w in W])
         # A factor of K is one of |f|^2 for the same f.
         whole = 0.5 * self.loss.scale * unit * exact.inexact(known.theta) * abs(float(np.vdot(W, F)))
-        F += (known.multiples * known.b)[:, None]
-        errors = unit * (exact.sizes(known.theta, K, W) + self.loss.inexact(self.Y, F))
+        b = known.multiples * known.b
+        F += b[:, None]
+        errors = unit * exact.sizes(known.theta, K, W) + UNIT * self.loss.inexact(self.Y, F, b)
         return whole + charge_above(self.loss, self.Y, self.weights, F, W, errors)
 
     def rigorous_certificate(self, theta: Array, alpha: Array, witness: Array | None = None) -> RigorousGap:

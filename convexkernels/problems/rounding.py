@@ -16,10 +16,10 @@ UNIT = UNITS * float(np.finfo(np.float64).eps)
 
 def charge_above(loss: Loss, Y: Array, weights: Array, F: Array, W: Array, errors: Array) -> float:
     """What an objective may be too small by, where the values `F` of functions with coefficients `W` are so inexact."""
-    # A convex function changes by no more than its steepest slope at the ends.
-    slopes = [np.abs(loss.pointwise(Y, end)[1]) for end in (F - errors, F + errors)]
-    losses = loss.cost * float(((np.maximum(*slopes) * errors) @ weights).sum())
-    return 0.5 * loss.scale * float(np.vdot(np.abs(W), errors)) + losses
+    # A convex function changes by no more than its steepest slope at the ends; and its values are summed.
+    values, slopes = zip(*(loss.pointwise(Y, end) for end in (F - errors, F + errors)), strict=True)
+    changes = np.maximum(*map(np.abs, slopes)) * errors + UNIT * np.maximum(*values)
+    return 0.5 * loss.scale * float(np.vdot(np.abs(W), errors)) + loss.cost * float((changes @ weights).sum())
 
 
 def charged_gap(
@@ -33,8 +33,9 @@ def charged_gap(
     lowest = found if lowest is None else lowest
     if not np.isfinite(found.upper):
         return DualityGap(found.upper, 0.0)
-    W, values = found.multiples[:, None] * found.W, found.multiples[:, None] * (F + found.b[:, None])
-    errors = UNIT * (sizes_by_diagonal(squares, W) + loss.inexact(Y, values))
+    b, W = found.multiples * found.b, found.multiples[:, None] * found.W
+    values = found.multiples[:, None] * F + b[:, None]
+    errors = UNIT * (sizes_by_diagonal(squares, W) + loss.inexact(Y, values, b))
     above = charge_above(loss, Y, weights, values, W, errors)
     sizes = 0.5 * sizes_by_diagonal(squares, lowest.W) + loss.sizes(Y)
     below = loss.scale * UNIT * float(np.vdot(np.abs(lowest.W), sizes))

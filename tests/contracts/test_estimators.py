@@ -715,6 +715,10 @@ def callbacks_hear_of_the_fit_and_may_end_it(estimator, kind, monkeypatch):
         assert model.solution_.status is ck.Status.INTERRUPTED
     assert len(hasty.tasks) <= len(heard.tasks) + 20
     clone(model)
+    refused = Heard()
+    with pytest.raises(ck.InvalidInputError, match="infinite"):
+        clone(estimator).set_callbacks(refused).fit(np.full_like(X, np.inf), y)
+    assert refused.tasks == ["setup", "fit", "teardown"]
 
 
 def metadata_is_routed(estimator, kind, monkeypatch):

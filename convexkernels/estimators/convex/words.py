@@ -29,8 +29,9 @@ points under any kernel of the family have a mean squared distance of at most 1 
 intercept. A regularization parameter that is not given is chosen on a path from strong to weak regularization, by the
 accuracy or the R^2 on folds of the rows (of 1000 of them, where there are more) that neither the kernel nor the
 functions have seen; of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
-all these rows. Each value starts from the nearest one, and the path ends where scores fall, so that choosing costs
-about as much as the fit.
+all these rows. Each value starts from the nearest one, and the path ends where scores fall, or where functions of a
+support vector machine for numbers err by no more than a thousandth of the deviation of the targets, so that choosing
+costs about as much as the fit.
 """,
     "learned": """
 kernel_ : Kernel

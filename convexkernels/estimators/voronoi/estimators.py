@@ -124,8 +124,8 @@ class VoronoiSVR(Tube, _VoronoiRegressor):
         Deviation that costs nothing, in units of y, or of several outputs in units of half the range of each. None: a
         quarter of the deviation of errors of least squares at rows left out (by their median size where outliers
         rule their squares), but not less than 0.001 of half the range of the targets; 0.05 of it where the kernel,
-        candidates for its width, or ``widths="isotropic"`` are given, where rows are fewer than ten, and where the
-        time was up. Outliers are no part of a range.
+        candidates for its width, or ``widths="isotropic"`` are given, where rows are fewer than ten (as weights count
+        them), and where the time was up. Outliers are no part of a range.
     {cell_tol}
     {parameters}
 
