@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import NORMAL_MEDIAN
+from convexkernels.arrays import NORMAL_MEDIAN, Array
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.measures import measure_of
@@ -33,6 +33,8 @@ class SpectralMap:
     backend : Backend
     measure : str
         What the frequencies were drawn from, a name of `MEASURES`.
+    factors : array of shape (n_features,), or None
+        By which those of every feature were multiplied when they were drawn.
     """
 
     omega: Any
@@ -40,6 +42,7 @@ class SpectralMap:
     D: int
     backend: Backend = field(default_factory=lambda: Backend("float64"))
     measure: str = "gaussian"
+    factors: Array | None = None
 
     @classmethod
     def draw(
@@ -84,27 +87,45 @@ class SpectralMap:
         """All frequencies times `sigma`."""
         return replace(self, omega=self.omega * float(sigma))
 
-    def weighed(self, factors: Any) -> SpectralMap:
+    def weighed(self, factors: Array) -> SpectralMap:
         """The frequencies of every feature times a factor of its own."""
-        return replace(self, omega=self.omega * self.backend.array(factors)[:, None])
+        return replace(self, omega=self.omega * self.by_feature(factors), factors=factors)
 
     def on(self, backend: Backend) -> SpectralMap:
         """The same map on another backend."""
         phase = None if self.phase is None else backend.array(self.phase)
-        return SpectralMap(backend.array(self.omega), phase, self.D, backend, self.measure)
+        return SpectralMap(backend.array(self.omega), phase, self.D, backend, self.measure, self.factors)
 
     def size(self) -> float:
-        """Root mean square of the frequencies; of a Gaussian of the same medians where their measure has long tails."""
-        if measure_of(self.measure).has_long_tails:
-            medians = np.median(np.abs(to_numpy(self.omega)), axis=1) / NORMAL_MEDIAN
-            return float(np.sqrt(np.mean(medians.astype(np.float64) ** 2)))
-        unit = 2.0 ** (math.frexp(float(abs(self.omega).max()))[1] - 1)  # squares of small numbers vanish
-        squares = float(self.backend.xp.sum((self.omega / unit) ** 2))
-        return unit * math.sqrt(squares / max(1, math.prod(self.omega.shape)))
+        """Root mean square of the frequencies over their factors; 0 where all are 0.
 
-    def slope_units(self, columns: Any) -> Any:
-        """How slopes of the frequencies grow with units of the features, shape (n_features,)."""
+        Of a Gaussian of the same medians where their measure has long tails.
+        """
+        omega = self.omega
+        if self.factors is not None:
+            omega = omega / self.by_feature(np.where(self.factors > 0.0, self.factors, 1.0))
+        if measure_of(self.measure).has_long_tails:
+            medians = np.median(np.abs(to_numpy(omega)), axis=1) / NORMAL_MEDIAN
+            return float(np.sqrt(np.mean(medians.astype(np.float64) ** 2)))
+        unit = 2.0 ** (math.frexp(float(abs(omega).max()))[1] - 1)  # squares of small numbers vanish
+        squares = float(self.backend.xp.sum((omega / unit) ** 2))
+        return unit * math.sqrt(squares / max(1, math.prod(omega.shape)))
+
+    def reach(self) -> Any:
+        """What steps of the frequencies are relative to: their size, times the factor of each feature.
+
+        A number, or like `omega` up to broadcasting.
+        """
+        size = self.size() or 1e-30
+        return size if self.factors is None else self.by_feature(size * self.factors)
+
+    def by_feature(self, columns: Array) -> Any:
+        """Numbers of the features, shape (n_features,), like `omega` up to broadcasting."""
         return self.backend.array(columns)[:, None]
+
+    def slope_units(self, columns: Array) -> Any:
+        """How slopes of the frequencies grow with units of the features, shape (n_features,)."""
+        return self.by_feature(columns)
 
     def with_omega(self, omega: Any) -> SpectralMap:
         """The same map with other frequencies."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.kernels.frequencies import Features, SpectralMap
 
@@ -17,7 +18,7 @@ from convexkernels.kernels.frequencies import Features, SpectralMap
 class StackedMap(SpectralMap):
     """The features of the last map at those of the map before, and so on: what is trained is one vector.
 
-    The other attributes are those of the last map.
+    The other attributes are those of the last map, `factors` those of the first.
 
     Attributes
     ----------
@@ -37,18 +38,23 @@ class StackedMap(SpectralMap):
         """The stack of some maps, each of as many features as the one before has components."""
         last, xp = layers[-1], layers[-1].backend.xp
         omega = xp.concat([layer.omega.reshape(-1) for layer in layers])
-        return cls(omega, last.phase, last.D, last.backend, last.measure, tuple(layers), unit).with_omega(omega)
+        known = last.phase, last.D, last.backend, last.measure, layers[0].factors
+        return cls(omega, *known, tuple(layers), unit).with_omega(omega)
 
     @property
     def is_stationary(self) -> bool:
         return self.layers[-1].is_stationary
 
-    def slope_units(self, columns: Any) -> Any:
+    def by_feature(self, columns: Array, others: float = 1.0) -> Any:
+        """Numbers of the features like `omega`, with one for all frequencies of the `others` of its layers."""
+        first, *rest = self.layers
+        parts = [np.repeat(columns, first.omega.shape[1])]
+        parts += [np.full(math.prod(layer.omega.shape), others) for layer in rest]
+        return self.backend.array(np.concatenate(parts))
+
+    def slope_units(self, columns: Array) -> Any:
         # Slopes of the other layers grow with their features, which are of the size of `unit`.
-        first, *others = self.layers
-        units = [np.repeat(columns, first.omega.shape[1])]
-        units += [np.full(math.prod(layer.omega.shape), 2.0 ** round(math.log2(self.unit))) for layer in others]
-        return self.backend.array(np.concatenate(units))
+        return self.by_feature(columns, 2.0 ** round(math.log2(self.unit)))
 
     def with_omega(self, omega: Any) -> StackedMap:
         layers, end = [], 0
@@ -61,7 +67,7 @@ class StackedMap(SpectralMap):
         """The frequencies that meet points times `sigma`; those of the other layers, in their unit, stay."""
         return replace(self.with_omega(self.omega * float(sigma)), unit=self.unit / float(sigma))
 
-    def weighed(self, factors: Any) -> StackedMap:
+    def weighed(self, factors: Array) -> StackedMap:
         return StackedMap.of([self.layers[0].weighed(factors), *self.layers[1:]], self.unit)
 
     def on(self, backend: Backend) -> StackedMap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Self
 
@@ -115,22 +115,21 @@ class Choice(Selection):
 
 def exact_points(
     problem: SpectralLearning, moments: Moments, last: FinalWeights, clock: Clock | None = None
-) -> list[tuple[float, SpectralPoint]]:
+) -> Iterator[tuple[float, SpectralPoint]]:
     """Solutions of the inner problem along a path of weights, each with its lam1.
 
     Ridges are solved in closed form. With `are_ridges` that is all: for the trace norm they stand in for the solution
     at the lam1 that is reported, which they equal where W has one column.
     """
-    found: list[tuple[float, SpectralPoint]] = []
-    is_ridge = isinstance(problem.penalty, FrobeniusNorm)
+    point, is_ridge = None, isinstance(problem.penalty, FrobeniusNorm)
     for weight in last.weights:
         if last.are_ridges or is_ridge:
             W = moments.ridge(weight)
-            found.append((weight if is_ridge else matched_trace_weight(weight, W), moments.point(W)))
+            yield weight if is_ridge else matched_trace_weight(weight, W), moments.point(W)
         else:
-            at, start = problem.with_weights(weight, problem.lam2), found[-1][1] if found else None
-            found.append((weight, solve_inner(at, moments, start=start, clock=clock)))
-    return found
+            at = problem.with_weights(weight, problem.lam2)
+            point = solve_inner(at, moments, start=point, clock=clock)
+            yield weight, point
 
 
 def choose_candidate(

@@ -17,7 +17,7 @@ from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
 from convexkernels.spectral.options import Hyperparameters, Training
 from convexkernels.spectral.penalties import FrobeniusNorm
-from convexkernels.spectral.preparation import Preparation
+from convexkernels.spectral.preparation import CLEARLY, WARM_ROWS, Preparation
 from convexkernels.spectral.selection import Width
 from convexkernels.spectral.training import Epoch, TrainingRun, Validation, validation_of
 
@@ -26,6 +26,8 @@ OPTIMAL = 1e-4
 # What follows training, in solves for W at the start: the last W and its certificate, and first, by validation, which
 # frequencies and which weight it has.
 LAST, VALIDATED = 4.0, 9.0
+# Scores of weights worse than the best one so far, in a row, after which others are no better.
+FALLEN = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,8 @@ def learn_spectral(
     2. W exactly, by ridge regression, for the frequencies that were drawn: the start;
     3. sigma, lam1 and lam2, where there is a choice, by cross-validation with successive halving from those starts;
     4. mini-batch training of everything, the best validation score being kept;
-    5. for squared loss, W exactly again, on all rows.
+    5. for squared loss, W exactly again, on all rows; for the frequencies that were drawn, unless trained ones are
+       clearly better on rows held out.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def learn_spectral(
             clock.cut("the choice of the last ridge")
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:
-            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, moments if known else None)
+            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, moments, known)
         except KeyboardInterrupt:
             clock.interrupt()
     _tell(clock, "the weights W are found")
@@ -181,33 +184,51 @@ def _final_solve(
     validate: Validation | None,
     last: FinalWeights,
     is_short: bool,
-    known: Moments | None,
+    start: Moments,
+    is_all: bool,
 ) -> tuple[SpectralLearning, SpectralPoint]:
-    """The exact W for learned frequencies, from all rows or, where only that much is `known`, those of training.
+    """The exact W for learned frequencies, from all rows or, where the `start` is all there is, those of training.
 
-    Validation chooses between the frequencies of the best and of the last epoch, each with the W that is exact for it,
-    and the weight where `last` leaves it open. Scores of the W that was trained on the way say little about that.
+    Validation chooses between the frequencies of the best and of the last epoch and those that were drawn, each with
+    the W that is exact for it, and the weight where `last` leaves it open. Scores of the W that was trained on the way
+    say little about that. Trained ones have been chosen by these rows before: they have to be clearly better.
     """
-    points = [run.point, run.best] if run.history else [run.best]
-    best, weight = points[0], last.weights[0]
-    if is_short:
-        best = run.best
-    elif validate is not None and (len(points) > 1 or len(last.weights) > 1):
-        part, top = problem.on_rows(rows), -math.inf
-        for point in points:
-            path = exact_points(part, Moments.of(point.map, part), last)
-            for candidate, (_, solved) in zip(last.weights, path, strict=True):
-                score = validate(solved)
-                if score > top:
-                    top, best, weight = score, point, candidate
+    maps = [run.point.map, run.best.map] if run.history else [run.best.map]
+    best, weight = run.best.map if is_short else maps[0], last.weights[0]
+    if not is_short and validate is not None and (len(maps) > 1 or len(last.weights) > 1):
+        part = problem.on_rows(rows)
+        scored = [(*_best_of(Moments.of(there, part), part, last, validate), there) for there in maps]
+        top, weight, best = max(scored, key=lambda known: known[0])
+        if run.history and problem.learned:
+            first = start if len(rows) <= WARM_ROWS else Moments.of(start.map, part)
+            score, own = _best_of(first, part, last, validate)
+            least = 1.0 if run.n_hits else 0.0  # scores are shares of hits, or minus losses
+            if not least - top <= CLEARLY * (least - score):
+                weight, best = own, start.map
     if not problem.learned:  # the optimum of a convex problem is not to be missed by the rounding of float32
-        problem, best = problem.doubled(), best.doubled()
-    moments = Moments.of(best.map, problem) if known is None else known
+        problem = problem.doubled()
+        best = best.on(problem.backend)
+    moments = start if is_all else Moments.of(best, problem)
     [(lam1, found)] = exact_points(problem, moments, replace(last, weights=(weight,)), run.clock)
     problem = problem.with_weights(lam1, problem.lam2)
     if last.are_ridges and not isinstance(problem.penalty, FrobeniusNorm):  # the ridge was a stand-in
         found = solve_inner(problem, moments, start=found, max_iter=300, clock=run.clock)
     return problem, found
+
+
+def _best_of(
+    moments: Moments, problem: SpectralLearning, last: FinalWeights, validate: Validation
+) -> tuple[float, float]:
+    """The best score along the path of weights, and the weight; it ends where scores have fallen twice."""
+    top, best, n_worse = -math.inf, last.weights[0], 0
+    for weight, (_, solved) in zip(last.weights, exact_points(problem, moments, last), strict=False):
+        score = validate(solved)
+        n_worse = 0 if score > top else n_worse + 1
+        if score > top:
+            top, best = score, weight
+        if n_worse == FALLEN:
+            break
+    return top, best
 
 
 def _solution(problem: SpectralLearning, point: SpectralPoint, run: TrainingRun) -> Solution:

@@ -28,7 +28,8 @@ Validation = Callable[[SpectralPoint], float]
 MULTITHREADED_BATCH = 512
 # Steps between two looks at whether numbers are still finite and whether time is left.
 STEPS_BETWEEN_LOOKS = 50
-# First steps of the frequencies relative to their root mean square.
+# First steps of the frequencies relative to their size, feature by feature where these have factors: steps of one size
+# for a column in meters and one in millimeters are none for the one, or take the other out of the range that suits it.
 FIRST_STEPS = {"squared": 0.1, "hinge": 0.03, "logistic": 0.03}
 # They change scores, on so many rows, by no more than this share of the spread of the scores.
 LARGEST_CHANGE = 0.1
@@ -73,8 +74,8 @@ class TrainingRun:
         than the best one by more than the standard deviation of such a share; 0: the best one is kept.
     clock : Clock
     pace : float
-        Size of all steps. With 1 the first steps change the frequencies by the learning rate times their root mean
-        square, and a score by about 1 when all entries of W agree.
+        Size of all steps. With 1 the first steps change the frequencies by the learning rate times their reach, and a
+        score by about 1 when all entries of W agree.
     continues : bool
         Whether W is exact for the frequencies to begin with, and not one to train them with.
     piece : Piece
@@ -108,7 +109,7 @@ class TrainingRun:
             "omega": Adam(omega),
         }
         self._units = _units_of(self.problem, self.point.map)
-        self._reach = self._first_step() * (self.point.map.size() or 1e-30)
+        self._reach = self._first_step() * self.point.map.reach()
         self.n_steps = 0
         self._without_better = 0
         self.best = self.point.copy()
@@ -117,7 +118,7 @@ class TrainingRun:
             self._resume(self.piece.found)
 
     def _first_step(self) -> float:
-        """The first step of the frequencies relative to their root mean square.
+        """The first step of the frequencies relative to their reach.
 
         Where W is large, on few rows or in units in which sigma is small, an ordinary step changes scores by many times
         their spread (216 rows in raw units: 68, the spread 3), and the steps that are left do not mend that. With the
@@ -131,7 +132,7 @@ class TrainingRun:
         some = slice(None, None, -(-problem.m // ROWS_OF_FIRST_STEP))
         X = problem.X[some]
         slope = problem.smooth(point, X, problem.Y[some], problem.relative(some))[3]
-        along, before = self.pace * point.map.size() * problem.backend.xp.sign(slope), point.scores(X)
+        along, before = self.pace * point.map.reach() * problem.backend.xp.sign(slope), point.scores(X)
         largest = LARGEST_CHANGE * _distance(before, before.mean(0))
         for _ in range(MOST_TRIES):
             moved = replace(point, map=point.map.with_omega(point.map.omega - rate * along))

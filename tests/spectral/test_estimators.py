@@ -674,6 +674,32 @@ def test_units_of_columns_do_not_matter_where_sigma_is_chosen():
     assert min(scores) > 0.9, scores
 
 
+@pytest.mark.parametrize("column", [0, 3])
+@pytest.mark.parametrize("unit", [1e-3, 100.0, 1e6])
+def test_frequencies_of_each_column_take_steps_of_their_size(column, unit):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 4))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2]  # and the last column says nothing
+    scores = []
+    for factor in (1.0, unit):
+        Z = X * np.where(np.arange(4) == column, factor, 1.0)
+        model = SpectralKernelRegressor(n_components=50, random_state=0).fit(Z[:400], y[:400])
+        scores.append(model.score(Z[400:], y[400:]))
+        assert not np.array_equal(model.kernel_.omega, model.initial_kernel_.omega)
+    assert min(scores) > 0.97, scores  # .65 where steps have one size for all columns
+
+
+def test_frequencies_as_drawn_stay_unless_trained_ones_are_clearly_better(rng):
+    X = rng.normal(size=(300, 4))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2]
+    options = {"n_components": 100, "random_state": 0}
+    drawn = SpectralKernelRegressor(training=Training(max_epochs=0), **options).fit(X, y)
+    wild = SpectralKernelRegressor(training=Training(learning_rate=30.0), **options).fit(X, y)
+    assert len(wild.history_) > 0
+    np.testing.assert_array_equal(wild.kernel_.omega, wild.initial_kernel_.omega)
+    np.testing.assert_allclose(wild.predict(X), drawn.predict(X), atol=1e-5)
+
+
 @pytest.mark.parametrize("unit", [1.0, 3600.0, 1e6])
 def test_another_pass_keeps_what_was_learned_in_any_units(unit):
     rng = np.random.default_rng(0)
@@ -785,7 +811,8 @@ def test_an_entry_or_a_column_far_from_the_others_leaves_their_frequencies_free(
     X = rng.normal(size=(200, 4))
     y = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2]
     X[:, 3] *= 1e9 if far == "column" else np.where(np.arange(200), 1.0, 1e12)
-    options = {"n_components": 30, "sigma": 1.0, "training": Training(max_epochs=60), "random_state": 0}
+    training = Training(max_epochs=60, validation_fraction=0.0)
+    options = {"n_components": 30, "sigma": 1.0, "training": training, "random_state": 0}
     model = SpectralKernelRegressor(SpectralSetting(inner=inner), **options).fit(X, y)
     maps = model._fit.initial, model.solution_.theta.map
     begun, learned = (to_numpy((there.layers[0] if inner else there).omega)[:3].astype(float) for there in maps)

@@ -285,13 +285,17 @@ def test_a_weight_is_a_repetition(rng):
 @pytest.mark.parametrize("size", [7, 130])
 def test_adam_is_adam_in_one_pass_and_in_several(rng, size):
     block, gradients = rng.normal(size=(70, size)), rng.normal(size=(5, 70, size))
+    begun = block.copy()
     mean, square, expected = 0.0, 0.0, block.copy()
-    adam = Adam(block)
+    adam, rates, by_row = Adam(block), rng.uniform(0.1, 10.0, (70, 1)), block.copy()
+    of_rows = Adam(by_row)
     for t, g in enumerate(gradients, start=1):
+        of_rows.step(by_row, g, 0.01 * rates)
         mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g * g
         expected -= 0.01 * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
         adam.step(block, g, 0.01)
     np.testing.assert_allclose(block, expected, rtol=1e-10)
+    np.testing.assert_allclose(by_row, begun + rates * (expected - begun), rtol=1e-9, atol=1e-12)
 
 
 def test_training_with_proximal_steps_ends_at_the_minimizer_of_the_inner_problem(rng):

@@ -78,13 +78,13 @@ def test_inner_solutions_are_the_same(rng, setting):
 
 def test_adam_and_thresholding_are_the_same(rng):
     block, gradient = rng.normal(size=(2, 20, 5))
-    for common in (False, True):
+    for common, rate in ((False, 0.01), (True, 0.01), (False, np.linspace(0.01, 0.1, 20)[:, None])):
         blocks = []
         for backend in (HERE, THERE):
             moving = backend.array(block.copy())
             adam = Adam(moving, common=common)
             for _ in range(3):
-                adam.step(moving, backend.array(gradient), 0.01)
+                adam.step(moving, backend.array(gradient), rate if np.ndim(rate) == 0 else backend.array(rate))
             blocks.append(to_numpy(moving))
         np.testing.assert_allclose(*blocks, rtol=1e-12)
     a, b = (to_numpy(shrink_singular_values(backend.array(block), 0.5, backend)) for backend in (HERE, THERE))

@@ -43,8 +43,16 @@ class Adam:
         self.mean = 0.0 * like
         self.square: Any = 0.0 if common else 0.0 * like
 
-    def step(self, block: Any, gradient: Any, rate: float) -> float:
-        """Move `block` in place; return the multiple of the averaged gradient it was moved by (0 unless common)."""
+    def step(self, block: Any, gradient: Any, rate: Any) -> float:
+        """Move `block` in place; return the multiple of the averaged gradient it was moved by (0 unless common).
+
+        The `rate` is a number, or like the block up to broadcasting.
+        """
+        if not isinstance(rate, float):
+            moves = 0.0 * block
+            self.step(moves, gradient, 1.0)
+            block += rate * moves
+            return 0.0
         self.n_steps += 1
         average = rate / (1.0 - self.decay**self.n_steps)  # `mean` begins at 0
         correction = 1.0 / (1.0 - self.decay_of_squares**self.n_steps)
