@@ -88,8 +88,8 @@ class Training:
         Rows per step; 64, or all where there are fewer, when not given. The paper has 32. Larger ones are faster per
         epoch, 512 four times.
     learning_rate : float, > 0, optional
-        First step of the frequencies relative to their root mean square, feature by feature where these are of different
-        scales. When not given 0.1 for the squared loss; for the others 0.03, or less where that would change scores by
+        First step of the frequencies relative to their root mean square, feature by feature where these differ in
+        scale. When not given 0.1 for the squared loss; for the others 0.03, or less where that would change scores by
         more than a tenth of their spread.
     max_epochs : int, >= 0
         Passes over the data.

@@ -50,10 +50,10 @@ DEFAULT_LAM2 = 1e-3
 # What follows the choice of a width, in choices of one, up to so many rows, and in proportion to more of them: time is
 # left for it before other widths are looked at.
 FOLLOWING, FOLLOWING_ROWS = 3.0, 5000
-# Weights of features that were found on the same rows, and frequencies that were trained, have to lower the risk to this
-# part of it. (60 divisions of the training rows of tables: rows held out found trained frequencies better in 26, and
-# other rows did in 15 of these. Where they gained a tenth, seven times, R^2 rose by .035 in the mean, else it fell by
-# .004.)
+# Weights of features that were found on the same rows, and frequencies that were trained, have to lower the risk to
+# this part of it. (60 divisions of the training rows of tables: rows held out found trained frequencies better in 26,
+# and other rows did in 15 of these. Where they gained a tenth, seven times, R^2 rose by .035 in the mean, else it fell
+# by .004.)
 CLEARLY = 0.9
 
 
