@@ -75,8 +75,8 @@ def learn_spectral(
     2. W exactly, by ridge regression, for the frequencies that were drawn: the start;
     3. sigma, lam1 and lam2, where there is a choice, by cross-validation with successive halving from those starts;
     4. mini-batch training of everything, the best validation score being kept;
-    5. for squared loss, W exactly again, on all rows; for the frequencies that were drawn, unless trained ones are
-       clearly better on rows held out.
+    5. for squared loss, W exactly again, on all rows; where sigma was not given, for the frequencies that were drawn,
+       unless trained ones are clearly better on rows held out.
 
     Parameters
     ----------
@@ -133,7 +133,8 @@ def learn_spectral(
             clock.cut("the choice of the last ridge")
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:
-            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, moments, known)
+            may_stay = problem.learned and options.sigma is None
+            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, moments, known, may_stay)
         except KeyboardInterrupt:
             clock.interrupt()
     _tell(clock, "the weights W are found")
@@ -186,12 +187,14 @@ def _final_solve(
     is_short: bool,
     start: Moments,
     is_all: bool,
+    may_stay: bool,
 ) -> tuple[SpectralLearning, SpectralPoint]:
     """The exact W for learned frequencies, from all rows or, where the `start` is all there is, those of training.
 
-    Validation chooses between the frequencies of the best and of the last epoch and those that were drawn, each with
-    the W that is exact for it, and the weight where `last` leaves it open. Scores of the W that was trained on the way
-    say little about that. Trained ones have been chosen by these rows before: they have to be clearly better.
+    Validation chooses between the frequencies of the best and of the last epoch, each with the W that is exact for it,
+    and the weight where `last` leaves it open. Scores of the W that was trained on the way say little about that. Those
+    that were drawn, for a sigma that suits them, `may_stay`: trained ones have been chosen by these rows before, and
+    have to be clearly better.
     """
     maps = [run.point.map, run.best.map] if run.history else [run.best.map]
     best, weight = run.best.map if is_short else maps[0], last.weights[0]
@@ -199,7 +202,7 @@ def _final_solve(
         part = problem.on_rows(rows)
         scored = [(*_best_of(Moments.of(there, part), part, last, validate), there) for there in maps]
         top, weight, best = max(scored, key=lambda known: known[0])
-        if run.history and problem.learned:
+        if run.history and may_stay:
             first = start if len(rows) <= WARM_ROWS else Moments.of(start.map, part)
             score, own = _best_of(first, part, last, validate)
             least = 1.0 if run.n_hits else 0.0  # scores are shares of hits, or minus losses

@@ -27,7 +27,9 @@ n_iter_ : int
     "spectral_notes": """
 Where sigma is given, or frequencies are not learned, put a StandardScaler in front. Tensors of PyTorch are taken as
 they are, on any device, and then predictions and features are tensors, too; without them PyTorch is not needed. The
-learned function is the best one on the validation rows (the last one, when it is not worse by more than chance).
+learned function is the best one on the validation rows (the last one, when it is not worse by more than chance); with
+squared loss and a sigma that is not given the frequencies that were drawn stay, unless trained ones have no more than
+0.9 of their error there.
 `max_time` limits selection, cross-validation and training together; one exact solve for W may follow.
 """,
 }
