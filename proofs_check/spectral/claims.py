@@ -327,7 +327,8 @@ CLAIMS = [
     ),
     Claim(
         "size-of-frequencies",
-        "The size of frequencies is the deviation of normal ones, by squares or, where tails are long, by medians.",
+        "The size of frequencies is the deviation of normal ones, by squares or, where tails are long, by medians; "
+        "factors of the features take no part in it, and multiply the steps.",
         PAPER,
         "(2), spectral measures",
         training.measure_size,
