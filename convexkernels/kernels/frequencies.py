@@ -33,8 +33,8 @@ class SpectralMap:
     backend : Backend
     measure : str
         What the frequencies were drawn from, a name of `MEASURES`.
-    factors : array of shape (n_features,), or None
-        By which those of every feature were multiplied when they were drawn.
+    factors, steps : array of shape (n_features,), or None
+        By which those of every feature were multiplied when they were drawn, and what steps of theirs are relative to.
     """
 
     omega: Any
@@ -43,6 +43,7 @@ class SpectralMap:
     backend: Backend = field(default_factory=lambda: Backend("float64"))
     measure: str = "gaussian"
     factors: Array | None = None
+    steps: Array | None = None
 
     @classmethod
     def draw(
@@ -87,14 +88,16 @@ class SpectralMap:
         """All frequencies times `sigma`."""
         return replace(self, omega=self.omega * float(sigma))
 
-    def weighed(self, factors: Array) -> SpectralMap:
-        """The frequencies of every feature times a factor of its own."""
-        return replace(self, omega=self.omega * self.by_feature(factors), factors=factors)
+    def weighed(self, factors: Array, steps: Array | None = None) -> SpectralMap:
+        """The frequencies of every feature times a factor of its own; steps are relative to `steps`, or the factors."""
+        steps = factors if steps is None else steps
+        return replace(self, omega=self.omega * self.by_feature(factors), factors=factors, steps=steps)
 
     def on(self, backend: Backend) -> SpectralMap:
         """The same map on another backend."""
         phase = None if self.phase is None else backend.array(self.phase)
-        return SpectralMap(backend.array(self.omega), phase, self.D, backend, self.measure, self.factors)
+        known = self.D, backend, self.measure, self.factors, self.steps
+        return SpectralMap(backend.array(self.omega), phase, *known)
 
     def size(self) -> float:
         """Root mean square of the frequencies over their factors; 0 where all are 0.
@@ -112,12 +115,12 @@ class SpectralMap:
         return unit * math.sqrt(squares / max(1, math.prod(omega.shape)))
 
     def reach(self) -> Any:
-        """What steps of the frequencies are relative to: their size, times the factor of each feature.
+        """What steps of the frequencies are relative to: their size, times `steps` of each feature.
 
         A number, or like `omega` up to broadcasting.
         """
         size = self.size() or 1e-30
-        return size if self.factors is None else self.by_feature(size * self.factors)
+        return size if self.steps is None else self.by_feature(size * self.steps)
 
     def by_feature(self, columns: Array) -> Any:
         """Numbers of the features, shape (n_features,), like `omega` up to broadcasting."""

@@ -18,7 +18,7 @@ from convexkernels.kernels.frequencies import Features, SpectralMap
 class StackedMap(SpectralMap):
     """The features of the last map at those of the map before, and so on: what is trained is one vector.
 
-    The other attributes are those of the last map, `factors` those of the first.
+    The other attributes are those of the last map, `factors` and `steps` those of the first.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class StackedMap(SpectralMap):
         """The stack of some maps, each of as many features as the one before has components."""
         last, xp = layers[-1], layers[-1].backend.xp
         omega = xp.concat([layer.omega.reshape(-1) for layer in layers])
-        known = last.phase, last.D, last.backend, last.measure, layers[0].factors
+        known = last.phase, last.D, last.backend, last.measure, layers[0].factors, layers[0].steps
         return cls(omega, *known, tuple(layers), unit).with_omega(omega)
 
     @property
@@ -67,8 +67,8 @@ class StackedMap(SpectralMap):
         """The frequencies that meet points times `sigma`; those of the other layers, in their unit, stay."""
         return replace(self.with_omega(self.omega * float(sigma)), unit=self.unit / float(sigma))
 
-    def weighed(self, factors: Array) -> StackedMap:
-        return StackedMap.of([self.layers[0].weighed(factors), *self.layers[1:]], self.unit)
+    def weighed(self, factors: Array, steps: Array | None = None) -> StackedMap:
+        return StackedMap.of([self.layers[0].weighed(factors, steps), *self.layers[1:]], self.unit)
 
     def on(self, backend: Backend) -> StackedMap:
         return StackedMap.of([layer.on(backend) for layer in self.layers], self.unit)

@@ -167,7 +167,7 @@ class Hyperparameters:
     """Everything that decides what is learned, as the estimators take it; `training` is settled.
 
     By `factors` frequencies as drawn may be multiplied, feature by feature, where sigma is chosen; each is what finds
-    them, or None, when there is time.
+    them and what steps are relative to, or None, when there is time.
     """
 
     setting: SpectralSetting = field(default_factory=lambda: SETTINGS["ASKL"])

@@ -67,7 +67,7 @@ class Preparation:
     def __init__(self, options: Hyperparameters, problem: SpectralLearning, rng: Any, clock: Clock) -> None:
         self.options, self.problem, self.rng, self.clock = options, problem, rng, clock
         self.is_exact = isinstance(problem.loss, SquaredLoss)
-        self.factors: Any = None
+        self.factors: Any = None  # and what steps are relative to
         self.width = width = self._width()
         if width is None:
             self.sigmas: tuple[float, ...] = (float(options.sigma),)
@@ -88,10 +88,10 @@ class Preparation:
             if self.clock.left is not None and self.clock.left < needed:
                 self.clock.cut("the choice of the width")
                 break
-            if (factors := find()) is not None and not self.clock.is_over:
-                other = self._width_with(factors, copy.deepcopy(state))
+            if (found := find()) is not None and not self.clock.is_over:
+                other = self._width_with(found[0], copy.deepcopy(state))
                 if other.risks.min() < CLEARLY * width.risks.min():
-                    self.factors, width = factors, other
+                    self.factors, width = found, other
         return width
 
     @property
@@ -149,7 +149,7 @@ class Preparation:
             backend=self.problem.backend,
             measure=self.options.setting.measure,
         )
-        return drawn if self.factors is None else drawn.weighed(self.factors)
+        return drawn if self.factors is None else drawn.weighed(*self.factors)
 
     def moments(self, drawn: SpectralMap, sigma: float, rows: Any) -> Moments:
         """What a start needs to know of (some of) the rows, for the frequencies as drawn."""
