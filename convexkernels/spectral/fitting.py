@@ -133,8 +133,9 @@ def learn_spectral(
             clock.cut("the choice of the last ridge")
         weights = preparation.chosen_weights(chosen.sigma, choice, validate is not None and not is_short)
         try:
-            may_stay = problem.learned and options.sigma is None
-            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, moments, known, may_stay)
+            as_drawn = moments if problem.learned and options.sigma is None else None
+            is_all = moments if known else None
+            problem, point = _final_solve(problem, run, rows, validate, weights, is_short, is_all, as_drawn)
         except KeyboardInterrupt:
             clock.interrupt()
     _tell(clock, "the weights W are found")
@@ -185,38 +186,47 @@ def _final_solve(
     validate: Validation | None,
     last: FinalWeights,
     is_short: bool,
-    start: Moments,
-    is_all: bool,
-    may_stay: bool,
+    known: Moments | None,
+    drawn: Moments | None,
 ) -> tuple[SpectralLearning, SpectralPoint]:
-    """The exact W for learned frequencies, from all rows or, where the `start` is all there is, those of training.
+    """The exact W for learned frequencies, from all rows or, where only that much is `known`, those of training.
 
-    Validation chooses between the frequencies of the best and of the last epoch, each with the W that is exact for it,
-    and the weight where `last` leaves it open. Scores of the W that was trained on the way say little about that. Those
-    that were drawn, for a sigma that suits them, `may_stay`: trained ones have been chosen by these rows before, and
-    have to be clearly better.
+    Which frequencies and which weight is said by validation; see `_validated`, which `drawn` is for, too.
     """
-    maps = [run.point.map, run.best.map] if run.history else [run.best.map]
-    best, weight = run.best.map if is_short else maps[0], last.weights[0]
-    if not is_short and validate is not None and (len(maps) > 1 or len(last.weights) > 1):
-        part = problem.on_rows(rows)
-        scored = [(*_best_of(Moments.of(there, part), part, last, validate), there) for there in maps]
-        top, weight, best = max(scored, key=lambda known: known[0])
-        if run.history and may_stay:
-            first = start if len(rows) <= WARM_ROWS else Moments.of(start.map, part)
-            score, own = _best_of(first, part, last, validate)
-            least = 1.0 if run.n_hits else 0.0  # scores are shares of hits, or minus losses
-            if not least - top <= CLEARLY * (least - score):
-                weight, best = own, start.map
+    best = run.point.map if run.history and not is_short else run.best.map
+    weight = last.weights[0]
+    if not is_short and validate is not None and (run.history or len(last.weights) > 1):
+        best, weight = _validated(problem.on_rows(rows), run, validate, last, drawn)
     if not problem.learned:  # the optimum of a convex problem is not to be missed by the rounding of float32
         problem = problem.doubled()
         best = best.on(problem.backend)
-    moments = start if is_all else Moments.of(best, problem)
+    moments = Moments.of(best, problem) if known is None else known
     [(lam1, found)] = exact_points(problem, moments, replace(last, weights=(weight,)), run.clock)
     problem = problem.with_weights(lam1, problem.lam2)
     if last.are_ridges and not isinstance(problem.penalty, FrobeniusNorm):  # the ridge was a stand-in
         found = solve_inner(problem, moments, start=found, max_iter=300, clock=run.clock)
     return problem, found
+
+
+def _validated(
+    problem: SpectralLearning, run: TrainingRun, validate: Validation, last: FinalWeights, drawn: Moments | None
+) -> tuple[SpectralMap, float]:
+    """Frequencies and a weight for the last solve, `problem` being that of the rows of training.
+
+    Of the last and of the best epoch, each with the W that is exact for it: scores of the W that was trained on the way
+    say little. Frequencies as `drawn`, where they suit the sigma that was chosen for them, stay unless these are
+    clearly better, having been chosen by the same rows before.
+    """
+    maps = [run.point.map, run.best.map] if run.history else [run.best.map]
+    tried = [(*_best_of(Moments.of(there, problem), problem, last, validate), there) for there in maps]
+    score, weight, best = max(tried, key=lambda one: one[0])
+    if run.history and drawn is not None:
+        first = drawn if problem.m <= WARM_ROWS else Moments.of(drawn.map, problem)
+        plain, own = _best_of(first, problem, last, validate)
+        top = 1.0 if run.n_hits else 0.0  # scores are shares of hits, or minus losses
+        if not top - score <= CLEARLY * (top - plain):
+            return drawn.map, own
+    return best, weight
 
 
 def _best_of(
