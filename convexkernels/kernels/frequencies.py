@@ -33,8 +33,9 @@ class SpectralMap:
     backend : Backend
     measure : str
         What the frequencies were drawn from, a name of `MEASURES`.
-    factors, steps : array of shape (n_features,), or None
-        By which those of every feature were multiplied when they were drawn, and what steps of theirs are relative to.
+    steps : array of shape (n_features,), or None
+        What steps of the frequencies of every feature are relative to, where these were multiplied by factors of their
+        own when they were drawn.
     """
 
     omega: Any
@@ -42,7 +43,6 @@ class SpectralMap:
     D: int
     backend: Backend = field(default_factory=lambda: Backend("float64"))
     measure: str = "gaussian"
-    factors: Array | None = None
     steps: Array | None = None
 
     @classmethod
@@ -85,42 +85,39 @@ class SpectralMap:
         return factor / float(np.sqrt((2.0 if self.phase is not None else 4.0) * self.D))
 
     def scaled(self, sigma: float) -> SpectralMap:
-        """All frequencies times `sigma`."""
-        return replace(self, omega=self.omega * float(sigma))
+        """All frequencies times `sigma`, and what steps are relative to."""
+        steps = None if self.steps is None else self.steps * float(sigma)
+        return replace(self, omega=self.omega * float(sigma), steps=steps)
 
     def weighed(self, factors: Array, steps: Array | None = None) -> SpectralMap:
-        """The frequencies of every feature times a factor of its own; steps are relative to `steps`, or the factors."""
-        steps = factors if steps is None else steps
-        return replace(self, omega=self.omega * self.by_feature(factors), factors=factors, steps=steps)
+        """The frequencies of every feature times a factor of its own.
+
+        Steps are relative to their size before, times `steps`, or the factors.
+        """
+        steps = self.size() * np.asarray(factors if steps is None else steps)
+        return replace(self, omega=self.omega * self.by_feature(factors), steps=steps)
 
     def on(self, backend: Backend) -> SpectralMap:
         """The same map on another backend."""
         phase = None if self.phase is None else backend.array(self.phase)
-        known = self.D, backend, self.measure, self.factors, self.steps
-        return SpectralMap(backend.array(self.omega), phase, *known)
+        return SpectralMap(backend.array(self.omega), phase, self.D, backend, self.measure, self.steps)
 
     def size(self) -> float:
-        """Root mean square of the frequencies over their factors; 0 where all are 0.
-
-        Of a Gaussian of the same medians where their measure has long tails.
-        """
-        omega = self.omega
-        if self.factors is not None:
-            omega = omega / self.by_feature(np.where(self.factors > 0.0, self.factors, 1.0))
+        """Root mean square of the frequencies; of a Gaussian of the same medians where their measure has long tails."""
         if measure_of(self.measure).has_long_tails:
-            medians = np.median(np.abs(to_numpy(omega)), axis=1) / NORMAL_MEDIAN
+            medians = np.median(np.abs(to_numpy(self.omega)), axis=1) / NORMAL_MEDIAN
             return float(np.sqrt(np.mean(medians.astype(np.float64) ** 2)))
-        unit = 2.0 ** (math.frexp(float(abs(omega).max()))[1] - 1)  # squares of small numbers vanish
-        squares = float(self.backend.xp.sum((omega / unit) ** 2))
-        return unit * math.sqrt(squares / max(1, math.prod(omega.shape)))
+        unit = 2.0 ** (math.frexp(float(abs(self.omega).max()))[1] - 1)  # squares of small numbers vanish
+        squares = float(self.backend.xp.sum((self.omega / unit) ** 2))
+        return unit * math.sqrt(squares / max(1, math.prod(self.omega.shape)))
 
     def reach(self) -> Any:
-        """What steps of the frequencies are relative to: their size, times `steps` of each feature.
+        """What steps of the frequencies are relative to: a number, their size, or like `omega` up to broadcasting.
 
-        A number, or like `omega` up to broadcasting.
+        The `steps` stay what they were: where training has moved frequencies that a small factor had damped, ratios to
+        the factors say nothing any more.
         """
-        size = self.size() or 1e-30
-        return size if self.steps is None else self.by_feature(size * self.steps)
+        return (self.size() or 1e-30) if self.steps is None else self.by_feature(self.steps)
 
     def by_feature(self, columns: Array) -> Any:
         """Numbers of the features, shape (n_features,), like `omega` up to broadcasting."""

@@ -18,7 +18,7 @@ from convexkernels.kernels.frequencies import Features, SpectralMap
 class StackedMap(SpectralMap):
     """The features of the last map at those of the map before, and so on: what is trained is one vector.
 
-    The other attributes are those of the last map, `factors` and `steps` those of the first.
+    The other attributes are those of the last map, `steps` those of the first.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class StackedMap(SpectralMap):
         """The stack of some maps, each of as many features as the one before has components."""
         last, xp = layers[-1], layers[-1].backend.xp
         omega = xp.concat([layer.omega.reshape(-1) for layer in layers])
-        known = last.phase, last.D, last.backend, last.measure, layers[0].factors, layers[0].steps
+        known = last.phase, last.D, last.backend, last.measure, layers[0].steps
         return cls(omega, *known, tuple(layers), unit).with_omega(omega)
 
     @property
@@ -65,7 +65,7 @@ class StackedMap(SpectralMap):
 
     def scaled(self, sigma: float) -> StackedMap:
         """The frequencies that meet points times `sigma`; those of the other layers, in their unit, stay."""
-        return replace(self.with_omega(self.omega * float(sigma)), unit=self.unit / float(sigma))
+        return StackedMap.of([layer.scaled(sigma) for layer in self.layers], self.unit / float(sigma))
 
     def weighed(self, factors: Array, steps: Array | None = None) -> StackedMap:
         return StackedMap.of([self.layers[0].weighed(factors, steps), *self.layers[1:]], self.unit)
@@ -75,6 +75,9 @@ class StackedMap(SpectralMap):
 
     def size(self) -> float:
         return self.layers[0].size()
+
+    def reach(self) -> Any:
+        return super().reach() if self.steps is None else self.by_feature(self.steps, self.layers[-1].size())
 
     def __call__(self, X: Any) -> StackedFeatures:
         return StackedFeatures(self, X)

@@ -39,11 +39,12 @@ class FinalWeights:
     """Weights of W that the exact final solve may choose from, for squared loss.
 
     Where they `are_ridges` they weigh ``|W|_F^2`` whatever the penalty is; a trace norm then gets the lam1 that pulls
-    as hard.
+    as hard. They `rise` from one that was chosen for frequencies as drawn: scores that have fallen stay below.
     """
 
     weights: tuple[float, ...]
     are_ridges: bool
+    rise: bool = False
 
     def times(self, share: float) -> FinalWeights:
         """All weights times `share`."""

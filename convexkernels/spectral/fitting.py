@@ -26,7 +26,8 @@ OPTIMAL = 1e-4
 # What follows training, in solves for W at the start: the last W and its certificate, and first, by validation, which
 # frequencies and which weight it has.
 LAST, VALIDATED = 4.0, 9.0
-# Scores of weights worse than the best one so far, in a row, after which others are no better.
+# Scores of weights that rise, worse than the best one so far, in a row, after which others are no better. (Not of those
+# from a ridge that nothing has chosen: scores are level for a while, fall and rise again.)
 FALLEN = 2
 
 
@@ -232,14 +233,14 @@ def _validated(
 def _best_of(
     moments: Moments, problem: SpectralLearning, last: FinalWeights, validate: Validation
 ) -> tuple[float, float]:
-    """The best score along the path of weights, and the weight; it ends where scores have fallen twice."""
+    """The best score along the path of weights, and the weight; where they `rise` it ends after some worse scores."""
     top, best, n_worse = -math.inf, last.weights[0], 0
     for weight, (_, solved) in zip(last.weights, exact_points(problem, moments, last), strict=False):
         score = validate(solved)
-        n_worse = 0 if score > top else n_worse + 1
+        n_worse = n_worse + 1 if score < top else 0
         if score > top:
             top, best = score, weight
-        if n_worse == FALLEN:
+        if last.rise and n_worse == FALLEN:
             break
     return top, best
 

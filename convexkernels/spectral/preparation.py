@@ -183,8 +183,9 @@ class Preparation:
         """What the final solve chooses its weight from."""
         if self.options.lam1 is not None:
             return FinalWeights(tuple(sorted(map(float, np.atleast_1d(self.options.lam1)), reverse=True)), False)
-        least = 0.0 if self.width is None else 1.0
-        return FinalWeights(tuple(factor for factor in RIDGE_FACTORS if factor >= least), True).times(self.ridge(sigma))
+        rise = self.width is not None
+        factors = tuple(factor for factor in RIDGE_FACTORS if factor >= 1.0 or not rise)
+        return FinalWeights(factors, True, rise).times(self.ridge(sigma))
 
     def chosen_weights(self, sigma: float, choice: Choice | None, can_validate: bool) -> FinalWeights:
         """The same, after cross-validation; where nothing has chosen or may, the ridge for frequencies as drawn."""

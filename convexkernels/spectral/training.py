@@ -117,6 +117,13 @@ class TrainingRun:
         if self.piece.found:
             self._resume(self.piece.found)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The status by its name, as in Solution.
+        return {**self.__dict__, "status": self.status.name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, status=Status[state["status"]])
+
     def _first_step(self) -> float:
         """The first step of the frequencies relative to their reach.
 

@@ -328,7 +328,7 @@ CLAIMS = [
     Claim(
         "size-of-frequencies",
         "The size of frequencies is the deviation of normal ones, by squares or, where tails are long, by medians; "
-        "factors of the features take no part in it, and multiply the steps.",
+        "factors of the features multiply the steps, which stay what they were where training moves frequencies.",
         PAPER,
         "(2), spectral measures",
         training.measure_size,

@@ -156,10 +156,10 @@ def measure_size(factor: float, rng: Generator) -> Verdict:
     """The size of frequencies is their standard deviation where they are normal, whatever they are said to be from.
 
     Quantiles of a normal distribution in every feature, of other deviations; by squares for the Gaussian measure, by
-    medians for those with long tails. Multiplied by factors of the features they have the same size, and steps of each
-    feature that times its factor. `factor` multiplies the deviations.
+    medians for those with long tails. Where features have factors, steps of each are that times its factor, and times
+    sigma, wherever training has moved frequencies. `factor` multiplies the deviations.
     """
-    D, deviations, factors = 20_001, rng.uniform(0.2, 5.0, 3), 10.0 ** rng.uniform(-6.0, 6.0, 3)
+    D, deviations, factors, sigma = 20_001, rng.uniform(0.2, 5.0, 3), 10.0 ** rng.uniform(-6.0, 6.0, 3), 0.3
     quantiles = norm.ppf((np.arange(D) + 0.5) / D)
     omega = np.array([s * rng.permutation(quantiles) for s in deviations])
     expected = factor * float(np.sqrt(np.mean(deviations**2)))
@@ -169,7 +169,9 @@ def measure_size(factor: float, rng: Generator) -> Verdict:
             3, D, stationary=True, feature_map="psi", rng=rng, backend=Backend("float64"), measure=measure
         )
         there = drawn.with_omega(omega)
-        found = np.append(there.weighed(factors).reach()[:, 0] / factors, there.reach())
+        weighed = there.weighed(factors).scaled(sigma)
+        moved = weighed.with_omega(weighed.omega + rng.permuted(weighed.omega))
+        found = np.append(moved.reach()[:, 0] / (sigma * factors), there.reach())
         error = float(np.abs(found / expected - 1.0).max())
         verdicts.append(Verdict(error, 2e-4, 1, {"measure": measure, "deviations": deviations}))
     return Verdict.worst(verdicts)

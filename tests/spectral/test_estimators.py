@@ -29,10 +29,13 @@ from convexkernels import (
     Training,
 )
 from convexkernels.backend import Backend, MissingTorchError, backend_for, to_numpy
+from convexkernels.clock import Clock
 from convexkernels.estimators.spectral import base as spectral_base
 from convexkernels.kernels import frequencies
 from convexkernels.spectral import preparation
 from convexkernels.spectral.inner import Moments
+from convexkernels.spectral.learning import SpectralLearning
+from convexkernels.spectral.losses import score_loss
 from convexkernels.spectral.options import SETTINGS
 from convexkernels.spectral.selection import matched_trace_weight
 from convexkernels.spectral.training import TrainingRun
@@ -698,6 +701,29 @@ def test_frequencies_as_drawn_stay_unless_trained_ones_are_clearly_better(rng):
     assert len(wild.history_) > 0
     np.testing.assert_array_equal(wild.kernel_.omega, wild.initial_kernel_.omega)
     np.testing.assert_allclose(wild.predict(X), drawn.predict(X), atol=1e-5)
+
+
+def test_steps_of_features_that_learned_widths_damp_are_half_of_the_largest(rng):
+    X = rng.normal(size=(300, 3))
+    Y, setting = np.sin(2.0 * X[:, :1]), SETTINGS["NSKL"]
+    problem = SpectralLearning.stated(
+        X, Y, score_loss("squared"), setting, lam1=1.0, lam2=0.0, backend=Backend("float64")
+    )
+    _, learned = spectral_base._scales(problem, Clock(), rng, ())
+    factors, steps = (part * X.std(axis=0) for part in learned())
+    assert factors[1:].max() < 0.2 * factors[0]
+    np.testing.assert_allclose(steps, factors[0] * np.array([1.0, 0.5, 0.5]))
+
+
+def test_steps_of_another_pass_do_not_grow_with_frequencies_that_were_damped():
+    """They are relative to what they were for frequencies as drawn, not to ratios of trained ones to their factors."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1900, 4))
+    y = np.sin(3.0 * X[:, 0]) + 0.3 * X[:, 1] * X[:, 2] + 0.02 * rng.normal(size=1900)
+    model = SpectralKernelRegressor(n_components=100, random_state=0, training=Training(learning_rate=0.1))
+    model.fit(X[:600], y[:600])
+    for start in (600, 900, 1200):
+        assert model.partial_fit(X[start : start + 300], y[start : start + 300]).score(X[1500:], y[1500:]) > 0.95
 
 
 @pytest.mark.parametrize("unit", [1.0, 3600.0, 1e6])

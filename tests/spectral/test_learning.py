@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
 
 import cvxpy as cp
 import numpy as np
@@ -27,6 +28,7 @@ from convexkernels.families.curved import SpectralMaps
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.stacked_frequencies import StackedMap, draw_layers
 from convexkernels.solvers.nonconvex.adam import Adam
+from convexkernels.spectral import fitting
 from convexkernels.spectral.cross_validation import Candidate, FinalWeights, Fold, choose_candidate, exact_points
 from convexkernels.spectral.inner import Moments, solve_inner
 from convexkernels.spectral.learning import SpectralLearning, SpectralPoint
@@ -94,6 +96,9 @@ def test_frequencies_of_a_stack_are_one_vector(rng):
     assert stack.scaled(2.0).size() == pytest.approx(2.0 * stack.size())
     np.testing.assert_allclose(stack.weighed([1.0, 0.0, 2.0])(X).values, stack(X * [1.0, 0.0, 2.0]).values)
     np.testing.assert_allclose(Spectral.of(stack.scaled(2.0)).transform(X), stack.scaled(2.0)(X).values)
+    weighed = stack.weighed([1.0, 0.1, 2.0]).scaled(3.0).on(Backend("float64"))
+    expected = [3.0 * first.size() * np.repeat([1.0, 0.1, 2.0], 10), np.full(5 * 12, 3.0 * second.size())]
+    np.testing.assert_allclose(weighed.reach(), np.concatenate(expected))
     point = SpectralPoint(stack, np.ones((6, 1)), np.zeros(1)).copy()
     point.map.omega[:] = 0.0
     assert (point.map.layers[1].omega == 0.0).all()
@@ -510,6 +515,39 @@ def test_exact_points_solve_the_problem_of_the_weight_they_name(rng, setting):
             at = dataclasses.replace(problem.with_weights(lam1, 0.0), learned=False)
             certificate = at.certificate(found)
             assert certificate.holds(1e-9) if setting == "SKL" else certificate.residual < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("scores", "rise", "best"),
+    [
+        ((0.6, 0.6, 0.5, 0.5, 0.4, 0.7), False, 5),  # from a ridge that nothing has chosen
+        ((0.6, 0.6, 0.6, 0.7), True, 3),
+        ((0.6, 0.5, 0.5, 0.9), True, 0),
+        ((0.6, 0.5, 0.7, 0.1), True, 2),
+    ],
+)
+def test_a_path_of_weights_ends_where_scores_have_fallen_from_a_chosen_one(rng, scores, rise, best):
+    problem, point, _ = stated(rng)
+    weights, left = tuple(10.0 ** np.arange(len(scores))), iter(scores)
+    last = FinalWeights(weights, True, rise)
+    found = fitting._best_of(Moments.of(point.map, problem), problem, last, lambda point: next(left))
+    assert found == (scores[best], weights[best])
+
+
+@pytest.mark.parametrize(
+    ("n_hits", "drawn", "trained", "stays"),
+    [(0, -0.2, -0.19, True), (0, -0.2, -0.17, False), (9, 0.8, 0.81, True), (9, 0.8, 0.83, False)],
+)
+def test_trained_frequencies_have_nine_tenths_of_the_error_of_drawn_ones(
+    rng, monkeypatch, n_hits, drawn, trained, stays
+):
+    problem, start, _ = stated(rng)
+    moved = start.copy()
+    run = SimpleNamespace(point=moved, best=moved, history=[...], n_hits=n_hits)
+    scores = {start.map: (drawn, 1.0), moved.map: (trained, 2.0)}
+    monkeypatch.setattr(fitting, "_best_of", lambda moments, *_: scores[moments.map])
+    chosen, last = (start.map, 1.0) if stays else (moved.map, 2.0), FinalWeights((1.0, 2.0), True)
+    assert fitting._validated(problem, run, None, last, Moments.of(start.map, problem)) == chosen
 
 
 # ---- variable projection

@@ -46,7 +46,7 @@ class Adam:
     def step(self, block: Any, gradient: Any, rate: Any) -> float:
         """Move `block` in place; return the multiple of the averaged gradient it was moved by (0 unless common).
 
-        The `rate` is a number, or like the block up to broadcasting.
+        The `rate` is a number or, unless common, like the block up to broadcasting.
         """
         if not isinstance(rate, float):
             moves = 0.0 * block
