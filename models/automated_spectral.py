@@ -120,7 +120,7 @@ def row(name, X, y, options, seed):
                 validation_fraction=0.1 if options.defaults else 0.0,
             ),
             random_state=seed,
-            loss="squared" if name in REGRESSION else options.loss,
+            loss="least_squares" if name in REGRESSION else options.loss,
             **({} if options.defaults else lists(setting, name, len(X))),
         )
         began = time.perf_counter()
@@ -162,7 +162,9 @@ def main(argv=None):
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--features", type=int, default=2000)
     parser.add_argument("--feature-map", default="phi", choices=["phi", "psi", "printed"])
-    parser.add_argument("--loss", default="hinge", choices=["hinge", "logistic", "squared"], help="of classification")
+    parser.add_argument(
+        "--loss", default="hinge", choices=["hinge", "logistic", "least_squares"], help="of classification"
+    )
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--defaults", action="store_true", help="no cross-validation")

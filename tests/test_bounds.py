@@ -233,7 +233,7 @@ def test_the_excess_risk_of_a_fitted_classifier_is_that_of_its_complexity(loss, 
     bound = bounds.excess_risk_bound(found, failure=0.1, constant=0.0)
     assert bound.value == pytest.approx(4.0 * np.sqrt(2.0) * L * found.complexity)
     assert bound.probability == 0.9
-    squares = SpectralKernelClassifier(loss="squared", **settings).fit(TABLE, y)
+    squares = SpectralKernelClassifier(loss="least_squares", **settings).fit(TABLE, y)
     with pytest.raises(InvalidInputError, match="no Lipschitz constant"):
         bounds.ComplexityNumbers.of(squares, TABLE)
 

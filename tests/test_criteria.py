@@ -1,5 +1,7 @@
 """What single criteria and families promise beyond the contract of all."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from convexkernels import (
     Span,
     Tessellated,
     TrainingValue,
+    Trees,
     UnitBox,
     Widths,
 )
@@ -53,27 +56,46 @@ def test_leave_one_out_is_what_leaving_one_out_gives(intercept, rng):
     assert value == pytest.approx(total, rel=1e-9)
 
 
-def test_features_that_are_tied_share_a_weight_and_its_slope(rng):
+def trees(**given):
+    """Two nodes, of which one sees three features and the other one two."""
+    return Trees([[0, 1, 2], [3, 2]], **given)
+
+
+@pytest.mark.parametrize(
+    ("family", "weights"), [(Widths, [0, 1, 0, 2]), (trees, [0, 1, 0, 2, 3, 4, 5])], ids=["widths", "trees"]
+)
+def test_features_that_are_tied_share_a_weight_and_its_slope(rng, family, weights):
     X = rng.random((M, 4)) * [1.0, 2.0, 3.0, 0.0]
     y = np.sin(4.0 * X[:, 0]) * X[:, 1] + X[:, 2]
-    family = Widths(tied=[[2, 0], np.array([], dtype=int)])
-    problem = OuterLearning(family, LeastSquares(0.3, False), LeaveOneOut(), X, y)
-    assert problem.gram_set.n_unknowns == 3
-    assert problem.gram_set.weight_of.tolist() == [0, 1, 0, 2]
+    tied = family(tied=[[2, 0], np.array([], dtype=int)])
+    problem = OuterLearning(tied, LeastSquares(0.3, False), LeaveOneOut(), X, y)
+    assert problem.gram_set.n_unknowns == max(weights) + 1
+    assert problem.gram_set.weight_of.tolist() == weights
+    assert "tied=((2, 0), ())" in repr(tied)
     point = problem.start(3)
     z, _ = problem.split(point)
-    np.testing.assert_allclose(problem.kernel(point)(X), Widths().on(X).kernel(z[[0, 1, 0, 2]])(X), rtol=1e-12)
+    np.testing.assert_allclose(problem.kernel(point)(X), family().on(X).kernel(z[weights])(X), rtol=1e-12)
     with pytest.raises(InvalidInputError, match="tied names the unknown feature"):
-        family.on(X[:, :2])
+        tied.on(X[:, :2])
     with pytest.raises(InvalidInputError, match="tied repeats a feature"):
-        Widths(tied=[[0, 1], [1, 2]]).on(X)
+        family(tied=[[0, 1], [1, 2]]).on(X)
     with pytest.raises(InvalidInputError, match="groups of features such as"):
-        Widths(tied=5)
+        family(tied=5)
     slope = problem.evaluate(problem.gram_set.chart(z), point).gradient()
     for k, step in enumerate(1e-6 * np.eye(len(point))):
         sides = [(problem.gram_set.chart(problem.split(at)[0]), at) for at in (point + step, point - step)]
         ends = [problem.evaluate(*side).value for side in sides]
         assert slope[k] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("family", [Widths, partial(Trees, 1)], ids=["widths", "trees"])
+def test_many_categories_start_as_one_feature(rng, family):
+    """Sixty indicators, each as one of 63 features, would hide what tells rows apart from the first step on."""
+    X = np.column_stack([rng.normal(size=(400, 3)), rng.integers(60, size=(400, 1)) == np.arange(60)])
+    start = family(tied=[list(range(3, 63))]).on(X).start(rng)
+    shares = np.exp(2.0 * start[[0, 1, 2, *[3] * 60]]) * X.var(axis=0)
+    assert 0.1 < shares[3:].sum() / shares[:3].mean() < 10.0
+    assert shares.sum() == pytest.approx(1.0 if family is Widths else 0.5, rel=0.0 if family is Widths else 0.5)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -119,7 +119,7 @@ def selected(cells=CELLS, **settings):
             "tol must be a finite number > 0, got 'small'",
         ),
         (lambda: bounds.cells_entropy(CELLS._replace(widths=[0.2, -0.2]), p=0.4, constant=1.0), "widths must be 2"),
-        (lambda: bounds.lipschitz_constant("squared", 2), "no Lipschitz constant"),
+        (lambda: bounds.lipschitz_constant("least_squares", 2), "no Lipschitz constant"),
         (lambda: bounds.approximation_error(Gaussian(), TABLE, TABLE[:, 0], 0.1, loss=Interpolation()), "has no risk"),
         (
             lambda: bounds.approximation_error(

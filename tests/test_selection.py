@@ -1104,6 +1104,12 @@ def test_candidates_with_bandwidths_from_the_data_are_few():
         assert len(kernels) < 13 * (n + 1)
         assert len({name for name, *_ in kernels}) == len(kernels)
     assert len(ck.data_library(rng.standard_normal((50, 101)))) == len(ck.data_library(rng.standard_normal((50, 1))))
+    grouped = ck.data_library(
+        rng.standard_normal((50, 6)), groups=[[5, 1, 2], []]
+    )  # four features, one of three columns
+    assert [columns for _, _, columns in grouped[11:]] == [[0], [0], [1, 2, 5], [3], [3], [4], [4]]
+    assert grouped[13][0].endswith("on x1 to x5")
+    assert grouped[8][1].offset == 4.0
     narrow, wide = (ck.data_library(s * rng.standard_normal((50, 3)))[0][1].gamma for s in (1.0, 10.0))
     assert narrow == pytest.approx(100.0 * wide, rel=0.5)
 

@@ -20,6 +20,7 @@ from convexkernels import (
     ConcatenatedKernelRegressor,
     ConvexKernelsWarning,
     Gaussian,
+    HierarchicalGaussianRegressor,
     InvalidInputError,
     LeastSquares,
     MissingAttributeError,
@@ -941,13 +942,20 @@ def with_ids(m, seed, levels=60):
 
 @pytest.mark.parametrize(
     ("estimator", "loss"),
-    [(VoronoiRidge, 0.02), (ConcatenatedKernelRegressor, 0.02), (SpectralKernelRegressor, 0.08)],
+    [
+        (VoronoiRidge(random_state=0), 0.02),
+        (ConcatenatedKernelRegressor(random_state=0), 0.02),
+        (SpectralKernelRegressor(random_state=0), 0.03),
+        (HierarchicalGaussianRegressor(random_state=0), 0.02),
+        (MultipleKernelRidge(), 0.02),
+        (TessellatedRidge(), 0.06),
+    ],
 )
 def test_many_categories_that_say_nothing_cost_little(estimator, loss):
     """A weight for every indicator was more than the rows could tell, and rare ones were far from all others."""
     (table, y), (other, truth) = with_ids(150, 0), with_ids(1000, 1)
-    model = estimator(random_state=0).fit(table, y)
-    without = estimator(random_state=0).fit(table.drop(columns="id"), y)
+    model = clone(estimator).fit(table, y)
+    without = clone(estimator).fit(table.drop(columns="id"), y)
     assert model.score(other, truth) > without.score(other.drop(columns="id"), truth) - loss
     ids = [str(label).startswith("id=") for label in model.feature_labels_]
     assert model.feature_relevance_[ids].sum() < 0.2
@@ -959,6 +967,46 @@ def test_indicators_of_one_column_share_a_width():
     ids = np.array([str(label).startswith("id=") for label in model.feature_labels_])
     assert np.ptp(model.feature_factors_[ids]) == 0.0
     assert np.unique(model.feature_factors_).size == 4
+
+
+@pytest.mark.parametrize(("estimator", "given"), [(VoronoiRidge, ()), (VoronoiSVR, ("epsilon",))])
+def test_what_was_chosen_can_be_given_back(rng, estimator, given):
+    X = rng.normal(size=(200, 4))
+    y = np.sin(3.0 * X[:, 0]) + 0.1 * rng.normal(size=200)
+    first = estimator(random_state=0).fit(X, y)
+    assert np.ptp(first.feature_factors_) > 0.1
+    chosen, known = first.selection_.chosen, {name: getattr(first, f"{name}_") for name in given}
+    pair = [chosen["lam"] / 200], [chosen["width"]]
+    selection = CellSelection(candidates=pair, factors=first.feature_factors_)
+    again = estimator(selection=selection, random_state=0, **known).fit(X, y)
+    np.testing.assert_allclose(again.predict(X), first.predict(X), atol=1e-8)
+    np.testing.assert_array_equal(again.feature_factors_, first.feature_factors_)
+
+
+@pytest.mark.parametrize(
+    ("factors", "options", "message"),
+    [
+        ([1.0, 2.0], {}, "factors must be 3 finite numbers >= 0, one per feature"),
+        ([1.0, 2.0, 0.0], {}, "that of feature 2 is 0"),
+        ([1.0, 2.0, 3.0], {"kernel": Gaussian()}, "pass kernel=None"),
+        ([1.0, 2.0, 3.0], {"cells": Cells(scale=False)}, r"Cells\(scale=True\)"),
+    ],
+)
+def test_factors_that_do_not_suit_are_refused(rng, factors, options, message):
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    with pytest.raises(InvalidInputError, match=message):
+        VoronoiRidge(selection=CellSelection(factors=factors), **options).fit(X, y)
+
+
+def test_the_rank_of_cells_that_overlap_is_the_mean_of_theirs(rng):
+    X, y = uneven(200, rng)
+    model = VoronoiRidge(max_cell_size=80, random_state=0).fit(X, y)
+    cells = model.function_.functions
+    assert len(cells) > 1
+    assert not hasattr(model, "kernel_")
+    ranks = [np.trace(K) ** 2 / np.square(K).sum() for K in (cell.kernel(cell.X) for cell in cells)]
+    assert model.effective_rank_ == pytest.approx(np.average(ranks, weights=[len(cell.X) for cell in cells]))
+    assert "dimensions" in model.describe()
 
 
 @pytest.mark.parametrize("weight", [1e-5, 1e5])

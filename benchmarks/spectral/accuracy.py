@@ -47,7 +47,7 @@ def measure(name, setting, parts, seed, options):
             validation_fraction=0.0,
         ),
         random_state=seed,
-        loss="squared" if name in REGRESSION else options.loss,
+        loss="least_squares" if name in REGRESSION else options.loss,
         **lists(setting, name, len(X)),
     )
     began, cpu = time.perf_counter(), time.process_time()
@@ -137,7 +137,9 @@ def main(argv=None):
     parser.add_argument("--sets", nargs="+", default=list(PAPER), choices=list(PAPER))
     parser.add_argument("--settings", nargs="+", default=SETTINGS, choices=SETTINGS)
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--loss", default="hinge", choices=["hinge", "logistic", "squared"], help="of classification")
+    parser.add_argument(
+        "--loss", default="hinge", choices=["hinge", "logistic", "least_squares"], help="of classification"
+    )
     parser.add_argument("--features", type=int, default=2000)
     parser.add_argument("--epochs", type=int, default=30, help="half as many beyond 10,000 rows (%(default)s)")
     parser.add_argument("--batch-size", type=int, help="32 in the paper; 64, or 128 beyond 10,000 rows, if not given")

@@ -158,7 +158,7 @@ def compare_searches(options):
     center, spread = y[train].mean(), y[train].std()
     Y, backend = ((y - center) / spread)[:, None], Backend("float64")
     stated = SpectralLearning.stated(
-        X[train], Y[train], score_loss("squared"), SETTINGS["NSKL"], lam1=1e-5, lam2=0.0, backend=backend
+        X[train], Y[train], score_loss("least_squares"), SETTINGS["NSKL"], lam1=1e-5, lam2=0.0, backend=backend
     )
     start = SpectralMap.draw(
         X.shape[1], 100, stationary=False, feature_map="psi", rng=np.random.default_rng(0), backend=backend

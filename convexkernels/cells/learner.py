@@ -120,11 +120,16 @@ class CellSelection:
         rows. Cells are then cells of that metric, and a cell chooses its width as a multiple; features that say
         nothing are damped. "isotropic" treats all features alike, as does "per-feature" where a width for each does
         not lower the risk by twice the share of features in rows.
+    factors : array of shape (n_features,), optional
+        Of the features, such as the `feature_factors_` of a fitted estimator, instead of learned ones; > 0 where a
+        feature varies. With them `candidates` may be what another fit has chosen: the width of ``selection_.chosen``,
+        and its lam over the weight of the rows.
     shared : bool, optional
         Whether all cells have one pair of lam and width, selected on the rows of a few of them; None: where a kernel is
         given.
     candidates : (lams, widths), optional
-        Numbers > 0 to choose among, instead of the above, one width for all features; lam is beside the mean of the
+        Numbers > 0 to choose among, instead of the above, one width for all features, which no factors are learned
+        for; lam is beside the mean of the
         losses over all rows that functions learn from, as in [MS16 (2)]. :func:`convexkernels.bounds.cell_nets` makes
         those of [MS16 Theorem 7]; of one each, as by :func:`convexkernels.bounds.cell_schedule`, nothing is chosen.
     """
@@ -134,6 +139,7 @@ class CellSelection:
     n_widths: int | None = None
     rank: int = 300
     widths: str = "per-feature"
+    factors: Any = None
     shared: bool | None = None
     candidates: tuple[Sequence[float] | Array, Sequence[float] | Array] | None = None
 

@@ -66,12 +66,15 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     ),
     "ConcatenatedKernelClassifier, squared": (
         "labels",
-        lambda: ConcatenatedKernelClassifier(loss="squared", lam=0.1, mu=0.1, **_CONCATENATED),
+        lambda: ConcatenatedKernelClassifier(loss="least_squares", lam=0.1, mu=0.1, **_CONCATENATED),
     ),
     "ConcatenatedKernelRegressor": ("numbers", lambda: ConcatenatedKernelRegressor(lam=0.1, mu=0.1, **_CONCATENATED)),
     "ConcatenatedKernelInterpolator": ("numbers", lambda: ConcatenatedKernelInterpolator(**_CONCATENATED)),
     "SpectralKernelClassifier": ("labels", lambda: SpectralKernelClassifier(**_spectral())),
-    "SpectralKernelClassifier, SK": ("labels", lambda: SpectralKernelClassifier("SK", loss="squared", **_spectral())),
+    "SpectralKernelClassifier, SK": (
+        "labels",
+        lambda: SpectralKernelClassifier("SK", loss="least_squares", **_spectral()),
+    ),
     "SpectralKernelClassifier, SKL": (
         "labels",
         lambda: SpectralKernelClassifier("SKL", loss="hinge", feature_map="psi", **_spectral(dtype="float64")),

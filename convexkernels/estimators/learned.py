@@ -237,12 +237,11 @@ class Learned:
     @property
     def effective_rank_(self) -> float:
         """``trace(K)^2 / |K|_F^2`` of the learned kernel on training rows: how many dimensions it has."""
+        return float(self._derived("rank", self._effective_rank))
 
-        def compute() -> float:
-            points = self._training_points()
-            return effective_rank(self._kernel()(points[spread_rows(len(points), RANK_ROWS)]))
-
-        return float(self._derived("rank", compute))
+    def _effective_rank(self) -> float:
+        points = self._training_points()
+        return effective_rank(self._kernel()(points[spread_rows(len(points), RANK_ROWS)]))
 
     def _support(self) -> tuple[Index, Array]:
         """Rows with a coefficient in the order of the table, and the coefficients in units of the targets."""

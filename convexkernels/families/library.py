@@ -1,11 +1,12 @@
 """Ready-made lists of candidate kernels: the libraries of the published comparisons."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.bases.monomials import monomial_basis
 from convexkernels.families.box import BoxRule, UnitBox
 from convexkernels.kernels.base import Kernel
@@ -55,7 +56,9 @@ def kernel_library(
     return [(f"{name} on {where}", kernel, columns) for where, columns in groups for name, kernel in kernels]
 
 
-def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[str, Kernel, list[int]]]:
+def data_library(
+    X: Array, rows: int = 500, single: bool = True, groups: Sequence[Sequence[int] | Index] = ()
+) -> list[tuple[str, Kernel, list[int]]]:
     """Candidates with bandwidths from a table: kernels on all features, and Gaussians on every feature alone.
 
     Parameters
@@ -66,6 +69,8 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
         Rows that distances are measured on, spread over the table.
     single : bool
         Whether there are candidates on single features.
+    groups : sequence of lists of int
+        Columns that are one feature, such as the indicators of a column of categories.
 
     Returns
     -------
@@ -73,10 +78,13 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
         On all features Gaussians with bandwidths from a quarter of the median distance to four times of it, Laplacians
         ``exp(-r / length)`` at half of it and at twice, and polynomials of degree 1 to 3; on single features two
         Gaussians, one where there are more than 30, or none where there are more than 100: ``11 + 2 n``, ``11 + n`` or
-        11 candidates.
+        11 candidates. Of a group of indicators one is all there is, since rows are of one category or not.
     """
-    sample, n = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], X.shape[1]
-    typical, columns = typical_of(pdist(sample)), list(range(n))
+    sample, columns = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], list(range(X.shape[1]))
+    grouped = [sorted(map(int, group)) for group in groups if len(group)]
+    alone = set(columns).difference(*grouped)
+    features = sorted([*([j] for j in alone), *grouped])
+    typical, n = typical_of(pdist(sample)), len(features)
     found: list[tuple[str, Kernel, list[int]]] = []
     for s in (typical * np.geomspace(0.25, 4.0, 6)).tolist():
         found.append((f"gaussian s={s:.3g} on all", Gaussian(0.5 / s**2), columns))
@@ -84,10 +92,11 @@ def data_library(X: Array, rows: int = 500, single: bool = True) -> list[tuple[s
         found.append((f"laplacian length={length:.3g} on all", Matern(1, length), columns))
     # With n as offset, powers have a linear part of their own size for features of unit spread.
     found += [(f"polynomial d={d} on all", Polynomial(d, float(n)), columns) for d in (1, 2, 3)]
-    for j in columns if single and 1 < n <= TOO_MANY_FEATURES else []:
-        own = typical_of(pdist(sample[:, [j]]))
-        for s in [own] if n > MANY_FEATURES else [0.3 * own, 1.5 * own]:
-            found.append((f"gaussian s={s:.3g} on x{j}", Gaussian(0.5 / s**2), [j]))
+    for feature in features if single and 1 < n <= TOO_MANY_FEATURES else []:
+        own = typical_of(pdist(sample[:, feature]))
+        name = f"x{feature[0]}" if len(feature) == 1 else f"x{feature[0]} to x{feature[-1]}"
+        for s in [own] if n > MANY_FEATURES or len(feature) > 1 else [0.3 * own, 1.5 * own]:
+            found.append((f"gaussian s={s:.3g} on {name}", Gaussian(0.5 / s**2), feature))
     return found
 
 

@@ -60,5 +60,5 @@ def check_spectraplex_memory(m: int, size: int, matrices: float, dtype: Any, lim
         matrices * float(m) ** 2 * np.dtype(dtype).itemsize + 10 * 8.0 * float(size) ** 2,
         limit,
         what=f"learning a {what} kernel on {m} rows",
-        remedy="Use fewer rows, dtype=numpy.float32, or a larger memory_limit.",
+        remedy="Use fewer rows, a larger memory_limit, or dtype='float32' of KernelLearning.",
     )

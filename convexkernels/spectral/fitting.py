@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from convexkernels.arrays import Array
 from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.exceptions import tell
@@ -50,6 +51,8 @@ class SpectralFit:
     calm : float in ]0, 1]
         Norm of W at the end of training against that of the answer: the larger the exact W, the more a step of the
         frequencies changes.
+    factors : array of shape (n_features,) or None
+        By which frequencies as drawn were multiplied, feature by feature.
     """
 
     solution: Solution
@@ -59,6 +62,7 @@ class SpectralFit:
     width: Width | None
     choice: Choice | None
     calm: float = 1.0
+    factors: Array | None = None
 
 
 def learn_spectral(
@@ -144,7 +148,9 @@ def learn_spectral(
     initial = drawn.scaled(chosen.sigma)
     trained, final = (float(problem.backend.xp.linalg.matrix_norm(at.W)) for at in (run.best, point))
     calm = min(1.0, trained / final) if final > 0.0 < trained else 1.0
-    return SpectralFit(solution, tuple(run.history), initial, chosen.sigma, preparation.width, choice, calm)
+    width, factors = preparation.width, preparation.factors
+    of_features = None if factors is None else factors[0]
+    return SpectralFit(solution, tuple(run.history), initial, chosen.sigma, width, choice, calm, of_features)
 
 
 def _tell(clock: Clock, message: str) -> None:

@@ -97,7 +97,7 @@ class _SmoothLoss(ScoreLoss):
 class SquaredLoss(_SmoothLoss):
     """``|f - y|^2``, summed over outputs."""
 
-    name = "squared"
+    name = "least_squares"
 
     def of_kernel(self, n_outputs: int) -> Loss:
         return LeastSquares()

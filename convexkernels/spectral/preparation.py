@@ -24,11 +24,11 @@ from convexkernels.spectral.training import validation_of
 # The warm start reads at most so many rows: it need not be the last word on W.
 WARM_ROWS = 20_000
 # What a loss of margins or probabilities asks of scores that were fitted to 0 and 1.
-SCORE_SCALE = {"squared": 1.0, "hinge": 2.0, "logistic": 4.0}
+SCORE_SCALE = {"least_squares": 1.0, "hinge": 2.0, "logistic": 4.0}
 # The ridge that is right for frequencies as drawn, times this, is what training starts from and is weighed by. For
 # squared loss it is a much stronger one: W stays small, the first steps do no damage, and it is the frequencies that
 # have to learn (on 8 features of which 7 say nothing, R^2 rises from 0.88 to 0.99); the final solve takes it back.
-LAM_SHARE = {"squared": 300.0, "hinge": 0.1, "logistic": 0.1}
+LAM_SHARE = {"least_squares": 300.0, "hinge": 0.1, "logistic": 0.1}
 # More than this would keep W, and with it the gradient of the frequencies, near 0.
 LARGEST_LAM = 3e-3
 # Cross-validation compares weights, not functions: so many rows and features, and half of the epochs, are enough to

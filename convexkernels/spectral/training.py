@@ -30,7 +30,7 @@ MULTITHREADED_BATCH = 512
 STEPS_BETWEEN_LOOKS = 50
 # First steps of the frequencies relative to their size, feature by feature where these have factors: steps of one size
 # for a column in meters and one in millimeters are none for the one, or take the other out of the range that suits it.
-FIRST_STEPS = {"squared": 0.1, "hinge": 0.03, "logistic": 0.03}
+FIRST_STEPS = {"least_squares": 0.1, "hinge": 0.03, "logistic": 0.03}
 # They change scores, on so many rows, by no more than this share of the spread of the scores.
 LARGEST_CHANGE = 0.1
 ROWS_OF_FIRST_STEP = 500

@@ -282,7 +282,7 @@ CLAIMS = [
             (name, 1.01),
             trials=8,
         )
-        for name in ("squared", "hinge", "logistic")
+        for name in ("least_squares", "hinge", "logistic")
     ],
     Claim(
         "score-loss-planes",

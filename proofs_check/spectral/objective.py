@@ -49,7 +49,7 @@ def measure_settings(table: dict[str, tuple[bool, bool, bool, bool]], rng: Gener
 
 def loss_of(name: str, scores: Array, y: Array) -> float:
     """One point's loss: targets -1 or 1 for one score, the unit vector of its class for more, any for squares."""
-    if name == "squared":
+    if name == "least_squares":
         return float(np.sum((scores - y) ** 2))
     if scores.size == 1:
         margin = float(y[0] * scores[0])
@@ -61,7 +61,7 @@ def loss_of(name: str, scores: Array, y: Array) -> float:
 
 
 def targets(rng: Generator, name: str, m: int, K: int) -> Array:
-    if name == "squared":
+    if name == "least_squares":
         return rng.standard_normal((m, K))
     return rng.choice([-1.0, 1.0], (m, 1)) if K == 1 else np.eye(K)[rng.integers(0, K, m)]
 
@@ -150,7 +150,7 @@ def objective(case: Stated, W: Array, c: Array, omega: Array, *, smooth: bool = 
 def measure_objective(subject: tuple[str, float], rng: Generator) -> Verdict:
     """The objective and its slopes along a random direction; `subject`: the setting and a factor of all slopes."""
     setting, factor = subject
-    loss = str(rng.choice(["squared", "logistic"]))
+    loss = str(rng.choice(["least_squares", "logistic"]))
     case = stated(rng, setting, loss)
     W, c, omega = (np.asarray(part) for part in (case.point.W, case.point.intercept, case.point.map.omega))
     value, *slopes = case.problem.evaluate(case.point)
@@ -174,7 +174,7 @@ def measure_objective(subject: tuple[str, float], rng: Generator) -> Verdict:
 def measure_batches(subject: tuple[str, float], rng: Generator) -> Verdict:
     """What random batches estimate has the objective as its mean, and a part of the rows keeps the mean norm."""
     setting, norms = subject
-    case = stated(rng, setting, str(rng.choice(["squared", "hinge", "logistic"])))
+    case = stated(rng, setting, str(rng.choice(["least_squares", "hinge", "logistic"])))
     W, c, omega = (np.asarray(part) for part in (case.point.W, case.point.intercept, case.point.map.omega))
     order = rng.permutation(8)
     total = 0.0
@@ -209,7 +209,7 @@ def measure_bounds(price: float, rng: Generator) -> Verdict:
 
     `price` multiplies lam1 in that solution.
     """
-    case = stated(rng, str(rng.choice(["SK", "NSK"])), "squared")
+    case = stated(rng, str(rng.choice(["SK", "NSK"])), "least_squares")
     W, c = ridge_regression(case, price * case.lam1)
     best = objective(case, W, c, np.asarray(case.point.map.omega))
     here: Any = case.problem.certificate(SpectralPoint(case.point.map, W, c))
@@ -224,7 +224,7 @@ def measure_ridge(price: float, rng: Generator) -> Verdict:
 
     At that W the slope of the mean squared loss is ``-2 lam1 W``, too.
     """
-    case = stated(rng, str(rng.choice(["SK", "NSK"])), "squared")
+    case = stated(rng, str(rng.choice(["SK", "NSK"])), "least_squares")
     lam = price * case.lam1
     W, c = ridge_regression(case, lam)
     moments = Moments.of(case.point.map, case.problem)

@@ -30,7 +30,7 @@ def measure_dual_point(more: float, rng: Generator) -> Verdict:
     for name, make in SCORE_LOSSES.items():
         for K in (1, 3):
             F, Y, weights = 1.5 * rng.standard_normal((12, K)), targets(rng, name, 12, K), rng.uniform(0.5, 2.0, 12)
-            if K == 1 and name != "squared":  # one side heavier than the other
+            if K == 1 and name != "least_squares":  # one side heavier than the other
                 Y = np.where(np.arange(12) < 4, 1.0, -1.0)[:, None]
             weights /= weights.mean()
             constant, S = make().dual_point(F, Y, weights)
@@ -83,7 +83,7 @@ def measure_step(factor: float, rng: Generator) -> Verdict:
     Its first averages are a tenth of the gradient and a thousandth of its square, and are divided by these shares: a
     step does not tell the size of an entry, but the average does. `factor` multiplies the gradient.
     """
-    case = stated(rng, "NSKL", str(rng.choice(["squared", "logistic"])))
+    case = stated(rng, "NSKL", str(rng.choice(["least_squares", "logistic"])))
     W = np.array(case.point.W)
     gradient = factor * gradient_in(W, case)
     run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng)
@@ -101,7 +101,7 @@ def measure_proximal_step(factor: float, rng: Generator) -> Verdict:
     The multiple is the length of a step over the root mean square of the gradient's entries: minimizers of (4) in W
     stay where they are. `factor` multiplies the multiple of the proximal step.
     """
-    case = stated(rng, "ASKL", str(rng.choice(["squared", "logistic"])))
+    case = stated(rng, "ASKL", str(rng.choice(["least_squares", "logistic"])))
     W, gradient = np.array(case.point.W), np.asarray(case.problem.evaluate(case.point)[1])
     run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng)
     run.step(np.arange(8), 0.0)
@@ -117,7 +117,11 @@ def measure_share(factor: float, rng: Generator) -> Verdict:
 
     By the first step in W for ASKL, whose proximal step has lam1 times that share. `factor` multiplies the share.
     """
-    case, share, sigma = stated(rng, "ASKL", "squared"), float(rng.uniform(1.2, 3.0)), float(rng.uniform(0.5, 2.0))
+    case, share, sigma = (
+        stated(rng, "ASKL", "least_squares"),
+        float(rng.uniform(1.2, 3.0)),
+        float(rng.uniform(0.5, 2.0)),
+    )
     W, arrived = np.array(case.point.W), []
 
     def validate(point: Any) -> float:
@@ -142,7 +146,7 @@ def measure_stationarity(subject: tuple[str, float], rng: Generator) -> Verdict:
     Slopes of the smooth part are those of the objective's claim; `subject`: the setting and a factor of lam1.
     """
     setting, factor = subject
-    case = stated(rng, setting, str(rng.choice(["squared", "logistic"])))
+    case = stated(rng, setting, str(rng.choice(["least_squares", "logistic"])))
     W, lam1 = np.asarray(case.point.W), factor * case.lam1
     _, slope, *others = case.problem.evaluate(case.point)
     in_W = W - shrunk(W - slope, lam1) if TABLE_1[setting][2] else slope + 2.0 * lam1 * W
@@ -182,7 +186,7 @@ def measure_noise(factor: float, rng: Generator) -> Verdict:
 
     The last point is kept where it is worse than the best one by no more than that. `factor` multiplies it.
     """
-    case, n, p = stated(rng, "NSKL", "squared"), int(rng.integers(10, 400)), float(rng.uniform(0.05, 1.0))
+    case, n, p = stated(rng, "NSKL", "least_squares"), int(rng.integers(10, 400)), float(rng.uniform(0.05, 1.0))
     run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng, n_hits=n)
     run.best_score = p
     hits = np.arange(n + 1)

@@ -179,7 +179,7 @@ def test_large_tables_are_searched_on_a_sample():
     assert r2_score(t, model.predict(T)) > 0.98
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared"])
+@pytest.mark.parametrize("loss", ["hinge", "least_squares"])
 def test_classifier_learns_a_map_that_separates(loss):
     X, y = make_circles(80, noise=0.05, factor=0.5, random_state=0)
     labels = np.array(["inner", "outer"])[1 - y]
@@ -210,7 +210,7 @@ def test_epsilon_insensitive_regression_ignores_outliers():
     noisy[::10] += 20.0
     options = {"lam": 0.05, "mu": 1e-2, "n_restarts": 2, "random_state": 0, "normalize_y": False}
     errors = []
-    for loss in (EpsilonInsensitive(epsilon=0.01), "squared"):
+    for loss in (EpsilonInsensitive(epsilon=0.01), "least_squares"):
         model = ConcatenatedKernelRegressor(loss=loss, **options).fit(X, noisy)
         errors.append(np.median(np.abs(model.predict(X) - y)))
     assert errors[0] < 0.5 * errors[1]
@@ -300,11 +300,11 @@ def test_several_outputs_and_a_pipeline_and_pickle():
             ConcatenatedKernelRegressor(Concatenations([Matern(2), Matern(2)], widths=0)),
             "widths must be a whole number",
         ),
-        (ConcatenatedKernelRegressor(loss="huber"), "loss must be 'squared' or 'epsilon_insensitive'"),
+        (ConcatenatedKernelRegressor(loss="huber"), "loss must be 'least_squares' or 'epsilon_insensitive'"),
         (ConcatenatedKernelRegressor(n_restarts=0, lam=1.0, mu=1.0), "n_restarts must be a whole number >= 1"),
         (ConcatenatedKernelInterpolator(mu=0.0), "mu must be a finite number > 0"),
         (ConcatenatedKernelInterpolator(nugget=-1.0), "nugget must be a finite number >= 0"),
-        (ConcatenatedKernelClassifier(loss="log"), "loss must be 'hinge' or 'squared'"),
+        (ConcatenatedKernelClassifier(loss="log"), "loss must be 'hinge' or 'least_squares'"),
         (ConcatenatedKernelClassifier(lam=0.0, mu=1.0), "lam must be a finite number > 0"),
     ],
 )
@@ -527,7 +527,7 @@ def test_functions_of_all_rows_leave_rows_out_exactly(few_teach_maps):
     assert model.loo_score_ == pytest.approx(r2_score(y, model.loo_predictions_))
 
 
-@pytest.mark.parametrize("loss", ["squared", "hinge"])
+@pytest.mark.parametrize("loss", ["least_squares", "hinge"])
 def test_classes_of_all_rows(few_teach_maps, loss):
     model, X, y = some_rows(ConcatenatedKernelClassifier, loss=loss)
     assert model.all_rows_.certificate.holds(1e-3)
@@ -535,7 +535,7 @@ def test_classes_of_all_rows(few_teach_maps, loss):
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert model.feature_relevance_[:5].sum() > 0.6
-    assert len(model.support_) == 200 if loss == "squared" else 0 < len(model.support_) < 200
+    assert len(model.support_) == 200 if loss == "least_squares" else 0 < len(model.support_) < 200
 
 
 def test_where_no_time_is_left_for_all_rows_those_of_the_maps_answer(monkeypatch, few_teach_maps):

@@ -93,7 +93,7 @@ def test_learned_features_serve_other_methods(digits, fitted):
     assert SVC(kernel=fitted.kernel_, C=100.0).fit(X[:300], y[:300]).score(T, t) > 0.9
 
 
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "least_squares"])
 @pytest.mark.parametrize("setting", ["SK", "NSK", "SKL", "NSKL", "ASKL"])
 def test_every_setting_and_loss_learns_two_classes(setting, loss):
     X, y = make_moons(300, noise=0.1, random_state=0)
@@ -170,7 +170,7 @@ def test_what_is_not_trained_exactly_is_bounded():
         assert solution.status is Status.COMPLETED
 
 
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "least_squares"])
 def test_the_loss_that_is_named_is_what_is_minimized(digits, loss):
     """The stored objective is the formula of the loss, of the margin loss of the paper for one, at the scores."""
     X, _, y, _ = digits
@@ -182,7 +182,7 @@ def test_the_loss_that_is_named_is_what_is_minimized(digits, loss):
     losses = {
         "logistic": np.log(np.exp(F).sum(axis=1)) - own,
         "hinge": np.maximum(0.0, 1.0 - own + (F - 1e9 * hit).max(axis=1)),
-        "squared": ((F - hit) ** 2).sum(axis=1),
+        "least_squares": ((F - hit) ** 2).sum(axis=1),
     }
     expected = losses[loss].mean() + 1e-4 * np.linalg.norm(model.solution_.theta.W, "nuc")
     assert model.solution_.value == pytest.approx(expected, rel=1e-5)
@@ -689,6 +689,8 @@ def test_frequencies_of_each_column_take_steps_of_their_size(column, unit):
         model = SpectralKernelRegressor(n_components=50, random_state=0).fit(Z[:400], y[:400])
         scores.append(model.score(Z[400:], y[400:]))
         assert not np.array_equal(model.kernel_.omega, model.initial_kernel_.omega)
+        weighed = model.initial_kernel_.omega / (model.sigma_ * model.feature_factors_[:, None])
+        assert np.sqrt(np.mean(weighed**2, axis=1)) == pytest.approx(np.ones(4), rel=0.3)
     assert min(scores) > 0.97, scores  # .86 to .95 in other units where steps have one size for all columns
 
 
@@ -707,7 +709,7 @@ def test_steps_of_features_that_learned_widths_damp_are_half_of_the_largest(rng)
     X = rng.normal(size=(300, 3))
     Y, setting = np.sin(2.0 * X[:, :1]), SETTINGS["NSKL"]
     problem = SpectralLearning.stated(
-        X, Y, score_loss("squared"), setting, lam1=1.0, lam2=0.0, backend=Backend("float64")
+        X, Y, score_loss("least_squares"), setting, lam1=1.0, lam2=0.0, backend=Backend("float64")
     )
     _, learned = spectral_base._scales(problem, Clock(), rng, ())
     factors, steps = (part * X.std(axis=0) for part in learned())
@@ -773,7 +775,7 @@ def test_columns_far_from_zero_lose_no_digits():
 def test_training_goes_on_after_the_epoch_at_which_it_was_interrupted(setting, lam1, dtype, monkeypatch, tmp_path):
     X, y = wave(150)
     training = Training(max_epochs=6, folds=2, dtype=dtype)
-    given = {**SMALL, "training": training, "lam1": lam1, "loss": "squared", "setting": setting}
+    given = {**SMALL, "training": training, "lam1": lam1, "loss": "least_squares", "setting": setting}
     plain = SpectralKernelRegressor(**given).fit(X, y)
     monkeypatch.setattr("convexkernels.checkpoint.EVERY", 0.0)
     model, whole, taken = SpectralKernelRegressor(**given, checkpoint=tmp_path / "run.npz"), TrainingRun.one_epoch, []

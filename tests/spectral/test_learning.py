@@ -42,7 +42,9 @@ BACKEND = Backend("float64")
 STACKED = SpectralSetting(inner=(5, 4))
 
 
-def stated(rng, *, loss="squared", setting="ASKL", classes=3, m=40, n=3, D=6, feature_map="phi", lam1=1e-2, lam2=1e-3):
+def stated(
+    rng, *, loss="least_squares", setting="ASKL", classes=3, m=40, n=3, D=6, feature_map="phi", lam1=1e-2, lam2=1e-3
+):
     X = rng.normal(size=(m, n))
     codes = rng.integers(classes, size=m)
     codes[:classes] = np.arange(classes)
@@ -130,12 +132,12 @@ def test_losses_are_what_they_are_called(rng):
     values = {name: score_loss(name).value(F, score_loss(name).targets_of(codes, 4), np) for name in SCORE_LOSSES}
     assert values["hinge"] == pytest.approx(np.maximum(0, 1 - own + rival).mean())
     assert values["logistic"] == pytest.approx((np.log(np.exp(F).sum(axis=1)) - own).mean())
-    assert values["squared"] == pytest.approx(((F - np.eye(4)[codes]) ** 2).sum(axis=1).mean())
+    assert values["least_squares"] == pytest.approx(((F - np.eye(4)[codes]) ** 2).sum(axis=1).mean())
     f, signs = F[:, :1], np.where(codes % 2 == 1, 1.0, -1.0)[:, None]
     assert score_loss("hinge").value(f, signs, np) == pytest.approx(np.maximum(0, 1 - signs * f).mean())
     assert score_loss("logistic").value(f, signs, np) == pytest.approx(np.log1p(np.exp(-signs * f)).mean())
     assert np.isfinite(score_loss("logistic").value(1e4 * f, signs, np))
-    with pytest.raises(InvalidInputError, match="loss must be one of 'squared', 'hinge', 'logistic', got 'log'"):
+    with pytest.raises(InvalidInputError, match="loss must be one of 'least_squares', 'hinge', 'logistic', got 'log'"):
         score_loss("log")
 
 
@@ -223,7 +225,7 @@ def test_bounds_enclose_the_optimum_of_fixed_frequencies(rng, loss, classes):
     P, Y, shares = point.map(problem.X).values, problem.Y, problem.weights / problem.total
     W, c = cp.Variable(point.W.shape), cp.Variable((1, Y.shape[1]))
     F = P @ W + np.ones((30, 1)) @ c
-    if loss == "squared":
+    if loss == "least_squares":
         losses = cp.sum(cp.square(F - Y), axis=1)
     elif classes == 2:
         margins = cp.multiply(Y, F)[:, 0]
@@ -248,7 +250,7 @@ def test_bounds_enclose_the_optimum_of_fixed_frequencies(rng, loss, classes):
 
 
 def test_a_weight_is_a_repetition(rng):
-    for setting, loss in (("ASKL", "logistic"), ("SKL", "hinge"), ("SK", "squared")):
+    for setting, loss in (("ASKL", "logistic"), ("SKL", "hinge"), ("SK", "least_squares")):
         problem, point, _ = stated(rng, loss=loss, setting=setting, m=25)
         counts = rng.integers(1, 4, 25)
         weighted = dataclasses.replace(problem, weights=counts.astype(float))
@@ -382,7 +384,7 @@ def test_batches_that_are_larger_than_the_table_are_refused_or_cut():
     assert Training().settled(400) == Training(batch_size=64)
 
 
-@pytest.mark.parametrize(("loss", "rate"), [("squared", 0.1), ("hinge", 0.03), ("logistic", 0.03)])
+@pytest.mark.parametrize(("loss", "rate"), [("least_squares", 0.1), ("hinge", 0.03), ("logistic", 0.03)])
 @pytest.mark.parametrize("offset", [0.0, 30.0])
 def test_first_steps_of_frequencies_change_scores_a_little(loss, rate, offset, rng):
     """Far from the origin, where W is large, they would undo what the start knew; rates that are given stay."""
@@ -402,7 +404,7 @@ def test_first_steps_of_frequencies_change_scores_a_little(loss, rate, offset, r
     given, harm = first_step(rate)
     assert given == pytest.approx(rate, rel=1e-3)
     assert harm > 0.5
-    if loss == "squared":  # its W is small while frequencies are trained
+    if loss == "least_squares":  # its W is small while frequencies are trained
         assert step == given
     else:
         assert step < 0.2 * rate
@@ -457,7 +459,7 @@ def test_halving_finds_the_weight_that_validates_best(rng):
     X = rng.uniform(-1, 1, (120, 2))
     y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(120, 1))
     problem = SpectralLearning.stated(
-        X, y, score_loss("squared"), SETTINGS["NSKL"], lam1=0.0, lam2=0.0, backend=BACKEND
+        X, y, score_loss("least_squares"), SETTINGS["NSKL"], lam1=0.0, lam2=0.0, backend=BACKEND
     )
     drawn = SpectralMap.draw(2, 30, stationary=False, feature_map="phi", rng=rng, backend=BACKEND)
     rows = np.arange(80)
@@ -478,7 +480,9 @@ def test_fixed_frequencies_are_cross_validated_as_by_refitting(rng):
     """With squared loss nothing is trained: every score is that of a ridge regression on the other folds."""
     X = rng.uniform(-1, 1, (90, 2))
     y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(90, 1))
-    problem = SpectralLearning.stated(X, y, score_loss("squared"), SETTINGS["SK"], lam1=0.0, lam2=0.0, backend=BACKEND)
+    problem = SpectralLearning.stated(
+        X, y, score_loss("least_squares"), SETTINGS["SK"], lam1=0.0, lam2=0.0, backend=BACKEND
+    )
     drawn = SpectralMap.draw(2, 20, stationary=True, feature_map="phi", rng=rng, backend=BACKEND)
     sigmas, weights, parts = (0.1, 2.0), (1e-1, 1e-3, 1e-5), np.array_split(rng.permutation(90), 3)
     folds = []
@@ -585,7 +589,9 @@ def test_on_the_same_rows_one_kernel_gives_the_function_that_was_learned(rng):
     np.testing.assert_allclose(found.decision_function(problem.X), point.scores(problem.X), atol=1e-4)
 
 
-@pytest.mark.parametrize(("loss", "name"), [("squared", "LeastSquares"), ("hinge", "Hinge"), ("logistic", "Logistic")])
+@pytest.mark.parametrize(
+    ("loss", "name"), [("least_squares", "LeastSquares"), ("hinge", "Hinge"), ("logistic", "Logistic")]
+)
 @pytest.mark.parametrize("setting", ["SK", "ASKL"])
 def test_one_kernel_has_the_loss_and_the_ridge_of_what_was_learned(loss, name, setting, rng):
     problem, point, _ = stated(rng, loss=loss, setting=setting, classes=2, lam1=1e-2)

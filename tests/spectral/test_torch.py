@@ -71,7 +71,7 @@ def test_gradients_agree_with_automatic_differentiation(rng, classes):
 
 @pytest.mark.parametrize("setting", ["NSKL", "ASKL"])
 def test_inner_solutions_are_the_same(rng, setting):
-    (ours, here), (theirs, there) = pair(rng, "squared", setting)
+    (ours, here), (theirs, there) = pair(rng, "least_squares", setting)
     a, b = (solve_inner(p, Moments.of(q.map, p), max_iter=50) for p, q in ((ours, here), (theirs, there)))
     np.testing.assert_allclose(a.W, to_numpy(b.W), atol=1e-8)
 

@@ -37,7 +37,7 @@ class ConcatenatedKernelClassifier(KernelClassifier, RegularizedConcatenation):
 
     Parameters
     ----------
-    loss : {"squared", "hinge"} or Loss
+    loss : {"least_squares", "hinge"} or Loss
         Squares of differences from -1 and 1, in closed form, or hinge with an intercept, solved as a SVM
         (``C = 1 / (2 lam)``), three to five times slower. Of a loss object everything but its regularization counts.
     {weights_of_norms}
@@ -61,10 +61,10 @@ class ConcatenatedKernelClassifier(KernelClassifier, RegularizedConcatenation):
     True
     """
 
-    loss: Any = "squared"
+    loss: Any = "least_squares"
 
     def _chosen_loss(self) -> Loss:
-        return named(self.loss, ("hinge", "squared"))
+        return named(self.loss, ("hinge", "least_squares"))
 
 
 @documented
@@ -76,7 +76,7 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
 
     Parameters
     ----------
-    loss : {"squared", "epsilon_insensitive"} or Loss
+    loss : {"least_squares", "epsilon_insensitive"} or Loss
         With "epsilon_insensitive" deviations cost nothing up to a quarter of the deviation of errors of least
         squares with the plainest inner map at rows left out, without outliers (`epsilon_`). Of a loss object, as
         ``EpsilonInsensitive(epsilon=0.05)``, in units of the targets that are learned, everything but its
@@ -104,11 +104,11 @@ class ConcatenatedKernelRegressor(Tube, KernelRegressor, RegularizedConcatenatio
     True
     """
 
-    loss: Any = "squared"
+    loss: Any = "least_squares"
     normalize_y: bool = True
 
     def _chosen_loss(self) -> Loss:
-        return named(self.loss, ("squared", "epsilon_insensitive"))
+        return named(self.loss, ("least_squares", "epsilon_insensitive"))
 
     def _suited_loss(self, problem: OuterLearning, clock: Clock) -> Loss:
         if isinstance(self.loss, Loss) or not isinstance(problem.loss, EpsilonInsensitive):

@@ -31,7 +31,7 @@ EPSILON = 0.1
 
 LOSSES: dict[str, Loss] = {
     "hinge": Hinge(),
-    "squared": LeastSquares(intercept=False),
+    "least_squares": LeastSquares(intercept=False),
     "epsilon_insensitive": EpsilonInsensitive(epsilon=EPSILON),
 }
 

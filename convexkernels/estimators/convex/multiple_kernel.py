@@ -65,13 +65,15 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
 
     def _scaling_of(self, X: Array) -> Scaling:
         # The bandwidths of the library are meant for features of unit spread, its polynomials for the rows there are.
-        return Scaling.standard(X).limited(X) if self.kernels is None else Scaling.none(X)
+        if self.kernels is not None:
+            return Scaling.none(X)
+        return Scaling.standard(X, self._encoded_categories()).limited(X)
 
     def _family(self, X: Array, clock: Clock) -> Candidates:
         self._n_left_out = 0
         if self.kernels is not None:
             return self._candidates(self._listed(), X)
-        library = data_library(X)
+        library = data_library(X, groups=self._tied)
         on_all = [entry for entry in library if len(entry[2]) == X.shape[1]]
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         parts = [library] if self.max_time == "auto" else [library, on_all, on_all[FEW]]
@@ -115,7 +117,11 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             return []
         # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
         # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
-        smooth = [entry for entry in data_library(X, single=False) if isinstance(entry[1], Gaussian | Polynomial)]
+        smooth = [
+            entry
+            for entry in data_library(X, single=False, groups=self._tied)
+            if isinstance(entry[1], Gaussian | Polynomial)
+        ]
         return [self._candidates(smooth[k:], X, allow_duplicates=True).of_part() for k in (1, 2, 3)]
 
     def _listed(self) -> list[Any]:

@@ -31,6 +31,10 @@ SAMPLE = 500
 # How far the default box begins below the features, in their ranges, and how far it reaches beyond them, in mean
 # distances between rows.
 BELOW, REACH = 0.1, 0.7
+# Factor of columns of categories: two of them are half as far apart, in the 1-norm, as the ends of a column. (Halves
+# of training rows, three draws each: R^2 and accuracy are .003 more than with 1 in means of nine tables each; R^2 .04
+# and .09 beside sixty categories that say nothing.)
+OF_CATEGORIES = 0.25
 # Logarithm of the volume of a box from which on its sides become the units of the features.
 LARGEST_VOLUME = 100.0
 # Landmarks on tables that are too long for matrices.
@@ -52,11 +56,16 @@ class _TessellatedEstimator(ConvexEstimator):
 
     def _scaling_of(self, X: Array) -> Scaling:
         scaling = Scaling.without_outliers(X, Scaling.to_unit_box)
+        if groups := self._categories(scaling):
+            factors = np.ones(len(scaling.columns))
+            factors[np.concatenate(groups)] = OF_CATEGORIES
+            scaling = replace(scaling, factors=factors)
         if self.margin is None:
             box = _far_box(_sample(scaling.apply(X)), 1.0)
             # The volume would overflow: in units of a side it is 1, and kernels of degree 0 are the same to a factor.
             if np.log(box.upper - box.lower).sum() > LARGEST_VOLUME:
-                scaling = replace(scaling, factors=1.0 / (box.upper - box.lower))
+                units = 1.0 if scaling.factors is None else scaling.factors
+                scaling = replace(scaling, factors=units / (box.upper - box.lower))
         return scaling
 
     def _family(self, X: Array, clock: Clock) -> Family:

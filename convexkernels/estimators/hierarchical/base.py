@@ -125,6 +125,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             table.keys,
             device,
             in_parts=in_parts,
+            tied=self._tied,
         )
         for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
             task.problem(candidate, 0)

@@ -18,6 +18,7 @@ from convexkernels.estimators.hierarchical.choices import LamSelection
 from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, left_out_of_kernel, left_out_of_problem
 from convexkernels.exceptions import MissingAttributeError
+from convexkernels.families.curved.trees import Trees
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction, differences
@@ -103,11 +104,13 @@ class PairwiseFunction:
         n_classes = len(problem.Y)
         codes = (problem.Y + problem.offset[:, None]).argmax(axis=0)
         own = replace(task, X=problem.X, weights=problem.weights, loss=problem.loss)
+        trees: Any = problem.gram_set
+        family = Trees(trees.tree, ranks_of=trees.ranks_of, tied=trees.tied)
         pairs: dict[tuple[int, int], DecisionFunction] = {}
         rows = {(i, j): np.flatnonzero((codes == i) | (codes == j)) for i, j in combinations(range(n_classes), 2)}
         for pair, some in rows.items():
             labels = np.where(codes[some] == pair[0], 1.0, -1.0)
-            pairs[pair] = trained(own.problem(problem.gram_set.tree, 0, some, labels), solution.theta, clock)
+            pairs[pair] = trained(own.problem(family, 0, some, labels), solution.theta, clock)
         return cls(pairs, rows, n_classes)
 
     def coefficients(self, m: int) -> Array:

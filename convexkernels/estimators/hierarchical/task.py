@@ -1,5 +1,6 @@
 """What hierarchical estimators learn: the rows of a table, as an outer problem for any architecture."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ class TreeTask:
     """What is to be learned, for any architecture and any rows: targets in [-1, 1], to which functions `clip`.
 
     Rows are drawn by their `keys`, and may be some of a table `in_parts`. Functions of all of them learn deviations
-    from the `offset`, that of the loss where none is given.
+    from the `offset`, that of the loss where none is given. Features that are `tied` share weights.
     """
 
     X: Array
@@ -34,6 +35,7 @@ class TreeTask:
     device: str | None = None
     offset: Array | None = None
     in_parts: TableInParts | None = None
+    tied: Sequence[Index] = ()
 
     def part(self, rows: Index) -> Self:
         """The same for some of the rows."""
@@ -69,7 +71,8 @@ class TreeTask:
             offset = self.level(y, weights)
         family = as_trees(architecture)
         state = seed if family.random_state is None else family.random_state
-        family = Trees(family.architecture, family.subsets, state, family.device or self.device, family.ranks_of)
+        device, tied = family.device or self.device, family.tied or self.tied
+        family = Trees(family.architecture, family.subsets, state, device, family.ranks_of, tied)
         return OuterLearning(
             family,
             self.loss,
@@ -88,4 +91,4 @@ def on_ranks(architecture: Any, X: Array) -> list[Trees]:
     is_open = isinstance(family.architecture, int | np.integer) and isinstance(family.subsets, str)
     if not is_open or beside_ranks(X[:1], X).shape[1] == X.shape[1]:
         return []
-    return [Trees(family.architecture, family.subsets, family.random_state, family.device, X)]
+    return [Trees(family.architecture, family.subsets, family.random_state, family.device, X, family.tied)]

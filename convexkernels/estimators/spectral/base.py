@@ -52,7 +52,7 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
     sigma: Any = None
     lam1: Any = None
     lam2: Any = None
-    loss: str = "squared"
+    loss: str = "least_squares"
     training: Training | None = None
     random_state: Any = None
 
@@ -127,12 +127,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
 
     @property
     def _is_least_squares(self) -> bool:
-        return self.loss == "squared"
+        return self.loss == "least_squares"
 
     def _left_out(self, whole: bool = False) -> LeftOut:
         """Squared loss by ridge regression on the learned features; others at the rows that validated the training."""
         problem = self.solution_.problem
-        if self.loss == "squared":
+        if self.loss == "least_squares":
             W = np.asarray(to_numpy(self.solution_.theta.W), dtype=np.float64)
             return left_out_of_features(self.solution_.kernel, problem, problem.penalty.as_ridge(W), whole)
         X, Y, weights = self._held_out
@@ -228,6 +228,12 @@ class SpectralEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kerne
         self.history_, self.width_ = fit.epochs, fit.width
         self.selection_ = fit.width if fit.choice is None else fit.choice
         self._n_features_out = fit.solution.theta.map.width
+
+    @property
+    def feature_factors_(self) -> Array:
+        """By which features are multiplied before frequencies of scale sigma_ meet them, where nothing is trained."""
+        check_is_fitted(self)
+        return np.ones(len(self.scaling_.scale)) if self._fit.factors is None else np.array(self._fit.factors)
 
     # -- kernels -----------------------------------------------------------------------------------
 

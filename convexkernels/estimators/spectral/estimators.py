@@ -32,10 +32,10 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
         Weight of the norm of W. A list is cross-validated: all candidates are trained for some epochs, the best third
         goes on, and nothing starts again from zero. None: from the ridge that was chosen with sigma. With the squared
         loss it weighs the exact final solve, as in :class:`SpectralKernelRegressor`.
-    loss : {"logistic", "hinge", "squared"}
+    loss : {"logistic", "hinge", "least_squares"}
         ``"logistic"``, the default, is the cross-entropy over all classes; the paper does not have it. ``"hinge"`` is
         the margin loss of the paper, over all classes at once: ``max(0, 1 - (f_y - max of the other f))``.
-        ``"squared"`` fits 0 and 1 (-1 and 1 for two classes), with an exact final solve for W.
+        ``"least_squares"`` fits 0 and 1 (-1 and 1 for two classes), with an exact final solve for W.
     {parameters}
 
     {Attributes: classes, spectral}
@@ -130,7 +130,7 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
         third of the candidates (sigma, lam2) is trained further. None: by validation, along a path of ridges from
         the one that was chosen with sigma upwards (around 1e-5 where sigma is given); from the folds of other lists
         where no rows are held out; else that ridge.
-    loss : {"squared"}
+    loss : {"least_squares"}
     {parameters}
 
     {Attributes: spectral}
@@ -152,7 +152,7 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
     """
 
     def _score_loss(self) -> ScoreLoss:
-        return score_loss(self.loss, ("squared",))
+        return score_loss(self.loss, ("least_squares",))
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.standard(np.asarray(table.y, dtype=np.float64), table.weights)

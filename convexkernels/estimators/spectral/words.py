@@ -13,7 +13,9 @@ solution_ : Solution
 history_ : tuple of Epoch
     Objective and validation score after every epoch.
 sigma_, lam1_, lam2_ : float
-    What was used.
+    What was used; sigma for features that are multiplied by `feature_factors_`.
+feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
+    Of features for whose frequencies sigma was chosen: one over the spread, or learned. 1 where sigma was given.
 width_ : Width or None
     Leave-one-out risks of the sigmas, when there was a choice.
 selection_ : Selection or None

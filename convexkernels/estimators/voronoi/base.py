@@ -14,7 +14,7 @@ from convexkernels.cells.cover import Assignment, Cover
 from convexkernels.cells.distributed.function import DistributedFunction
 from convexkernels.cells.distributed.learning import learn_distributed_cells
 from convexkernels.cells.function import LocalizedFunction
-from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.kernel_learner import CellFunction, KernelLearner
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellLearner, CellRows, CellSelection
 from convexkernels.cells.metric import LEARNED_WIDTH, SAMPLE, learned_metric
 from convexkernels.cells.options import Cells
@@ -26,8 +26,10 @@ from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.base import seed_from
 from convexkernels.estimators.encoding import keys_of, problem_of
 from convexkernels.estimators.in_parts import LARGEST_SAMPLE, LearnsInParts, TableInParts
+from convexkernels.estimators.learned import RANK_ROWS
 from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points_of_cells
 from convexkernels.estimators.outliers import without_outliers
+from convexkernels.estimators.relevance import effective_rank, spread_rows
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.estimators.targets import Targets
@@ -36,7 +38,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.solution import Solution
-from convexkernels.validation import check_number
+from convexkernels.validation import check_number, check_vector
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,6 +74,10 @@ class VoronoiEstimator(LearnsInParts):
             raise InvalidInputError(
                 f"kernel must be a Kernel, such as the kernel_ of a fitted estimator, or None, got {self.kernel!r}."
             )
+        if self._selection.factors is not None and not (self.kernel is None and self._cells.scale):
+            raise InvalidInputError(
+                "factors multiply scaled features; pass kernel=None and Cells(scale=True) with them."
+            )
         if self.kernel is not None and self.cells is not None and self.cells.kind == "tree":
             raise InvalidInputError("cells of kind 'tree' have no kernel; pass cells=Cells('voronoi') or kernel=None.")
         self._kernel_learner().check()
@@ -88,13 +94,14 @@ class VoronoiEstimator(LearnsInParts):
         return KernelLearner(self._loss(), self._selection, tol=self._finer(self.tol), width=width, kernel=self.kernel)
 
     def _cell_learner(self, factors: Array | None) -> CellLearner:
-        learner = self._kernel_learner(None if factors is None else LEARNED_WIDTH)
+        is_weighed = factors is not None or self._selection.factors is not None
+        learner = self._kernel_learner(LEARNED_WIDTH if is_weighed else None)
         return learner if self.estimator is None else WrappedLearner(self.estimator, learner, is_classifier(self))
 
     def _factors(self, problem: CellRows, clock: Clock, seed: int) -> Array | None:
         """The metric of the cells and their kernels; estimators of others, and kernels, have their own."""
-        own = self.kernel is not None or self.estimator is not None or self._selection.candidates is not None
-        if own or self._selection.widths != "per-feature":
+        own, chosen = self.kernel is not None or self.estimator is not None, self._selection
+        if own or chosen.widths != "per-feature" or chosen.candidates is not None or chosen.factors is not None:
             return None
         rows = problem.training()
         rows = rows.part(least(keys_of(rows), SAMPLE))
@@ -169,7 +176,13 @@ class VoronoiEstimator(LearnsInParts):
     def _scaling_of(self, X: Array) -> Scaling:
         if not self._cells.scale or self.kernel is not None:
             return Scaling.none(X)
-        return Scaling.without_outliers(X, Scaling.to_symmetric_box)
+        scaling = Scaling.without_outliers(X, Scaling.to_symmetric_box)
+        if self._selection.factors is None:
+            return scaling
+        factors = check_vector("factors", self._selection.factors, X.shape[1], per="feature", low=0.0)
+        if (lost := np.flatnonzero((factors == 0.0) & (scaling.scale > 0.0))).size:
+            raise InvalidInputError(f"factors must be > 0 for features that vary, but that of feature {lost[0]} is 0.")
+        return replace(scaling, factors=factors[scaling.columns])
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> CellRows:
         return problem_of(table, targets)
@@ -194,7 +207,8 @@ class VoronoiEstimator(LearnsInParts):
         return learn_cells(problem, cover, learner, clock, tol=self._finer(self.tol), **options)
 
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
-        self.scaling_ = replace(self.scaling_, factors=self.__dict__.pop("_learned_factors"))
+        if (factors := self.__dict__.pop("_learned_factors")) is not None:
+            self.scaling_ = replace(self.scaling_, factors=factors)
         self._finish_cells()
 
     def _coefficients(self, m: int) -> Array:
@@ -211,6 +225,13 @@ class VoronoiEstimator(LearnsInParts):
 
     def _training_points(self) -> Array:
         return points_of_cells(self.function_)
+
+    def _effective_rank(self) -> float:
+        cells = [f for f in getattr(self.function_, "functions", ()) if isinstance(f, CellFunction)]
+        if not cells or hasattr(self, "kernel_"):
+            return super()._effective_rank()
+        ranks = [effective_rank(f.kernel(f.X[spread_rows(len(f.X), RANK_ROWS)])) for f in cells]
+        return float(np.average(ranks, weights=[len(f.X) for f in cells]))
 
     def _finish_cells(self) -> None:
         self.n_iter_ = max(1, self.solution_.n_iter)

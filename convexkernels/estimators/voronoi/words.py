@@ -16,9 +16,10 @@ selection_ : Selection or None
     how many cells chose each pair, and with `at_an_edge` the share of those at an end of a grid. {a_selection}
 feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
     By which scaled features are multiplied in the metric of the cells and their Gaussians; 0 for constant features.
+    ``CellSelection(factors=...)`` takes them.
 kernel_ : Kernel
     For Voronoi cells, and for a single cell of any kind, the kernel with which one SVM, at lam = 1, is those of all
-    cells. Others have none: `hasattr` says so, and of `effective_rank_`, too.
+    cells. Others have none: `hasattr` says so. Their `effective_rank_` is the mean over cells, by their rows.
 solution_ : Solution
     Its certificate is the worst one of all cells, each at the lam and width selected for it; it is UNPROVEN where an
     `estimator` learns in the cells. ``theta`` has a row (lam, width) for every cell.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.backend import device_name
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.base import CurvedFamily, CurvedGram, CurvedGramSet
+from convexkernels.families.curved.widths import as_groups, check_groups, weights_of
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.beside_ranks import BesideRanks, beside_ranks
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -45,6 +47,14 @@ class Trees(CurvedFamily):
     ranks_of : array-like of shape (n_values, n_features), optional
         A table: what nodes see are the features and then, as more of them, their ranks in it; see
         :class:`BesideRanks`.
+    tied : sequence of lists of int
+        Features that share one weight in each node, such as the indicators of one column of categories: a node then
+        sees whether two rows are of one category, and how much that matters is one number.
+
+    Raises
+    ------
+    InvalidInputError
+        Where an argument is none of these, or on points that do not have the features it names.
     """
 
     def __init__(
@@ -54,58 +64,67 @@ class Trees(CurvedFamily):
         random_state: Any = None,
         device: Any = None,
         ranks_of: Any = None,
+        tied: Sequence[Sequence[int] | Index] = (),
     ) -> None:
         self.architecture, self.subsets, self.random_state = architecture, subsets, random_state
-        self.device, self.ranks_of = device_name(device), ranks_of
+        self.device, self.ranks_of, self.tied = device_name(device), ranks_of, as_groups(tied)
 
     def __repr__(self) -> str:
         ranks = "" if self.ranks_of is None else f", ranks_of=<{' x '.join(map(str, np.shape(self.ranks_of)))}>"
-        return f"Trees({self.architecture!r}, subsets={self.subsets!r}{ranks})"
+        tied = f", tied={self.tied}" if self.tied else ""
+        return f"Trees({self.architecture!r}, subsets={self.subsets!r}{ranks}{tied})"
 
     def on(self, X: Array) -> TreesGramSet:
         tree, ranks_of = self.architecture, self.ranks_of
+        check_groups(self.tied, X.shape[1])
         if ranks_of is not None:
             ranks_of = check_points(ranks_of, name="ranks_of", n_features=X.shape[1])
             X = beside_ranks(X, ranks_of)
         if not isinstance(tree, KernelTree):
             tree = make_tree(tree, X.shape[1], self.subsets, np.random.default_rng(self.random_state))
-        return TreesGramSet(tree, X, self.device, ranks_of)
+        return TreesGramSet(tree, X, self.device, ranks_of, self.tied)
 
 
 class TreesGramSet(CurvedGramSet):
     """Gram matrices of the kernels of one tree, on features that may end with their ranks in a table."""
 
-    def __init__(self, tree: KernelTree, X: Array, device: str | None, ranks_of: Array | None) -> None:
+    def __init__(
+        self, tree: KernelTree, X: Array, device: str | None, ranks_of: Array | None, tied: Sequence[Sequence[int]]
+    ) -> None:
         super().__init__(tree, X)
-        self.tree, self.n_unknowns, self.device, self.ranks_of = tree, tree.n_weights, device, ranks_of
+        self.tree, self.device, self.ranks_of, self.tied = tree, device, ranks_of, tied
+        self.weight_of = tied_weights(tree, X.shape[1], tied)
+        self.n_unknowns = int(self.weight_of.max()) + 1
 
     def restrict(self, rows: Index) -> TreesGramSet:
-        return TreesGramSet(self.tree, self.X[rows], self.device, self.ranks_of)
+        return TreesGramSet(self.tree, self.X[rows], self.device, self.ranks_of, self.tied)
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
-        return start_weights(self.tree, self.X, rng)
+        firsts = np.unique(self.weight_of, return_index=True)[1]
+        return start_weights(self.tree, self.X, rng, tied=self.tied)[firsts]
 
     def at(self, z: Array, dtype: Any = np.float64) -> TreeAt | None:
         if not np.isfinite(z).all() or z.max() > LARGEST_LOG:
             return None
-        return TreeAt(TreeEvaluation(self.tree, np.exp(2.0 * z), self.X, dtype=dtype, device=self.device))
+        squares = np.exp(2.0 * z)[self.weight_of]
+        return TreeAt(TreeEvaluation(self.tree, squares, self.X, dtype=dtype, device=self.device), self.weight_of)
 
     def kernel(self, z: Array) -> Kernel:
-        kernel = HierarchicalGaussian.from_tree(self.tree, np.exp(z))
+        kernel = HierarchicalGaussian.from_tree(self.tree, np.exp(z)[self.weight_of])
         return kernel if self.ranks_of is None else BesideRanks(kernel, self.ranks_of)
 
 
 class TreeAt(CurvedGram):
     """One kernel of a tree on the points."""
 
-    def __init__(self, evaluation: TreeEvaluation) -> None:
-        self.evaluation = evaluation
+    def __init__(self, evaluation: TreeEvaluation, weight_of: Index) -> None:
+        self.evaluation, self.weight_of = evaluation, weight_of
 
     def gram(self, *, lower: bool = False) -> Array:
         return np.asarray(self.evaluation.gram(lower=lower))
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
-        return self.evaluation.gradient(M, lower=lower)
+        return np.asarray(np.bincount(self.weight_of, self.evaluation.gradient(M, lower=lower)), dtype=np.float64)
 
 
 def make_tree(architecture: Any, n_features: int, subsets: Any = "all", rng: Any = None) -> KernelTree:
@@ -161,15 +180,32 @@ def _random_subsets(count: int, n_features: int, rng: np.random.Generator) -> li
     return [sorted(subset) for subset in chosen]
 
 
-def start_weights(tree: KernelTree, X: Array, rng: np.random.Generator, spread: float = 0.5) -> Array:
+def tied_weights(tree: KernelTree, n_features: int, tied: Sequence[Sequence[int]]) -> Index:
+    """Which unknown each weight of a tree is, where features of a group share one in each leaf."""
+    group_of, first = weights_of(n_features, tied), np.arange(tree.n_weights)
+    for place in map(tree.places.__getitem__, tree.leaves):
+        firsts, inverse = np.unique(group_of[list(place.features)], return_index=True, return_inverse=True)[1:]
+        first[place.weights] = place.weights.start + firsts[inverse]
+    return np.unique(first, return_inverse=True)[1].astype(np.intp)
+
+
+def start_weights(
+    tree: KernelTree,
+    X: Array,
+    rng: np.random.Generator,
+    spread: float = 0.5,
+    tied: Sequence[Sequence[int]] = (),
+) -> Array:
     """Logarithms of weights at which no node is constant or diagonal on the rows of `X`.
 
     The mean exponent of each leaf is set, feature by feature from the spread of its column, to values between 0.3 and 3
-    across the leaves; random factors ``exp(spread N(0, 1))`` on the squared weights tell nodes apart. The squared
-    weights above add up to 1 in each node.
+    across the leaves; random factors ``exp(spread N(0, 1))`` on the squared weights tell nodes apart. Features that are
+    `tied` are one, of the spread that they have together. The squared weights above add up to 1 in each node.
     """
     # Rounding gives equal numbers a deviation.
-    deviation = np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 0.0)
+    deviation, group_of = np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 0.0), weights_of(X.shape[1], tied)
+    for group in map(list, tied):
+        deviation[group] = np.sqrt(np.square(deviation[group]).sum())
     # Features that rarely change would otherwise get a weight that decides alone where they do.
     deviation = np.maximum(deviation, 0.05 * deviation.max(initial=0.0) + 0.02 * np.ptp(X, axis=0))
     deviation = np.where(deviation > 0.0, deviation, 1.0)
@@ -178,8 +214,9 @@ def start_weights(tree: KernelTree, X: Array, rng: np.random.Generator, spread: 
     squares = np.empty(tree.n_weights)
     for rate, i in zip(rates, leaves, strict=True):
         place = tree.places[i]
-        noise = np.exp(spread * rng.standard_normal(len(place.features)))
-        squares[place.weights] = noise * rate / (2.0 * len(place.features) * deviation[list(place.features)] ** 2)
+        features = list(place.features)
+        noise, count = np.exp(spread * rng.standard_normal(len(features))), len(np.unique(group_of[features]))
+        squares[place.weights] = noise * rate / (2.0 * count * deviation[features] ** 2)
     for place in tree.places:
         if not place.is_leaf:
             squares[place.weights] = 1.0 / len(place.children)

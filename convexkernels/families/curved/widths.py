@@ -43,13 +43,7 @@ class Widths(CurvedFamily):
         self.kernel = Gaussian(0.5) if kernel is None else kernel
         if not isinstance(self.kernel, Kernel):
             raise InvalidInputError(f"kernel must be a Kernel such as Gaussian(0.5), got {kernel!r}.")
-        self.per_feature = bool(per_feature)
-        try:
-            self.tied = tuple(tuple(np.asarray(group).tolist()) for group in tied)
-        except TypeError as error:
-            raise InvalidInputError(
-                f"tied must hold groups of features such as [[0, 1], [3, 4]], got {tied!r}."
-            ) from error
+        self.per_feature, self.tied = bool(per_feature), as_groups(tied)
 
     def __repr__(self) -> str:
         tied = f", tied={self.tied}" if self.tied else ""
@@ -57,8 +51,7 @@ class Widths(CurvedFamily):
 
     def on(self, X: Array) -> WidthsGramSet:
         self.kernel.pullback(X[:1], X[:1], np.zeros((1, 1)))  # refuses a kernel without a derivative
-        if grouped := [j for group in self.tied for j in group]:
-            check_features(grouped, X.shape[1], name="tied")
+        check_groups(self.tied, X.shape[1])
         return WidthsGramSet(self, X)
 
 
@@ -73,10 +66,9 @@ class WidthsGramSet(CurvedGramSet):
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         """Weights with which two rows are about sqrt(2) apart; for `k` > 0 each times ``exp N(0, 1/4)``."""
-        deviation = self.X.std(axis=0)
+        deviation = np.sqrt(self._over(self.X.var(axis=0)))  # of what shares a weight: sixty categories are one feature
         typical = max(float(np.sqrt(np.mean(deviation**2))), 1e-12)
-        shared = np.sqrt(self._over(deviation**2) / self._over(np.ones(len(deviation))))
-        first = -0.5 * np.log(self.X.shape[1]) - np.log(np.where(shared > 0.05 * typical, shared, typical))
+        first = -0.5 * np.log(self.n_unknowns) - np.log(np.where(deviation > 0.05 * typical, deviation, typical))
         return first if k == 0 else first + 0.5 * rng.standard_normal(self.n_unknowns)
 
     def at(self, z: Array, dtype: Any = np.float64) -> WidthsAt | None:
@@ -103,6 +95,20 @@ class WidthsAt(CurvedGram):
 
     def gradient(self, M: Array, *, lower: bool = False) -> Array:
         return self.over(np.einsum("ij,ij->j", self.slope(whole(M, lower)), self.points))
+
+
+def as_groups(tied: Sequence[Sequence[int] | Index]) -> tuple[tuple[int, ...], ...]:
+    """Groups of features that share weights, as tuples; what is none is refused."""
+    try:
+        return tuple(tuple(np.asarray(group).tolist()) for group in tied)
+    except TypeError as error:
+        raise InvalidInputError(f"tied must hold groups of features such as [[0, 1], [3, 4]], got {tied!r}.") from error
+
+
+def check_groups(tied: Sequence[Sequence[int]], n_features: int) -> None:
+    """Refuse groups with a feature that points do not have, or with one that two of them have."""
+    if grouped := [j for group in tied for j in group]:
+        check_features(grouped, n_features, name="tied")
 
 
 def weights_of(n: int, tied: Sequence[Sequence[int] | Index]) -> Index:
