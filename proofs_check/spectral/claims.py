@@ -273,7 +273,7 @@ CLAIMS = [
     ],
     *[
         Claim(
-            f"score-loss-{name}",
+            f"score-loss-{name.replace('_', '-')}",
             f"Mean loss '{name}' of scores for two classes and for more, with weights, and its (sub)gradient.",
             PAPER,
             "Specific loss functions",

@@ -171,8 +171,14 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         names = list(self.solution_.problem.gram_set.names)
         if self.kernels is not None:
             return names
-        used = [self.feature_labels_[j] for j in self.scaling_.columns]
-        return [re.sub(r"(?<= on )x(\d+)$", lambda found: used[int(found[1])], name) for name in names]
+        return [re.sub(r"(?<= on )x(\d+)( to x\d+)?$", self._called, name) for name in names]
+
+    def _called(self, found: re.Match[str]) -> str:
+        """What the column of a candidate of the library is called; of categories the one that was passed."""
+        j = int(self.scaling_.columns[int(found[1])])
+        if found[2] is None or self.columns_ is None:
+            return str(self.feature_labels_[j])
+        return str(next(name for name, there in self.columns_.places.items() if j in there))
 
     def weights_by_name(self, smallest: float = 1e-6) -> dict[str, float]:
         """Weights above `smallest` under the names of their kernels, the largest first."""
