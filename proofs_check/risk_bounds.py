@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from convexkernels import (
     HierarchicalGaussianClassifier,
     Hinge,
     LeastSquares,
+    Linear,
+    Pinball,
     SpectralKernelClassifier,
+    SpectralKernelRegressor,
     Training,
     TreeSearch,
 )
@@ -59,7 +63,7 @@ def measure_approximation_error(factor: float, rng: Generator) -> Verdict:
     """The library's bounds enclose A(lam), computed by hand for squares and by CVXPY for the hinge loss.
 
     `factor` multiplies lam. A is an infimum of lines in lam: it grows, less and less; and it vanishes with lam, the
-    kernel being strictly positive on distinct points.
+    kernel being strictly positive on distinct points. What rounding takes is charged for, and not much more.
     """
     import cvxpy as cp
 
@@ -84,7 +88,46 @@ def measure_approximation_error(factor: float, rng: Generator) -> Verdict:
         found, other, tiny = A(lam), A(2.0 * lam), A(1e-9)
         worst = max(worst, found.lower - exact, exact - found.upper, found.upper - found.lower - 1e-7)
         worst = max(worst, found.lower - other.upper, other.lower - 2.0 * found.upper, tiny.lower - 1e-3)
-    return Verdict(worst, 2e-7, 1, {"X": X, "masses": masses, "lam": lam, "squares": squares, "hinge": hinge})
+    witness = {"X": X, "masses": masses, "lam": lam, "squares": squares, "hinge": hinge}
+    enclosed = Verdict(worst, 2e-7, 1, witness)
+    return Verdict.worst([enclosed, _beside_noise(rng), _nearly_free(masses), _nearly_flat(rng)])
+
+
+def _beside_noise(rng: Generator) -> Verdict:
+    """Beside noise of ten thousand times A and more, summed over many points, the exact A is between its bounds.
+
+    Of squares, and points between which the kernel is 0: f is ``p c / (lam + p)`` at a point of mass p whose targets
+    have the mean c. In units of the squared noise.
+    """
+    m, lam, noise = 400, float(rng.uniform(1e5, 1e7)), float(rng.uniform(1e2, 1e3))
+    low, high = float(rng.uniform(0.5, 1.0)) - noise, float(rng.uniform(0.5, 1.0)) + noise
+    X, y = np.tile(np.eye(m), (2, 1)), np.repeat([low, high], m)
+    p, c = Fraction(1, m), (Fraction(low) + Fraction(high)) / 2
+    exact = m * Fraction(lam) * p * c**2 / (Fraction(lam) + p)
+    found = approximation_error(Linear(), X, y, lam, loss=LeastSquares())
+    outside = max(Fraction(found.lower) - exact, exact - Fraction(found.upper), Fraction(0))
+    witness = {"lam": lam, "targets": np.array([low, high]), "bounds": np.array([found.lower, found.upper])}
+    return Verdict(float(outside) / noise**2, 0.0, 1, witness)
+
+
+def _nearly_free(masses: Array) -> Verdict:
+    """By the hinge loss, without noise, a tiny A is lam for each point of such a kernel, and charges are no more."""
+    X, y = np.tile(np.eye(10), (2, 1)), np.tile([1.0, -1.0], 10)
+    found = approximation_error(Linear(), X, y, 1e-9, loss=Hinge(), masses=masses)
+    outside = max(0.0, found.lower - 1e-8, 1e-8 - found.upper, found.charged)
+    return Verdict(outside, 1e3 * EPS, 1, {"masses": masses, "bounds": np.array([found.lower, found.upper])})
+
+
+def _nearly_flat(rng: Generator) -> Verdict:
+    """At one point with the targets 0 and -1, by the pinball loss whose risk is larger at 0 by an excess near rounding.
+
+    From 0 the risk falls by the excess over a unit, so that for lam = 1 A is the excess less a fourth of its square.
+    """
+    excess, q = float(rng.uniform(1e-13, 5e-13)), float(rng.uniform(0.55, 0.9))
+    masses = np.array([1.0 - q - excess, q + excess])
+    found = approximation_error(Linear(), np.ones((2, 1)), [0.0, -1.0], 1.0, loss=Pinball(quantile=q), masses=masses)
+    outside = max(0.0, found.lower - excess, excess - found.upper, found.charged - 1e-13)
+    return Verdict(outside, 4.0 * EPS, 1, {"excess": excess, "quantile": q})
 
 
 def measure_oracle(bound: Callable[..., Bound], rng: Generator) -> Verdict:
@@ -115,22 +158,31 @@ def measure_oracle(bound: Callable[..., Bound], rng: Generator) -> Verdict:
 
 
 def measure_fitted_svm(read: Callable[[Any], SVMNumbers], rng: Generator) -> Verdict:
-    """Numbers read from a fitted estimator: A is what its own function costs on its rows [ST16 Theorem 3.2]."""
-    X = rng.uniform(-1.0, 1.0, (40, 2))
+    """Numbers read from a fitted estimator: A is what its own function costs on its rows [ST16 Theorem 3.2].
+
+    The distribution has the weights of the rows for masses.
+    """
+    X, weights = rng.uniform(-1.0, 1.0, (40, 2)), rng.uniform(0.5, 3.0, 40)
     y = X[:, 0] + X[:, 1] ** 2 > 0.3
     search = TreeSearch(max_iter=2)  # any weights will do
-    model: Any = HierarchicalGaussianClassifier(2, loss="hinge", search=search, random_state=0).fit(X, y)
+    model: Any = HierarchicalGaussianClassifier(2, loss="hinge", search=search, random_state=0)
+    model.fit(X, y, sample_weight=weights)
     found, problem = read(model), model.solution_.problem
-    lam, c = float(np.exp(model.solution_.theta[-1])) / 40.0, model.function_.coefficients(40)
-    K = model.tree_(problem.X)
-    cost = lam * float((c @ K @ c.T)[0, 0]) + float(np.mean(np.maximum(0.0, 1.0 - problem.Y[0] * (c @ K)[0])))
+    Z, total, c = model.scaling_.apply(X), float(weights.sum()), model.function_.coefficients(40)
+    there = [int(((Z - x) ** 2).sum(axis=1).argmin()) for x in problem.X]  # rows in the order of the problem
+    lam, K = float(np.exp(model.solution_.theta[-1])) / total, model.tree_(problem.X)
+    losses = np.maximum(0.0, 1.0 - np.where(y[there], 1.0, -1.0) * (c @ K)[0])
+    cost = lam * float((c @ K @ c.T)[0, 0]) + float(weights[there] @ losses) / total
     numbers = max(abs(found.lam / lam - 1.0), abs(found.n - 40), abs(found.largest_loss - 2.0))
     worst = max(numbers, abs(found.approximation_error / cost - 1.0) - 1e-3)
-    return Verdict(worst, 1e-9, 1, {"X": X, "y": y, "lam": lam, "cost": cost})
+    return Verdict(worst, 1e-9, 1, {"X": X, "y": y, "weights": weights, "lam": lam, "cost": cost})
 
 
 def measure_fitted_complexity(bound: Callable[..., float], rng: Generator) -> Verdict:
-    """Bounds of a fitted model from its features, and the complexity by drawn signs below them [LLW20 (11), (12)]."""
+    """Bounds of a fitted model from its features, and the complexity by drawn signs below them [LLW20 (11), (12)].
+
+    Of a regressor the bound is that of functions in units of y, which differ at new points as its predictions do.
+    """
     X = rng.uniform(-1.0, 1.0, (40, 2))
     y = (X[:, 0] > 0.3).astype(int) + (X[:, 1] > 0.0)
     settings: dict[str, Any] = {"n_components": 20, "sigma": 1.0, "lam1": 1e-3, "training": Training(max_epochs=1)}
@@ -144,7 +196,20 @@ def measure_fitted_complexity(bound: Callable[..., float], rng: Generator) -> Ve
     excess = float(drawn.mean() - 6.0 * drawn.std() / 20.0 - claimed) / claimed
     coarser = rademacher_rate(model, 40)
     excess = max(excess, claimed - coarser, abs(coarser / (B * np.sqrt(3.0 / 40.0)) - 1.0))
-    return Verdict(max(abs(claimed / exact - 1.0), excess), 1e4 * EPS, 1, {"X": X, "y": y, "claimed": claimed})
+    classes = Verdict(max(abs(claimed / exact - 1.0), excess), 1e4 * EPS, 1, {"X": X, "y": y, "claimed": claimed})
+    y = float(np.exp(rng.uniform(-5.0, 5.0))) * (3.0 + np.sin(3.0 * X[:, 0]) + X[:, 1])
+    numbers = SpectralKernelRegressor(feature_map="psi", random_state=0, **settings).fit(X, y)
+    return Verdict.worst([classes, _complexity_of_numbers(bound, numbers, X, rng.uniform(-1.0, 1.0, (20, 2)))])
+
+
+def _complexity_of_numbers(bound: Callable[..., float], model: Any, X: Array, Z: Array) -> Verdict:
+    """Bounds of a fitted regressor, whose predictions differ at new points by units of y for those of W'phi."""
+    W = np.asarray(model.solution_.theta.W, dtype=np.float64)
+    unit = float(np.ptp(model.predict(Z)) / np.ptp(model.kernel_.transform(Z) @ W))
+    B, trace = unit * float(np.linalg.svd(W, compute_uv=False).sum()), float(np.sum(model.kernel_.transform(X) ** 2))
+    exact = np.array([B / len(X) * np.sqrt(trace), B / np.sqrt(len(X))])
+    apart = np.abs(np.array([bound(model, X), rademacher_rate(model, len(X))]) / exact - 1.0)
+    return Verdict(float(apart.max()), 1e-6, 1, {"X": X, "Z": Z, "unit": unit, "exact": exact})
 
 
 def scaled_complexity(model: Any, X: Array) -> float:

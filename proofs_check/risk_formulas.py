@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from convexkernels import Gaussian, HeldOut, LeastSquares, LeaveOneOut
+from convexkernels import Gaussian, HeldOut, Hinge, LeastSquares, LeaveOneOut
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
@@ -79,7 +79,17 @@ def measure_fit(subject: tuple[str, float], rng: Generator) -> Verdict:
     squared = found.multiples[0] ** 2 * float(found.W[0] @ K @ found.W[0])
     direct = squared if exact else float(weights @ losses(name, loss, y, f, np)) + lam * squared
     upper = Verdict(abs(direct - float(ours[1])), 1e-12 * abs(direct), 1, {"direct": direct})
-    return Verdict.worst([optimum, gap, upper, _pointwise(name, loss, y, rng), _price(loss, lam)])
+    margins = [_hard_margins(y, rng)] if name.startswith("hinge") else []
+    return Verdict.worst([optimum, gap, upper, _pointwise(name, loss, y, rng), _price(loss, lam), *margins])
+
+
+def _hard_margins(y: Array, rng: Generator) -> Verdict:
+    """Where slacks of rounding cost a lot, a multiple of f without any is taken: rows without weight have no slack."""
+    f, weights = y * (1.0 - 1e-9 * rng.random(10)), rng.uniform(0.5, 2.0, 10)
+    f[0], weights[0] = -f[0], 0.0
+    value, _, multiple = Hinge(1e12, intercept=False).primal(f, 2.0, y, weights)
+    short = max(0.0, 1.0 - multiple * float((y * f)[1:].min()))
+    return Verdict(abs(value - multiple**2) + short, 1e-12, 1, {"f": f, "y": y, "weights": weights})
 
 
 def _price(loss: Any, lam: float) -> Verdict:

@@ -108,8 +108,10 @@ def measure_positive(make: Make, rng: np.random.Generator) -> Verdict:
 def measure_gradient(make: Make, rng: np.random.Generator) -> Verdict:
     """The pullback is the gradient of the kernel's values."""
     n = int(rng.integers(1, 4))
-    X, Y = rng.uniform(0.1, 0.9, (5, n)), rng.uniform(0.1, 0.9, (4, n))
-    return check_gradient(make(n), X, Y, trials=2, rng=rng)
+    kernel, X, Y = make(n), rng.uniform(0.1, 0.9, (5, n)), rng.uniform(0.1, 0.9, (4, n))
+    for limit in getattr(kernel, "limits", None) or ():  # where values have kinks
+        X = np.where(np.abs(X - limit) < 0.01, X - 0.03, X)
+    return check_gradient(kernel, X, Y, trials=2, rng=rng)
 
 
 def _lowered(make: Make) -> Make:

@@ -22,6 +22,7 @@ from convexkernels.criteria.training_value import TrainingValue
 from convexkernels.solvers.nonconvex.paths import PAPER_GRID, select_weights
 from proofs_check.claim import Claim
 from proofs_check.risk_formulas import gram, losses
+from proofs_check.risk_formulas import ridge as kernel_ridge
 
 Generator = np.random.Generator
 
@@ -29,7 +30,8 @@ Generator = np.random.Generator
 def measure_ridged_value(factor: float, rng: Generator) -> Verdict:
     """For losses of many optima V(K) is the value of ``K + ridge mean(diag K) I``, and its slope that of V.
 
-    The value by the primal program in CVXPY, the slope by differences; `factor` multiplies the ridge.
+    The value by the primal program in CVXPY, the slope by differences. Squares have one optimum, of the rows that have
+    weight, and no ridge. `factor` multiplies the ridge.
     """
     name, m, lam, ridge = str(rng.choice(["hinge", "epsilon_insensitive"])), 8, float(rng.uniform(0.05, 0.5)), 0.3
     loss: Any = (Hinge(1.0, intercept=False) if name == "hinge" else EpsilonInsensitive(1.0, 0.1, intercept=False)).at(
@@ -53,6 +55,10 @@ def measure_ridged_value(factor: float, rng: Generator) -> Verdict:
     slope, error = richardson_derivative(along, 1e-3)
     claimed, witness = float(np.sum(here.slopes()[0] * direction)), {"K": K, "y": y, "lam": lam, "loss": name}
     value = Verdict(abs(here.value - best), 1e-6 * best, 1, witness)
+    squares = LeastSquares(lam, intercept=False)
+    found = TrainingValue(ridge=ridge).on(squares, y[None], np.append(weights[1:], 0.0))(K.copy(), 0.0).value
+    least = lam * float(y[:-1] @ kernel_ridge(K[:-1, :-1], y[:-1], weights[1:], lam, intercept=False)[0])
+    value = Verdict.worst([value, Verdict(abs(found - least), 1e-9 * least, 1, witness)])
     return Verdict.worst([value, Verdict(abs(claimed - slope), 8.0 * error + 1e-4 * abs(slope), 1, witness)])
 
 

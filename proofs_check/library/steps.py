@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import Candidates, Gaussian, KernelLearning
+from convexkernels import Candidates, Gaussian, Hinge, KernelLearning
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend
+from convexkernels.cells.kernel_learner import KernelLearner
+from convexkernels.cells.learner import CellRows
 from convexkernels.checking import Verdict
 from convexkernels.kernels.frequencies import SpectralMap
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.losses import LOSSES
+from convexkernels.losses.fit import fit, measure
 from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm
-from convexkernels.problems.rounding import charge_above
+from convexkernels.problems.rounding import charge_above, charged_gap
 from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems
 from convexkernels.solvers.nonconvex.bfgs import (
     CURVATURE,
@@ -26,9 +29,10 @@ from convexkernels.solvers.nonconvex.bfgs import (
 )
 from convexkernels.spectral.inner import Moments
 from proofs_check.claim import Claim
-from proofs_check.risk_formulas import losses
+from proofs_check.risk_formulas import gram, losses
 
 Generator = np.random.Generator
+EPS = float(np.finfo(np.float64).eps)
 
 
 def updated(H: Array, s: Array, y: Array) -> Array:
@@ -154,7 +158,8 @@ def measure_shifted(factor: float, rng: Generator) -> Verdict:
 def measure_charge(factor: float, rng: Generator) -> Verdict:
     """Objectives differ by no more than the charge for values within errors, and by hardly less in the worst case.
 
-    ``cost sum of weighted losses + scale w'f / 2``, for every loss with bounds; `factor` multiplies the charge.
+    ``cost sum of weighted losses + scale w'f / 2``, for every loss with bounds; losses themselves are right to four
+    units in the last place. `factor` multiplies the charge.
     """
     verdicts = []
     for name, (kind, make) in LOSSES.items():
@@ -162,7 +167,7 @@ def measure_charge(factor: float, rng: Generator) -> Verdict:
         if loss.needs_definite:
             continue
         F, W, weights = rng.standard_normal((1, 8)), rng.standard_normal((1, 8)), rng.uniform(0.5, 2.0, 8)
-        Y = rng.choice([-1.0, 1.0], (1, 8)) if kind == "labels" else F + rng.choice([-2.0, 2.0], (1, 8))
+        Y = rng.permutation(np.tile([-1.0, 1.0], 4))[None] if kind == "labels" else F + rng.choice([-2.0, 2.0], (1, 8))
         errors = 1e-6 * rng.uniform(0.5, 2.0, (1, 8))
         charge = factor * charge_above(loss, Y, weights, F, W, errors)
 
@@ -174,7 +179,44 @@ def measure_charge(factor: float, rng: Generator) -> Verdict:
         worst = float(np.maximum(*moves) @ weights) + 0.5 * loss.scale * float((np.abs(W) @ errors.T)[0, 0])
         witness = {"loss": name, "F": F, "Y": Y, "errors": errors}
         verdicts.append(Verdict(max(0.0, worst - charge, 0.99999 * charge - worst), 1e-10 * charge + 1e-14, 1, witness))
-    return Verdict.worst(verdicts)
+        units, rounded = 4.0 * EPS * float(plain @ weights), charge_above(loss, Y, weights, F, W, np.zeros((1, 8)))
+        verdicts.append(Verdict(abs(factor * rounded - units), 1e-9 * units, 1, witness))
+        verdicts.append(charged_bounds(loss, Y, weights, rng))
+    return Verdict.worst([*verdicts, charged_cell(rng)])
+
+
+def charged_bounds(loss: Any, Y: Array, weights: Array, rng: Generator) -> Verdict:
+    """Both bounds of a kernel are charged for sums over entries and differences that are right to four units.
+
+    Entries have sizes ``sqrt(s_i s_j)``, of which values are sums; ``y - f - b`` is a difference of ``y - f`` where
+    there is a b, and epsilon is another one. The lower bound is half a product with such values, and one with targets.
+    """
+    squares, tube = rng.uniform(1.0, 50.0, 8), getattr(loss, "epsilon", 0.0)
+    K, roots, y = gram(rng, 8), np.sqrt(squares), Y[0]
+    found = fit(loss, K, Y, weights)
+    w, b = found.multiples[0] * found.W[0], float(found.multiples[0] * found.b[0])
+    f = K @ w
+    differences = (np.abs(y - f) if b else np.zeros(8)) + (np.abs(y - f - b) if tube else 0.0)
+    errors = 4.0 * EPS * (roots * float(roots @ np.abs(w)) + differences)
+    above = charge_above(loss, Y, weights, (f + b)[None], w[None], errors[None])
+    v = np.abs(found.W[0])
+    below = loss.scale * 4.0 * EPS * float(v @ (0.5 * roots * float(roots @ v) + np.abs(y) + tube))
+    gap = charged_gap(loss, Y, weights, squares, found, found.W @ K)
+    witness = {"K": K, "Y": Y, "weights": weights, "squares": squares, "loss": repr(loss)}
+    return Verdict(abs(gap.charged / (above + below) - 1.0), 1e-6, 1, witness)
+
+
+def charged_cell(rng: Generator) -> Verdict:
+    """A function of a cell that is within the tolerance, but not with its charge, is trained to what this leaves."""
+    m, loss = 30, Hinge(1.0, intercept=False)
+    K, Y, weights = gram(rng, m), rng.permutation(np.tile([-1.0, 1.0], 15))[None], rng.uniform(0.5, 2.0, m)
+    known = measure(loss, K, Y, weights, 0.98 * fit(loss, K, Y, weights).alpha)
+    gap = known.upper - known.value
+    unit = charged_gap(loss, Y, weights, np.full(m, 1e6), known, known.W @ K).charged
+    learner = KernelLearner(loss, tol=1.5 * gap / known.upper, begin=known.alpha)
+    rows = CellRows(np.zeros((m, 1)), Y, weights)
+    _, found = learner._trained(loss, K, np.full(m, 1e6 * gap / unit), rows, np.inf)
+    return Verdict(max(0.0, found.relative_gap - learner.tol), 0.0, 1, {"K": K, "Y": Y, "weights": weights})
 
 
 def measure_steepness(factor: float, rng: Generator) -> Verdict:
@@ -240,7 +282,8 @@ def step_claims(paper: str) -> list[Claim]:
         ),
         Claim(
             "charged-rounding",
-            "Certificates are charged with the most that values within their errors can change the objective.",
+            "Certificates are charged with the most that values within their errors can change the objective, and with "
+            "the rounding of what they are sums and differences of.",
             *(paper, "problems, rounding", measure_charge, 1.0, 0.999),
         ),
         Claim(

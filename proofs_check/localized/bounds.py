@@ -301,28 +301,32 @@ def measure_net_gap(gap: Callable[..., float], rng: Generator) -> Verdict:
 
 
 def measure_fitted_cells(scale: float, rng: Generator) -> Verdict:
-    """The bound of a fitted estimator is that of numbers read off its cells one by one [MS16 Theorem 4]."""
-    X = rng.uniform(-1.0, 1.0, (120, 2))
+    """The bound of a fitted estimator is that of numbers read off its cells one by one [MS16 Theorem 4].
+
+    Of rows with weights: masses are shares of these, and lam is beside the mean with these.
+    """
+    X, weights = rng.uniform(-1.0, 1.0, (120, 2)), rng.uniform(0.3, 3.0, 120)
     y = np.sin(4.0 * X[:, 0]) + 0.1 * rng.standard_normal(120)
     selection = CellSelection(n_lams=3, n_widths=3, widths="isotropic")
-    model: Any = VoronoiRidge(cells=Cells("voronoi", radius=0.8), selection=selection, random_state=0).fit(X, y)
+    model: Any = VoronoiRidge(cells=Cells("voronoi", radius=0.8), selection=selection, random_state=0)
+    model.fit(X, y, sample_weight=weights)
     Z, cells = model.scaling_.apply(X), model.cover_.cells(model.scaling_.apply(X))
     unit = float(np.linalg.norm(Z, axis=1).max())
     parts = [model.function_.functions[j] for j in range(model.n_cells_)]
-    m = np.array([float((cells == j).sum()) for j in range(model.n_cells_)])
-    lams, widths = np.array([f.lam for f in parts]) / len(X), np.array([f.width for f in parts]) / unit
+    masses = np.bincount(cells, weights=weights) / weights.sum()
+    lams, widths = np.array([f.lam for f in parts]) / weights.sum(), np.array([f.width for f in parts]) / unit
     r = float(max(np.linalg.norm(Z[cells == j] - c, axis=1).max() for j, c in enumerate(model.cover_.centers))) / unit
     r = min(r, 1.0)  # all rows are in the unit ball
     found = CellNumbers.of(model)
-    witness = {"X": X, "y": y}
+    witness = {"X": X, "y": y, "weights": weights}
     numbers = _apart(
-        np.r_[found.lams, found.widths, found.masses, found.radius], np.r_[lams, widths, m / 120.0, r], witness
+        np.r_[found.lams, found.widths, found.masses, found.radius], np.r_[lams, widths, masses, r], witness
     )
     alpha, p, tau = 1.5, 0.4, 2.0
     # Widths that differ from cell to cell, whichever were chosen.
-    shrunk = found._replace(widths=np.minimum(found.widths, found.radius) * rng.uniform(0.5, 1.0, len(m)))
+    shrunk = found._replace(widths=np.minimum(found.widths, found.radius) * rng.uniform(0.5, 1.0, len(parts)))
     w = shrunk.widths
-    third = r ** (2.0 * p) * np.sum(m / 120.0 / lams * w ** (-(2.0 + 2.0 * p) / p)) ** p / 120.0
+    third = r ** (2.0 * p) * np.sum(masses / lams * w ** (-(2.0 + 2.0 * p) / p)) ** p / 120.0
     exact = np.sum(lams / w**2) + (w.max() / w.min()) ** 2 * w.max() ** (2.0 * alpha) + third + scale * tau / 120.0
     claimed = cells_risk_bound(shrunk, alpha=alpha, p=p, tau=tau, constant=3.0)
     values = _apart([claimed.value, 1.0 - claimed.probability], [3.0 * exact, np.exp(-tau)], witness, 4096.0)

@@ -23,6 +23,8 @@ from proofs_check.risk_formulas import ridge
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
 TUBE = 0.1
+# A function is right to about the root of what its objective is right to.
+FINE = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
 LOSSES = {
     "least_squares": LeastSquares(1.0, intercept=False),
     "hinge": Hinge(1.0, intercept=False),
@@ -56,7 +58,7 @@ def svm_of_cell(
         a = cp.Variable(len(y))
         excess = 1.0 - cp.multiply(y, root @ a) if loss == "hinge" else cp.abs(y - root @ a) - TUBE
         losses = share @ cp.pos(excess)
-        cp.Problem(cp.Minimize(lam * cp.sum_squares(a) + losses)).solve(solver=cp.CLARABEL)
+        cp.Problem(cp.Minimize(lam * cp.sum_squares(a) + losses)).solve(solver=cp.CLARABEL, **FINE)
         w = np.linalg.solve(root.T, np.asarray(a.value))
     else:
         w, _ = ridge(K, y, share, lam, intercept=False)
@@ -69,6 +71,7 @@ def measure_cell_function(subject: tuple[CellRule, str], rng: Generator) -> Verd
     hinge = name == "hinge"
     m, n = int(rng.integers(8, 13)), 2
     X, Z, weights = rng.uniform(-1.0, 1.0, (m, n)), rng.uniform(-1.0, 1.0, (20, n)), rng.uniform(0.5, 2.0, m)
+    X[:2, 0] = np.abs(X[:2, 0]) * [-1.0, 1.0]  # of one label there would be a constant
     y = np.sign(X[:, 0]) if hinge else np.clip(np.sin(3.0 * X[:, 0]) + 0.5 * rng.standard_normal(m), -1.0, 1.0)
     selection = CellSelection(validation="split" if hinge else None, n_lams=1, n_widths=1)
     learner = KernelLearner(LOSSES[name], selection, tol=1e-9)
@@ -81,7 +84,7 @@ def measure_cell_function(subject: tuple[CellRule, str], rng: Generator) -> Verd
     lam = rule.lam(trained) * float(weights[own].sum() / weights.sum())
     expected = svm_of_cell(X, y, weights, lam, rule.width(trained, n), name)
     values = found.values(Z)[:, 0]
-    # Clarabel answers to about the square root of its tolerance in the function.
+    # Of hinge losses Clarabel knows the function to about the root of its tolerance.
     tolerance = 1e-4 if hinge else 1e-8
     witness = {"X": X, "y": y, "weights": weights, "Z": Z, "values": values, "direct": expected(Z)}
     return Verdict(float(np.abs(values - expected(Z)).max()), tolerance, 1, witness)
@@ -168,10 +171,10 @@ def direct_risks(
 def measure_selection(subject: Selection, rng: Generator) -> Verdict:
     """Risks of all pairs of a grid, |Lambda| |Gamma| of them, and the pair of the least one [MS16 Section 4.2].
 
-    Of ranks below the number of points only risks that were measured exactly are compared.
+    Of ranks below the number of points only risks that were measured exactly are compared. Weights have any unit.
     """
     m, n, seed = 11, 2, int(rng.integers(2**31))
-    X, weights = rng.uniform(-1.0, 1.0, (m, n)), rng.uniform(0.5, 2.0, m)
+    X, weights = rng.uniform(-1.0, 1.0, (m, n)), float(10.0 ** rng.uniform(-2.0, 4.0)) * rng.uniform(0.5, 2.0, m)
     y = np.clip(np.sin(3.0 * X[:, 0]) + 0.4 * rng.standard_normal(m), -1.0, 1.0)
     y = np.where(y > np.median(y), 1.0, -1.0) if subject.loss == "hinge" else y
     learner = KernelLearner(LOSSES[subject.loss], CellSelection(subject.validation, 3, 3, subject.rank), tol=1e-9)

@@ -382,7 +382,8 @@ CLAIMS = [
     ),
     Claim(
         "race-of-pairs",
-        "Pairs of lam and width stay in a race that are within two standard errors of the least risk.",
+        "Pairs of lam and width stay in a race that are within two standard errors of the least risk; a thousandth of "
+        "that of a constant is enough.",
         PAPER,
         "Section 4.2",
         shared.measure_race,
@@ -392,7 +393,8 @@ CLAIMS = [
     ),
     Claim(
         "cells-that-were-not-begun",
-        "What is certified of a function of the table in a cell is the most that losses can be for its norm.",
+        "What is certified of a function of the table in a cell is the most that losses can be for its norm; of a "
+        "constant what it costs.",
         PAPER,
         "(3)",
         shared.measure_stand_in,

@@ -85,7 +85,8 @@ def measure_global_split(kept: Callable[[Mask], Mask], rng: Generator) -> Verdic
 def measure_schedule(lam_of_cell: Callable[[float, int, int], float], rng: Generator) -> Verdict:
     """An estimator with one lambda and one width for all cells is (3), lambda being beside the mean over all rows."""
     n = 60
-    X, Z = rng.uniform(-1.0, 1.0, (n, 1)), rng.uniform(-1.0, 1.0, (30, 1))
+    # One row in every part of the interval: a cell of one row would have a constant.
+    X, Z = (2.0 * np.arange(n)[:, None] + 2.0 * rng.random((n, 1))) / n - 1.0, rng.uniform(-1.0, 1.0, (30, 1))
     y = np.clip(np.sin(4.0 * X[:, 0]) + 0.2 * rng.standard_normal(n), -1.0, 1.0)
     y[:2] = -1.0, 1.0
     schedule = CellSchedule(0.4, float(np.exp(rng.uniform(-7.0, -4.0))), 0.3)

@@ -21,6 +21,7 @@ from convexkernels.spectral.losses import SCORE_LOSSES
 from convexkernels.spectral.options import SETTINGS, setting_of
 from convexkernels.spectral.penalties import FrobeniusNorm, TraceNorm
 from convexkernels.spectral.selection import matched_trace_weight
+from proofs_check.risk_formulas import ridge
 
 Generator = np.random.Generator
 EPS = float(np.finfo(np.float64).eps)
@@ -207,13 +208,17 @@ def ridge_regression(case: Stated, lam: float) -> tuple[Array, Array]:
 def measure_bounds(price: float, rng: Generator) -> Verdict:
     """With frozen frequencies and |W|_F^2 the bounds enclose the optimum, and meet at the ridge solution.
 
-    `price` multiplies lam1 in that solution.
+    Also with the norm of the features in the objective, which is a constant then. `price` multiplies lam1 in that
+    solution.
     """
     case = stated(rng, str(rng.choice(["SK", "NSK"])), "least_squares")
     W, c = ridge_regression(case, price * case.lam1)
-    best = objective(case, W, c, np.asarray(case.point.map.omega))
-    here: Any = case.problem.certificate(SpectralPoint(case.point.map, W, c))
-    away: Any = case.problem.certificate(case.point)
+    omega = np.asarray(case.point.map.omega)
+    norm = float(case.weights @ np.sum(features_of(case.point.map, omega, case.X) ** 2, axis=1))
+    best = objective(case, W, c, omega) + case.lam2 * norm
+    problem = case.problem.with_weights(case.lam1, case.lam2)
+    here: Any = problem.certificate(SpectralPoint(case.point.map, W, c))
+    away: Any = problem.certificate(case.point)
     size = 1e-10 * (1.0 + best)
     crossing = max(0.0, away.lower - best, best - away.upper, abs(here.upper - best), here.upper - here.lower)
     return Verdict(crossing, size, 1, {"X": case.X, "Y": case.Y, "W": W, "bounds": np.array([here.lower, here.upper])})
@@ -222,14 +227,22 @@ def measure_bounds(price: float, rng: Generator) -> Verdict:
 def measure_ridge(price: float, rng: Generator) -> Verdict:
     """The library's W and intercept of SK and NSK are those of ridge regression with `price` times lam1.
 
-    At that W the slope of the mean squared loss is ``-2 lam1 W``, too.
+    At that W the slope of the mean squared loss is ``-2 lam1 W``, too; and functions of the kernel of the features with
+    the loss that is stated for it, beside the sum of the losses, have the same values.
     """
     case = stated(rng, str(rng.choice(["SK", "NSK"])), "least_squares")
     lam = price * case.lam1
     W, c = ridge_regression(case, lam)
     moments = Moments.of(case.point.map, case.problem)
     found = solve_inner(case.problem, moments)
-    parts = np.asarray(found.W) - W, np.asarray(found.intercept) - c, np.asarray(moments.slope(W)) + 2.0 * lam * W
+    P, loss = (
+        features_of(case.point.map, np.asarray(case.point.map.omega), case.X),
+        case.problem.stated_at(found)["loss"],
+    )
+    duals = [ridge(P @ P.T, y, case.weights, loss.lam, loss.intercept) for y in case.Y.T]
+    of_kernel = np.column_stack([P @ (P.T @ w) + b for w, b in duals])
+    slope = np.asarray(moments.slope(W)) + 2.0 * lam * W
+    parts = np.asarray(found.W) - W, np.asarray(found.intercept) - c, slope, of_kernel - P @ W - c
     size = 1e-10 * (1.0 + float(np.abs(W).max()))
     return Verdict(max(float(np.abs(part).max()) for part in parts), size, 1, {"X": case.X, "Y": case.Y, "W": W})
 
@@ -239,7 +252,8 @@ def measure_ridge(price: float, rng: Generator) -> Verdict:
 
 def measure_variance(power: float, rng: Generator) -> Verdict:
     """Frequencies of every band have variance sigma^2; mean and chi-squared quantiles of one run in a million."""
-    sigma, D = float(rng.uniform(0.3, 4.0)), 4000
+    # Powers of a sigma near 1 could not be told apart.
+    sigma, D = float(np.exp(rng.choice([-1.0, 1.0]) * rng.uniform(0.7, 1.4))), 4000
     kernel = Spectral.random(2, D, sigma=sigma, feature_map=str(rng.choice(["psi", "phi"])), random_state=rng)
     alone = Spectral.random(2, D, sigma=sigma, stationary=True, random_state=rng)
     drawn = SpectralMap.draw(2, D, stationary=False, feature_map="psi", rng=rng, backend=BACKEND).scaled(sigma)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,23 @@ from scipy.stats import binom, norm
 from convexkernels.arrays import Array
 from convexkernels.backend import Backend
 from convexkernels.checking import Verdict, richardson_derivative
+from convexkernels.clock import Clock
 from convexkernels.kernels.frequencies import SpectralMap
-from convexkernels.spectral.cross_validation import Candidate, Fold, choose_candidate
+from convexkernels.spectral.cross_validation import Candidate, FinalWeights, Fold, choose_candidate
 from convexkernels.spectral.losses import SCORE_LOSSES
-from convexkernels.spectral.options import Training
+from convexkernels.spectral.options import Hyperparameters, Training
+from convexkernels.spectral.preparation import Preparation
 from convexkernels.spectral.training import TrainingRun
-from proofs_check.spectral.objective import EPS, TABLE_1, Stated, loss_of, objective, stated, targets
+from proofs_check.spectral.objective import (
+    EPS,
+    TABLE_1,
+    Stated,
+    loss_of,
+    objective,
+    ridge_regression,
+    stated,
+    targets,
+)
 
 Generator = np.random.Generator
 
@@ -52,7 +65,21 @@ def measure_dual_point(more: float, rng: Generator) -> Verdict:
                 Verdict(max(0.0, least - constant) if touches else 0.0, 1e-9, 1, witness),
                 Verdict(float(np.abs(S.sum(axis=0)).max()), size, 1, witness),
             ]
+            if name == "least_squares":  # whose least value is known exactly: no rounding makes the plane too high
+                excess = Fraction(constant) + Fraction(more) - least_difference(Y, S, weights)
+                verdicts.append(Verdict(float(max(excess, Fraction(0))), 0.0, 1, witness))
     return Verdict.worst(verdicts)
+
+
+def least_difference(Y: Array, S: Array, weights: Array) -> Fraction:
+    """The least of ``mean of weights |g - y|^2 - <S, G>`` over scores G, which is at ``g = y + s / (2 share)``."""
+    total = Fraction(0)
+    for row, slopes, weight in zip(Y.tolist(), S.tolist(), weights.tolist(), strict=True):
+        share = Fraction(weight) / len(Y)
+        total -= sum(
+            Fraction(s) * Fraction(y) + Fraction(s) ** 2 / (4 * share) for y, s in zip(row, slopes, strict=True)
+        )
+    return total
 
 
 def gradient_in(W: Array, case: Stated) -> Array:
@@ -103,19 +130,27 @@ def measure_proximal_step(factor: float, rng: Generator) -> Verdict:
     """
     case = stated(rng, "ASKL", str(rng.choice(["least_squares", "logistic"])))
     W, gradient = np.array(case.point.W), np.asarray(case.problem.evaluate(case.point)[1])
-    run: Any = TrainingRun(case.problem, case.point.copy(), Training(dtype="float64").settled(8), rng)
-    run.step(np.arange(8), 0.0)
     multiple = 1.0 / np.sqrt(case.point.map.width) / (np.sqrt(np.mean(gradient**2)) + 1e-8)
-    expected = shrunk(W - multiple * gradient, factor * multiple * case.lam1)
+    lam1 = weight_that_leaves(W - multiple * gradient, multiple, rng)
+    problem = case.problem.with_weights(lam1, case.lam2)
+    run: Any = TrainingRun(problem, case.point.copy(), Training(dtype="float64").settled(8), rng)
+    run.step(np.arange(8), 0.0)
+    expected = shrunk(W - multiple * gradient, factor * multiple * lam1)
     size = 1e-9 * (1.0 + float(np.abs(W).max()))
     witness = {"X": case.X, "Y": case.Y, "W": W, "gradient": gradient, "arrived": np.asarray(run.point.W)}
     return Verdict(float(np.abs(run.point.W - expected).max()), size, 1, witness)
 
 
+def weight_that_leaves(W: Array, multiple: float, rng: Generator) -> float:
+    """A weight of the trace norm with which the proximal step of that multiple is neither 0 nor W itself."""
+    return float(rng.uniform(0.1, 0.9) * np.linalg.norm(W, 2) / multiple)
+
+
 def measure_share(factor: float, rng: Generator) -> Verdict:
     """Weights on a fold are those for all rows times the rows of all over those of the fold, as beside sums of losses.
 
-    By the first step in W for ASKL, whose proximal step has lam1 times that share. `factor` multiplies the share.
+    By the first step in W for ASKL, whose proximal step has lam1 times that share, and by the ridge of an exact solve.
+    `factor` multiplies the share.
     """
     case, share, sigma = (
         stated(rng, "ASKL", "least_squares"),
@@ -128,16 +163,45 @@ def measure_share(factor: float, rng: Generator) -> Verdict:
         arrived.append(np.array(point.W))
         return 0.0
 
-    shared = case.problem.with_weights(share * case.lam1, share * case.lam2)
+    shared = case.problem.with_weights(0.0, share * case.lam2)
     gradient = np.asarray(shared.evaluate(case.point)[1])
+    multiple = 1.0 / np.sqrt(case.point.map.width) / (np.sqrt(np.mean(gradient**2)) + 1e-8)
+    lam1 = weight_that_leaves(W - multiple * gradient, share * multiple, rng)
     problem = case.problem.with_weights(1.0, 1.0)  # any: candidates bring their own
     fold = Fold(problem, {sigma: case.point.copy()}, validate, share)
     training = Training(dtype="float64", max_epochs=1).settled(8)
-    choose_candidate([fold], [Candidate(sigma, case.lam1, case.lam2)], training, rng=rng)
-    multiple = 1.0 / np.sqrt(case.point.map.width) / (np.sqrt(np.mean(gradient**2)) + 1e-8)
-    expected = shrunk(W - multiple * gradient, factor * share * multiple * case.lam1)
+    choose_candidate([fold], [Candidate(sigma, lam1, case.lam2)], training, rng=rng)
+    expected = shrunk(W - multiple * gradient, factor * share * multiple * lam1)
+    apart = float(np.abs(arrived[-1] - expected).max())
+    last, ridge = FinalWeights((case.lam1,), are_ridges=True), ridge_regression(case, factor * share * case.lam1)[0]
+    untrained = replace(training, max_epochs=0)
+    choose_candidate([fold], [Candidate(sigma, lam1, case.lam2)], untrained, lambda _: last, rng=rng)
+    apart = max(apart, float(np.abs(arrived[-1] - ridge).max()))
     witness = {"X": case.X, "Y": case.Y, "W": W, "share": share, "arrived": arrived[-1]}
-    return Verdict(float(np.abs(arrived[-1] - expected).max()), 1e-9 * (1.0 + float(np.abs(W).max())), 1, witness)
+    step = Verdict(apart, 1e-9 * (1.0 + float(np.abs(W).max())), 1, witness)
+    return Verdict.worst([step, folds_of_rows(factor, rng)])
+
+
+def folds_of_rows(factor: float, rng: Generator) -> Verdict:
+    """Shares and scores on folds of rows with weights, which count rows: minus mean losses, or shares of hits.
+
+    The default of lam2 is a thousandth over all of the weight. `factor` multiplies shares.
+    """
+    case, worst = stated(rng, "ASKL", "least_squares"), 0.0
+    codes = rng.integers(0, max(2, case.Y.shape[1]), 8)
+    settings: dict[str, Any] = {"n_components": 4, "sigma": 1.0, "training": Training(dtype="float64", folds=3)}
+    preparation = Preparation(Hyperparameters(**settings), case.problem, rng, Clock())
+    F = np.asarray(case.point.scores(case.X))
+    found = (F[:, 0] > 0.0).astype(int) if F.shape[1] == 1 else F.argmax(axis=1)
+    for known, worth in ((None, -np.sum((F - case.Y) ** 2, axis=1)), (codes, (found == codes).astype(float))):
+        for fold in preparation._folds(np.arange(8), known):
+            inside = (case.X[:, None] == np.asarray(fold.problem.X)).all(axis=2).any(axis=1)
+            rest, total = case.weights[~inside], float(case.weights[inside].sum())
+            worst = max(worst, abs(fold.share * total / float(case.weights.sum()) - factor))
+            worst = max(worst, abs(fold.validate(case.point) - float(rest @ worth[~inside] / rest.sum())))
+    [candidate] = preparation.candidates(case.point)
+    worst = max(worst, abs(candidate.lam2 * float(case.weights.sum()) / 1e-3 - 1.0))
+    return Verdict(worst, 1e-11, 1, {"X": case.X, "Y": case.Y, "weights": case.weights, "codes": codes})
 
 
 def measure_stationarity(subject: tuple[str, float], rng: Generator) -> Verdict:

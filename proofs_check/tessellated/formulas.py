@@ -130,7 +130,8 @@ def symbolic_values(basis: MonomialBasis, case: Case, x: Array, y: Array) -> dic
 
 def measure_linearity(turn: Callable[[Array], Array], rng: Generator) -> Verdict:
     """The library's map from P to K(P) is linear, and ``<adjoint(w), P> = w'K(P) w`` [CP20 Section 3]."""
-    n, degree = int(rng.integers(1, 3)), int(rng.integers(0, 2))
+    # Of degree 0 the blocks of P are numbers, which are what their transposes are.
+    n, degree = int(rng.integers(1, 3)), int(rng.integers(1, 3))
     first, other = (direct.random_case(rng, n, degree) for _ in range(2))
     X, w = inside(rng, first, 5), rng.standard_normal(5)
     _, places = library_places(n, degree)
@@ -197,10 +198,12 @@ def symmetric(rng: Generator, size: int) -> Array:
 
 
 def nearly_semidefinite(rng: Generator, size: int) -> Array:
-    """One eigenvalue of a positive matrix becomes -1 % of the largest."""
-    values, vectors = np.linalg.eigh(semidefinite(rng, size))
-    values[0] = -0.01 * values[-1]
-    return (vectors * values) @ vectors.T
+    """Of rank 2, one eigenvalue being -10 % of the other one.
+
+    Beside more positive ones it would seldom be seen on twenty points.
+    """
+    u, v = np.linalg.qr(rng.standard_normal((size, 2)))[0].T
+    return np.asarray(np.outer(u, u) - 0.1 * np.outer(v, v))
 
 
 def polynomial_features(X: Array, degree: int) -> Array:
