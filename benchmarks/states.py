@@ -301,7 +301,7 @@ OUTPUTS = {
     "VoronoiSVC, one pair": lambda: values(voronoi("SVC", loss="hinge", candidates=1), "labels", 200),
     "VoronoiSVR, one pair": lambda: values(voronoi("SVR", candidates=1), "numbers", 200),
     "VoronoiQuantile, one pair": lambda: values(voronoi("Quantile", quantile=0.7, candidates=1), "numbers", 200),
-    "VoronoiSVC, squared": lambda: values(voronoi("SVC", loss="least_squares"), "labels", 200),
+    "VoronoiSVC, least squares": lambda: values(voronoi("SVC", loss="least_squares"), "labels", 200),
     "VoronoiRidge": lambda: values(voronoi("Ridge"), "numbers", 200),
 }
 

@@ -981,6 +981,7 @@ def test_what_was_chosen_can_be_given_back(rng, estimator, given):
     again = estimator(selection=selection, random_state=0, **known).fit(X, y)
     np.testing.assert_allclose(again.predict(X), first.predict(X), atol=1e-8)
     np.testing.assert_array_equal(again.feature_factors_, first.feature_factors_)
+    assert selection == CellSelection(candidates=pair, factors=first.feature_factors_.copy())
 
 
 @pytest.mark.parametrize(
@@ -1007,6 +1008,12 @@ def test_the_rank_of_cells_that_overlap_is_the_mean_of_theirs(rng):
     ranks = [np.trace(K) ** 2 / np.square(K).sum() for K in (cell.kernel(cell.X) for cell in cells)]
     assert model.effective_rank_ == pytest.approx(np.average(ranks, weights=[len(cell.X) for cell in cells]))
     assert "dimensions" in model.describe()
+    flat = VoronoiRidge(max_cell_size=80, random_state=0).fit(X, np.where(X[:, 0] > np.median(X[:, 0]), y, 0.0))
+    widths = [cell.width for cell in flat.function_.functions]
+    assert np.isnan(widths).any()  # constants have no kernel
+    assert np.isfinite(widths).any()
+    assert flat.effective_rank_ > 1.0
+    assert VoronoiRidge(max_cell_size=80, random_state=0).fit(X, np.ones(200)).effective_rank_ == 0.0
 
 
 @pytest.mark.parametrize("weight", [1e-5, 1e5])

@@ -128,10 +128,10 @@ class CellSelection:
         Whether all cells have one pair of lam and width, selected on the rows of a few of them; None: where a kernel is
         given.
     candidates : (lams, widths), optional
-        Numbers > 0 to choose among, instead of the above, one width for all features, which no factors are learned
-        for; lam is beside the mean of the
+        Numbers > 0 to choose among, instead of the above, one width for all features; lam is beside the mean of the
         losses over all rows that functions learn from, as in [MS16 (2)]. :func:`convexkernels.bounds.cell_nets` makes
         those of [MS16 Theorem 7]; of one each, as by :func:`convexkernels.bounds.cell_schedule`, nothing is chosen.
+        Then no factors are learned.
     """
 
     validation: Any = None
@@ -139,9 +139,13 @@ class CellSelection:
     n_widths: int | None = None
     rank: int = 300
     widths: str = "per-feature"
-    factors: Any = None
+    factors: Sequence[float] | Array | None = None
     shared: bool | None = None
     candidates: tuple[Sequence[float] | Array, Sequence[float] | Array] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.factors, np.ndarray):  # selections can be compared
+            object.__setattr__(self, "factors", tuple(self.factors.ravel().tolist()))
 
     def of_loss(self, loss: Loss) -> Any:
         """The validation for a loss, or a refusal."""

@@ -64,7 +64,7 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
         "labels",
         lambda: ConcatenatedKernelClassifier(lam=0.1, mu=0.1, **_CONCATENATED),
     ),
-    "ConcatenatedKernelClassifier, squared": (
+    "ConcatenatedKernelClassifier, least squares": (
         "labels",
         lambda: ConcatenatedKernelClassifier(loss="least_squares", lam=0.1, mu=0.1, **_CONCATENATED),
     ),
@@ -91,7 +91,7 @@ ESTIMATORS: dict[str, tuple[str, Callable[[], Any]]] = {
     "VoronoiRidge": ("numbers", lambda: VoronoiRidge(**_cells())),
     "VoronoiRidge, tree": ("numbers", lambda: VoronoiRidge(cells=Cells("tree"), max_cell_size=10, **_cells())),
     "VoronoiSVC": ("labels", lambda: VoronoiSVC(loss="hinge", **_cells(2))),
-    "VoronoiSVC, squared": ("labels", lambda: VoronoiSVC(max_cell_size=20, **_cells())),
+    "VoronoiSVC, least squares": ("labels", lambda: VoronoiSVC(max_cell_size=20, **_cells())),
     "VoronoiSVR": ("numbers", lambda: VoronoiSVR(**_cells(2))),
     "VoronoiQuantile": ("numbers", lambda: VoronoiQuantile(**_cells("split"))),
 }

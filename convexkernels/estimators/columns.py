@@ -36,8 +36,8 @@ class Columns:
     A column of categories becomes one column of 0 and 1 for each category that was seen; a missing value is a
     category of its own where training rows miss one, and a category that was never seen is none of them. In a column of
     numbers a missing value becomes the median, and a column of 0 and 1 that says where values are missing follows when
-    training rows miss some. The learned kernel weighs these columns like any other; in cells, spectral kernels and
-    concatenations those of one column of categories share a width.
+    training rows miss some. The learned kernel weighs these columns like any other; in cells, hierarchical and spectral
+    kernels and concatenations those of one column of categories share a width.
 
     Attributes
     ----------

@@ -87,6 +87,8 @@ architecture : int, nested list, Trees, tuple of those, or "paper"
     Nodes on the first layer: 1 is an inhomogeneous Gaussian kernel (depth 1), more are trees of depth 2; or the tree
     itself, to any depth, with features (not counting constant ones) as leaves: ``[[0, 1], [[2], [0, 2]]]``. ``Trees(8,
     subsets="random")`` says what the nodes see. A tuple is cross-validated; "paper" is ``(1, 4, 6, 8, 10, 12, 16)``.
+    Columns of one column of categories share a weight in each node, unless ``Trees(tied=...)`` says what does, or the
+    search is the published one.
 criterion : "leave-one-out", int, Criterion or None
     What weights are compared by: every row by the function that has not seen it, in closed form (least squares, the
     default there); a number of folds; or 1, a random third, the default otherwise.

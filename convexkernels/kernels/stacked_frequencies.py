@@ -45,16 +45,12 @@ class StackedMap(SpectralMap):
     def is_stationary(self) -> bool:
         return self.layers[-1].is_stationary
 
-    def by_feature(self, columns: Array, others: float = 1.0) -> Any:
-        """Numbers of the features like `omega`, with one for all frequencies of the `others` of its layers."""
-        first, *rest = self.layers
-        parts = [np.repeat(columns, first.omega.shape[1])]
-        parts += [np.full(math.prod(layer.omega.shape), others) for layer in rest]
-        return self.backend.array(np.concatenate(parts))
-
     def slope_units(self, columns: Array) -> Any:
         # Slopes of the other layers grow with their features, which are of the size of `unit`.
-        return self.by_feature(columns, 2.0 ** round(math.log2(self.unit)))
+        first, *rest = self.layers
+        parts = [np.repeat(columns, first.omega.shape[1])]
+        parts += [np.full(math.prod(layer.omega.shape), 2.0 ** round(math.log2(self.unit))) for layer in rest]
+        return self.backend.array(np.concatenate(parts))
 
     def with_omega(self, omega: Any) -> StackedMap:
         layers, end = [], 0
@@ -68,7 +64,9 @@ class StackedMap(SpectralMap):
         return StackedMap.of([layer.scaled(sigma) for layer in self.layers], self.unit / float(sigma))
 
     def weighed(self, factors: Array, steps: Array | None = None) -> StackedMap:
-        return StackedMap.of([self.layers[0].weighed(factors, steps), *self.layers[1:]], self.unit)
+        first, *rest = self.layers
+        plain = [layer.weighed(np.ones(layer.omega.shape[0])) for layer in rest]  # whose steps stay what they are, too
+        return StackedMap.of([first.weighed(factors, steps), *plain], self.unit)
 
     def on(self, backend: Backend) -> StackedMap:
         return StackedMap.of([layer.on(backend) for layer in self.layers], self.unit)
@@ -77,7 +75,9 @@ class StackedMap(SpectralMap):
         return self.layers[0].size()
 
     def reach(self) -> Any:
-        return super().reach() if self.steps is None else self.by_feature(self.steps, self.layers[-1].size())
+        if self.steps is None:
+            return super().reach()
+        return self.backend.xp.concat([(layer.reach() + 0.0 * layer.omega).reshape(-1) for layer in self.layers])
 
     def __call__(self, X: Any) -> StackedFeatures:
         return StackedFeatures(self, X)

@@ -5,6 +5,7 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -255,6 +256,17 @@ def test_large_tables_are_searched_on_samples_within_the_time_limit():
         model.fit(X, y)
     T, t = make_friedman1(500, random_state=1)
     assert model.score(T, t) > 0.9
+
+
+def test_annealing_moves_each_weight_of_categories_by_itself(rng):
+    """As published; searches along gradients have one weight for a column of them in each node."""
+    table = pd.DataFrame({"a": rng.normal(size=60), "kind": rng.choice(list("pqr"), 60)})
+    y = np.sin(2.0 * table["a"]) + (table["kind"] == "p")
+    for method, n_weights in (("annealing", 10), ("stochastic", 6)):  # two nodes of four columns, or of two features
+        search = TreeSearch(method, schedule=Schedule(1, 1, 5, 5, 2, 2, 2), max_iter=5)
+        model = HierarchicalGaussianRegressor(2, criterion=3, search=search, random_state=0).fit(table, y)
+        assert model.solution_.problem.gram_set.n_unknowns == n_weights
+        assert np.isfinite(model.predict(table)).all()
 
 
 def test_annealing_is_seeded_and_pickles():

@@ -188,6 +188,7 @@ def test_annealing_is_for_trees_and_criteria_that_choose_lam():
     for problem, said in [
         (OuterLearning(Widths(Gaussian()), LOSSES["least_squares"], LeaveOneOut(), X, y), "weights of trees"),
         (OuterLearning(Trees(2), LOSSES["least_squares"], TrainingValue(), X, y), "it chooses lam"),
+        (OuterLearning(Trees(2, tied=[[0, 1]]), LOSSES["least_squares"], HeldOut(3), X, y), "some are tied"),
     ]:
         with pytest.raises(InvalidInputError, match=said):
             problem.solve("annealing")

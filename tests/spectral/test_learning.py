@@ -101,6 +101,7 @@ def test_frequencies_of_a_stack_are_one_vector(rng):
     weighed = stack.weighed([1.0, 0.1, 2.0]).scaled(3.0).on(Backend("float64"))
     expected = [3.0 * first.size() * np.repeat([1.0, 0.1, 2.0], 10), np.full(5 * 12, 3.0 * second.size())]
     np.testing.assert_allclose(weighed.reach(), np.concatenate(expected))
+    np.testing.assert_array_equal(weighed.with_omega(2.0 * weighed.omega).reach(), weighed.reach())
     point = SpectralPoint(stack, np.ones((6, 1)), np.zeros(1)).copy()
     point.map.omega[:] = 0.0
     assert (point.map.layers[1].omega == 0.0).all()

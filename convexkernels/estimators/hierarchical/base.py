@@ -125,7 +125,7 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             table.keys,
             device,
             in_parts=in_parts,
-            tied=self._tied,
+            tied=() if self._moves_each_weight else self._tied,
         )
         for candidate in as_candidates(self.architecture):  # all of them are checked before the first is searched
             task.problem(candidate, 0)
@@ -148,6 +148,11 @@ class HierarchicalEstimator(LearnedTrees, SearchesOnFolds, LearnsInParts):
             memory_limit=self._all_rows.memory_limit,
         )
         return task
+
+    @property
+    def _moves_each_weight(self) -> bool:
+        """Whether the search is the published one, which knows of no weights that features share."""
+        return self.search is not None and self.search.method == "annealing"
 
     @property
     def _learns_from_points(self) -> bool:

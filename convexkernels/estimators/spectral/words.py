@@ -15,7 +15,8 @@ history_ : tuple of Epoch
 sigma_, lam1_, lam2_ : float
     What was used; sigma for features that are multiplied by `feature_factors_`.
 feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``columns_.encoded(X)``
-    Of features for whose frequencies sigma was chosen: one over the spread, or learned. 1 where sigma was given.
+    Of features for whose frequencies sigma was chosen: one over the spread, or learned; 1 where neither had clearly
+    less risk, sigma was given, or frequencies are not learned.
 width_ : Width or None
     Leave-one-out risks of the sigmas, when there was a choice.
 selection_ : Selection or None

@@ -227,11 +227,12 @@ class VoronoiEstimator(LearnsInParts):
         return points_of_cells(self.function_)
 
     def _effective_rank(self) -> float:
-        cells = [f for f in getattr(self.function_, "functions", ()) if isinstance(f, CellFunction)]
-        if not cells or hasattr(self, "kernel_"):
+        functions = getattr(self.function_, "functions", ())
+        if hasattr(self, "kernel_") or not all(isinstance(f, CellFunction) for f in functions):
             return super()._effective_rank()
+        cells = [f for f in functions if np.isfinite(f.width)]  # the others are constants
         ranks = [effective_rank(f.kernel(f.X[spread_rows(len(f.X), RANK_ROWS)])) for f in cells]
-        return float(np.average(ranks, weights=[len(f.X) for f in cells]))
+        return float(np.average(ranks, weights=[len(f.X) for f in cells])) if cells else 0.0
 
     def _finish_cells(self) -> None:
         self.n_iter_ = max(1, self.solution_.n_iter)

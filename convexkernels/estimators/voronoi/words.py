@@ -19,7 +19,8 @@ feature_factors_ : ndarray of shape (n_features_in_,), or of the columns of ``co
     ``CellSelection(factors=...)`` takes them.
 kernel_ : Kernel
     For Voronoi cells, and for a single cell of any kind, the kernel with which one SVM, at lam = 1, is those of all
-    cells. Others have none: `hasattr` says so. Their `effective_rank_` is the mean over cells, by their rows.
+    cells. Others have none: `hasattr` says so. Their `effective_rank_` is the mean over cells, by their rows; there is
+    none of an `estimator`, or of cells on a cluster.
 solution_ : Solution
     Its certificate is the worst one of all cells, each at the lam and width selected for it; it is UNPROVEN where an
     `estimator` learns in the cells. ``theta`` has a row (lam, width) for every cell.

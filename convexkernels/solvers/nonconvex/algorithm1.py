@@ -98,6 +98,8 @@ class Annealing(OuterSolver):
     def accepts(self, problem: Any) -> str | None:
         if not isinstance(problem.gram_set, TreesGramSet):
             return "it moves the weights of trees; use 'quasi-newton' or 'stochastic'"
+        if len(problem.gram_set.weight_of) > problem.gram_set.n_unknowns:
+            return "it moves every weight of a tree by itself, and some are tied; use 'quasi-newton' or 'stochastic'"
         if problem.loss.needs_definite:
             return f"{problem.loss!r} has no risk on rows that it does not interpolate"
         return None if problem.criterion.learns_lam else "it chooses lam; name a criterion that does, such as HeldOut"
