@@ -1,5 +1,8 @@
 """Searching for the weights of hierarchical kernels: clipped risks, both kinds of search, limits, and refusals."""
 
+from itertools import pairwise
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -24,7 +27,7 @@ from convexkernels.datasets import make_friedman1, make_two_moons
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, make_tree, start_weights
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.progress import Silent
-from convexkernels.solvers.nonconvex.algorithm1 import Annealing
+from convexkernels.solvers.nonconvex.algorithm1 import Annealing, _Search
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
 from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
@@ -181,6 +184,24 @@ def test_every_search_lowers_every_risk(loss, how):
         best = [record.upper for record in solution.history]
         assert best[-1] == solution.trace["D3"].min()
         assert (np.diff(best[1:]) <= 0).all()
+
+
+def test_descent_from_where_the_risk_is_flat_takes_no_step_larger_than_the_weights():
+    """Thyroid, 300 rows, the published search to its end: a slope of 1e-200 made steps of 1e200 where it ended."""
+    slopes, tried = iter([1e-200, 1.0, *[1e-3] * 20]), []
+
+    def risk(rows, weights):
+        tried.append(weights)
+        return -float(len(tried))
+
+    there = SimpleNamespace(weights=np.ones(3), schedule=Schedule(gradient_steps=10), parts=(None, None, None))
+    there.slope = lambda: (-float(len(tried)), next(slopes) * np.array([-1.0, 1.0, 1.0]))
+    there.is_over, there.risk_of_weights = lambda: False, risk
+    _Search._descend(there)
+    sizes = [np.linalg.norm(weights) for weights in [np.ones(3), *tried]]
+    assert len(tried) == 10
+    assert all(later <= 2.01 * earlier for earlier, later in pairwise(sizes))
+    assert max(weights.max() for weights in tried) <= np.exp(8.0)
 
 
 def test_annealing_is_for_trees_and_criteria_that_choose_lam():

@@ -10,7 +10,7 @@ from convexkernels.arrays import Array
 from convexkernels.criteria.base import clipped
 from convexkernels.criteria.folds import Rows, check_classes, three_parts
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.families.curved.trees import TreesGramSet
+from convexkernels.families.curved.trees import LARGEST_LOG, TreesGramSet
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.losses.fit import fit
 from convexkernels.outer_solver import Iterate, OuterSolver
@@ -265,14 +265,15 @@ class _Search:
     def _descend(self) -> None:
         """Step 9: gradient steps whose length satisfies Armijo's condition."""
         here, slope = self.slope()
-        first, length = here, 0.1 * float(np.linalg.norm(self.weights)) / max(float(np.linalg.norm(slope)), 1e-300)
+        first, length = here, 0.1 * _ratio(self.weights, slope)
         for _ in range(self.schedule.gradient_steps):
             if self.is_over():
                 break
             for _ in range(HALVINGS):
                 # Only squares of weights count; 0 would cut a node off for ever.
                 trial = np.maximum(np.abs(self.weights - length * slope), 1e-12)
-                there = self.risk_of_weights(self.parts[1], trial)
+                is_delta = not trial.max() <= max(np.exp(LARGEST_LOG), self.weights.max())
+                there = np.inf if is_delta else self.risk_of_weights(self.parts[1], trial)
                 if there <= here - ARMIJO * length * float(slope @ slope):
                     break
                 length *= 0.5
@@ -281,5 +282,12 @@ class _Search:
                 return
             self.weights = trial
             here, slope = self.slope()
-            length *= 2.0
+            # From where the risk is flat to where it is not, the slope may grow by any factor.
+            length = min(2.0 * length, _ratio(trial, slope))
         self.at_minimum = first - here <= LOCAL * abs(first)
+
+
+def _ratio(weights: Array, slope: Array) -> float:
+    """The length of a step along a slope, which may be tiny, that is as long as the weights."""
+    largest = max(float(np.abs(slope).max()), 1e-300)
+    return float(np.linalg.norm(weights)) / max(float(np.linalg.norm(slope / largest)), 1.0) / largest
