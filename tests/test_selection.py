@@ -276,7 +276,7 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(mon
     paths = followed(monkeypatch)
     monkeypatch.setattr(path_module, "CLEARLY", np.inf)
     X, y = noisy(ck.MultipleKernelSVR, 40)
-    ck.MultipleKernelSVR(tol=1e-2, max_time=600.0).fit(X, y)
+    ck.MultipleKernelSVR(tol=1e-2, max_time=600.0, loss="epsilon_insensitive").fit(X, y)
     limits, sizes = [limit for _, limit in paths], [len(path.family.candidates) for path, _ in paths]
     assert len(limits) > 1
     assert limits[0] == pytest.approx(0.5 * 300.0, rel=0.1)  # half of the limit is for choosing
@@ -318,7 +318,8 @@ def test_parts_of_a_family_that_is_clearly_behind_are_not_tried(estimator, monke
     X = rng.uniform(-1.0, 1.0, (200, 8))
     for F, at_most in ((np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), 2), (X.sum(axis=1) ** 2 / 3.0 - 1.0, 4)):
         paths.clear()
-        model = estimator(tol=1e-2).fit(X, np.sign(F) if estimator is ck.MultipleKernelSVC else F)
+        one_loss = {"loss": "epsilon_insensitive"} if estimator is ck.MultipleKernelSVR else {}
+        model = estimator(tol=1e-2, **one_loss).fit(X, np.sign(F) if estimator is ck.MultipleKernelSVC else F)
         sizes = [len(path.family.candidates) for path, _ in paths]
         assert sizes == [8, 27, 7, 6][:at_most]
         assert (len(model.weights_) == 27) == (at_most == 2)
@@ -1198,3 +1199,62 @@ def test_outputs_that_are_easy_are_no_outliers_of_others(kind, rng):
     y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=150)
     alone, beside = kind().fit(X, y), kind().fit(X, np.column_stack([y, np.ones(150), np.zeros(150)]))
     np.testing.assert_allclose(beside.epsilon_[0], alone.epsilon_, rtol=0.1)  # constants have no errors
+
+
+def skewed(m, outputs=1):
+    """Targets that are mostly 0, so that their median is not their mean, and others whose errors are even."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (m, 2))
+    f = np.sin(3.0 * X[:, 0])
+    y = np.column_stack([rng.uniform(size=m) < 0.25 + 0.2 * f, f + 0.1 * rng.normal(size=m)])
+    return X, y[:, 0] if outputs == 1 else y[:, ::-1] if outputs == 2 else y[:, 1]
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR], ids=lambda kind: kind.__name__)
+def test_squares_take_the_place_of_a_tube_where_its_functions_are_not_the_mean(kind, outputs):
+    X, y = skewed(600, outputs)
+    model, tube = kind().fit(X[:400], y[:400]), kind(loss="epsilon_insensitive").fit(X[:400], y[:400])
+    assert (model.loss_, tube.loss_) == ("least_squares", "epsilon_insensitive")
+    assert model.selection_.score > tube.selection_.score
+    assert model.score(X[400:], y[400:]) > tube.score(X[400:], y[400:])
+    assert not hasattr(model, "epsilon_")
+    assert model.loo_predictions_.shape == (400, 2)[:outputs]
+    assert model.selection_.chosen == {"C": model.C_, "loss": "least_squares"}
+    again = kind(C=model.C_, loss="least_squares").fit(X[:400], y[:400])
+    if len(model.solution_.theta) == len(again.solution_.theta):  # of the same candidates
+        np.testing.assert_allclose(again.predict(X), model.predict(X), atol=0.02 * np.std(y))
+
+
+@pytest.mark.parametrize("given", [{}, {"C": 1.0}, {"epsilon": 0.1}, {"loss": "epsilon_insensitive"}], ids=str)
+@pytest.mark.parametrize("kind", [ck.TessellatedSVR, ck.MultipleKernelSVR], ids=lambda kind: kind.__name__)
+def test_squares_are_not_tried_where_the_mean_is_met_or_the_tube_is_asked_for(kind, given, monkeypatch):
+    error, tried = Fold.error, []
+    watched = lambda fold, value, loss, clock: tried.append(type(loss)) or error(fold, value, loss, clock)  # noqa: E731
+    monkeypatch.setattr(Fold, "error", watched)
+    X, y = skewed(120, 1 if given else 0)
+    assert kind(tol=1e-2, **given).fit(X, y).loss_ == "epsilon_insensitive"
+    assert set(tried) == {ck.EpsilonInsensitive}
+
+
+def test_squares_by_c_are_those_by_lam():
+    X, y = skewed(80)
+    model, ridge = ck.TessellatedSVR(loss="least_squares").fit(X, y), ck.TessellatedRidge().fit(X, y)
+    assert ridge.lam_ == pytest.approx(0.5 / model.C_)
+    np.testing.assert_allclose(model.predict(X), ridge.predict(X))
+    np.testing.assert_allclose(model.loo_predictions_, ridge.loo_predictions_)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"loss": "hinge"}, "loss must be 'auto', 'epsilon_insensitive' or .*got 'hinge'"),
+        ({"loss": "least_squares", "epsilon": 0.1}, "epsilon is 0.1, but loss='least_squares'.*leave epsilon out"),
+        ({"loss": "least_squares", "C": 1e100}, "C must be .*Squares are weighed by"),
+    ],
+)
+def test_a_loss_of_numbers_that_is_not_there_is_refused_by_name(given, said):
+    X, y = skewed(30)
+    for kind in (ck.TessellatedSVR, ck.MultipleKernelSVR):
+        with pytest.raises(InvalidInputError, match=said):
+            kind(**given).fit(X, y)

@@ -27,6 +27,8 @@ test on, and one split unless --splits says more: less than a minute.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import inspect
 import json
 import time
 import warnings
@@ -49,6 +51,7 @@ from convexkernels import (
     warm_up,
 )
 from convexkernels.datasets import load_table
+from convexkernels.solvers.nonconvex import algorithm1, annealing
 
 # set -> rows to learn from and to test on (Table 2), and the columns SVM, HKL, Ours, RF and DNN of Table 1.
 PAPER = {
@@ -169,10 +172,18 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, split: int, method: str, op
     record["settings"] = settings(method, options)
     if method in ("folds", "published"):
         record["architecture"], record["status"] = str(model.architecture_), model.solution_.status.name
+    if method == "published":
+        record["search"] = version_of_the_search()
     if method == "ours":
         record["n_iter"] = model.n_iter_
         record["lam"] = float(np.exp(model.solution_.theta[-1]))
     return record
+
+
+def version_of_the_search() -> str:
+    """What tells apart records of the published search from before and after a change of it."""
+    sources = (inspect.getsource(module) for module in (algorithm1, annealing))
+    return hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
 
 
 def settings(method: str, options: argparse.Namespace) -> list:
@@ -188,6 +199,9 @@ def finished(file: Path, options: argparse.Namespace) -> dict[tuple[str, int, st
         return {}
     records = [json.loads(line) for line in file.read_text().splitlines()]
     records = [r for r in records if r["settings"] == settings(r["method"], options)]
+    older = [r["set"] for r in records if r["method"] == "published" and r.get("search") != version_of_the_search()]
+    if older:
+        print(f"of another version of the published search: {', '.join(older)}; remove the records to run them again")
     return {(r["set"], r["split"], r["method"]): r for r in records}
 
 

@@ -24,6 +24,7 @@ from proofs_check.library.ridges import ridge_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
+from proofs_check.library.starts import start_claims
 from proofs_check.library.stated import stated_claims
 from proofs_check.library.steps import step_claims
 from proofs_check.library.tasks import task_claims
@@ -196,5 +197,6 @@ CLAIMS = [
     *answer_claims(PAPER),
     *unit_claims(PAPER),
     *step_claims(PAPER),
+    *start_claims(PAPER),
     *stated_claims(PAPER),
 ]

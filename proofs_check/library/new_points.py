@@ -14,9 +14,7 @@ from convexkernels import (
     Span,
     Tessellated,
     TessellatedKernel,
-    Trees,
     UnitBox,
-    Widths,
 )
 from convexkernels import kernels as k
 from convexkernels.arrays import Array
@@ -24,7 +22,6 @@ from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.candidate_list import combination
 from convexkernels.families.curved import CURVED
-from convexkernels.families.curved.trees import make_tree, start_weights
 from convexkernels.families.precomputed import row_numbers
 from convexkernels.kernels.gaussian_process import Covariance
 from convexkernels.kernels.normalized import Centered, Normalized
@@ -35,31 +32,14 @@ Generator = np.random.Generator
 
 
 def measure_curved(subject: tuple[Callable[[], Any], float], rng: Generator) -> Verdict:
-    """The kernel of a point of a curved family has the matrix of that point; a factor of it.
-
-    Where features may share weights, these start as one feature.
-    """
+    """The kernel of a point of a curved family has the matrix of that point; a factor of it."""
     make, factor = subject
     X = rng.uniform(0.1, 0.9, (7, 2))
     gram_set = make().on(X)
     start = gram_set.start(rng, 0)
     z = start + 0.1 * rng.standard_normal(start.size)
     K = factor * gram_set.at(z).gram()
-    found = Verdict(float(np.abs(gram_set.kernel(z)(X) - K).max()), 1e-9 * float(np.abs(K).max()), 1, {"X": X, "z": z})
-    return Verdict.worst([found, *([groups_at_start(rng)] if isinstance(make(), Trees | Widths) else [])])
-
-
-def groups_at_start(rng: Generator) -> Verdict:
-    """Six categories, as six columns that share a weight, are a fourth of four features.
-
-    So are the other three: of the variance 1 that widths give to all points, and of the 1/2 of one node.
-    """
-    X = np.column_stack([rng.standard_normal((300, 3)), rng.integers(6, size=(300, 1)) == np.arange(6)])
-    tied, tree = [range(3, 9)], make_tree(1, 9)
-    widths = Widths(tied=tied).on(X)
-    squares = [np.exp(2.0 * widths.start(rng))[widths.weight_of], np.exp(2.0 * start_weights(tree, X, rng, 0.0, tied))]
-    found = [np.add.reduceat(w * X.var(axis=0), range(4)) for w in squares]
-    return Verdict(float(np.abs(np.subtract(found, [[1.0 / 4.0], [1.0 / 8.0]])).max()), 1e-12, 1, {"X": X})
+    return Verdict(float(np.abs(gram_set.kernel(z)(X) - K).max()), 1e-9 * float(np.abs(K).max()), 1, {"X": X, "z": z})
 
 
 def measure_convex(subject: tuple[Callable[[], Any], float], rng: Generator) -> Verdict:

@@ -27,7 +27,7 @@ from convexkernels.datasets import make_friedman1, make_two_moons
 from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, make_tree, start_weights
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.progress import Silent
-from convexkernels.solvers.nonconvex.algorithm1 import Annealing, _Search
+from convexkernels.solvers.nonconvex.algorithm1 import Annealing, _halves, _parts, _Search
 from convexkernels.solvers.nonconvex.annealing import FixedFunction, anneal
 from convexkernels.solvers.nonconvex.quasi_newton import QuasiNewton
 from convexkernels.solvers.nonconvex.stochastic import Stochastic
@@ -202,6 +202,39 @@ def test_descent_from_where_the_risk_is_flat_takes_no_step_larger_than_the_weigh
     assert len(tried) == 10
     assert all(later <= 2.01 * earlier for earlier, later in pairwise(sizes))
     assert max(weights.max() for weights in tried) <= np.exp(8.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_annealing_does_not_lose_what_it_finds_to_a_weight_that_nothing_depends_on(seed):
+    """The weight of a constant column wanders; where it was beyond the family the start had been the answer."""
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 2))
+    y = np.sin(3.0 * X[:, 0])
+    X[:, 1] = 0.5
+    problem = OuterLearning(Trees(1), LeastSquares(0.1, intercept=False), HeldOut(1), X, y)
+    schedule = Schedule(rounds=4, passes=5, first_annealing=300, later_annealing=150, n_lams=5, n_gammas=5)
+    found = problem.solve(Annealing(schedule=schedule, random_state=seed), random_state=seed)
+    assert found.status is Status.COMPLETED
+    assert found.theta[:-1].max() <= 8.0
+    assert np.mean((found.decision_function(X) - y) ** 2) < 1e-5
+
+
+def test_parts_that_are_shuffled_again_keep_both_classes(rng):
+    """Four of ninety rows have the other label: one of fifty shuffles had left them all in one part."""
+    y = np.where(np.arange(90) < 4, 1.0, -1.0)
+    problem = OuterLearning(Trees(2), LOSSES["hinge"], HeldOut(1), rng.uniform(-1.0, 1.0, (90, 2)), y)
+    train, move, choose = _parts(problem, rng)
+    for _ in range(200):
+        train, move = _halves(problem, train, move, rng)
+        assert [np.unique(y[part]).size for part in (train, move, choose)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("how", ["annealing", "quasi-newton", "stochastic"])
+@pytest.mark.parametrize("unit", [1e-4, 1e-160])
+def test_features_that_vary_too_little_for_weights_of_the_family_are_refused(unit, how):
+    X, y = friedman(60)
+    problem = OuterLearning(Trees(2), LOSSES["least_squares"], HeldOut(1), unit * X, y)
+    with pytest.raises(InvalidInputError, match=r"vary so little.*rescale the features"):
+        problem.solve(how, max_iter=3, random_state=0)
 
 
 def test_annealing_is_for_trees_and_criteria_that_choose_lam():

@@ -36,8 +36,6 @@ COSTS = np.geomspace(0.01, 1e6, 9)
 SHARE = 0.5
 # By how much another family has to be better on rows held out to be mentioned: accuracy, and R^2.
 NOTABLE = (0.02, 0.03)
-# The losses of classifiers, in the order in which they are tried.
-LOSSES_OF_LABELS = ("hinge", "least_squares")
 # Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
 MATRIX_ROWS = 10_000
 
@@ -64,9 +62,9 @@ class ConvexEstimator(KernelEstimator):
     def _loss(self, value: float, deviation: float) -> Loss:
         """The loss at a regularization parameter and a deviation of errors to be expected."""
 
-    def _losses(self, n_outputs: int) -> list[LossAt]:
-        """The losses to choose from, for so many outputs."""
-        return [self._loss]
+    def _losses(self, n_outputs: int) -> dict[str, LossAt]:
+        """The losses to choose from by name, for so many outputs, in the order in which they are tried."""
+        return {"": self._loss}
 
     def _path_values(self, weight: float) -> Array:
         """Values to choose from for targets of unit spread and rows of this mean weight, the most regular first."""
@@ -116,12 +114,12 @@ class ConvexEstimator(KernelEstimator):
             known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
             values = values[known] if known.any() else values
         compared, self._compared = self._compared, []
-        losses = self._losses(len(problem.Y))
+        names, losses = (list(part) for part in zip(*self._losses(len(problem.Y)).items(), strict=True))
         family, loss_at, found = compared[0], losses[0], None
         if self._has_choice and np.ptp(problem.Y, axis=1).any():
             family, loss_at, found = choose(problem, compared, name, losses, values, clock, self._finer(PATH_TOL))
             if found is not None and len(losses) > 1 and len(found.values):
-                found = replace(found, loss=LOSSES_OF_LABELS[losses.index(loss_at)])
+                found = replace(found, loss=names[losses.index(loss_at)])
             if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, loss_at, found, clock)
         value = soft(values) if found is None else found.value
@@ -203,52 +201,78 @@ def number_of_features(name: str, value: Any, n_rows: int, otherwise: int) -> in
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HingeEstimator(ConvexEstimator):
-    """With the hinge loss, or for more than two classes perhaps with the squared one."""
+class CostEstimator(ConvexEstimator):
+    """With the loss of a support vector machine, or perhaps the squared one, weighed by C."""
 
     C: float | None = field(default=None, kw_only=False)
-    loss: str = "hinge"
+    loss: str
+
+    # The loss of support vectors.
+    _of_vectors: ClassVar[str]
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.loss, str) or self.loss not in ("auto", *LOSSES_OF_LABELS):
-            raise InvalidInputError(f"loss must be 'auto', 'hinge' or 'least_squares', got {self.loss!r}.")
+        if not isinstance(self.loss, str) or self.loss not in ("auto", self._of_vectors, "least_squares"):
+            raise InvalidInputError(f"loss must be 'auto', {self._of_vectors!r} or 'least_squares', got {self.loss!r}.")
         if self.loss == "least_squares" and self.C is not None:
-            check_number("C", self.C, high=0.5 * LARGEST_PARAMETER, remedy="Squares are weighed by 1 / (2 C).")
-
-    def _loss(self, value: float, deviation: float) -> Hinge:
-        # Labels are stated for it, and scored by how many are right, whatever is learned with.
-        return Hinge(value, self.intercept)
+            highest = 0.5 * LARGEST_PARAMETER
+            check_number("C", self.C, low=SMALLEST_PARAMETER, high=highest, remedy="Squares are weighed by 1 / (2 C).")
+        super()._check_parameters()
 
     def _least_squares(self, value: float, deviation: float) -> LeastSquares:
         return LeastSquares(0.5 / value, self.intercept)
 
-    def _losses(self, n_outputs: int) -> list[LossAt]:
+    def _compares(self, n_outputs: int) -> bool:
+        """Whether there is a choice of both losses."""
+        return self.loss == "auto" and self.C is None
+
+    def _losses(self, n_outputs: int) -> dict[str, LossAt]:
+        squares: dict[str, LossAt] = {"least_squares": self._least_squares}
         if self.loss == "least_squares":
-            return [self._least_squares]
-        both = self.loss == "auto" and n_outputs > 1 and self.C is None
-        return [self._loss, self._least_squares] if both else [self._loss]
+            return squares
+        return {self._of_vectors: self._loss} | (squares if self._compares(n_outputs) else {})
 
     @property
     def loss_(self) -> str:
         """The loss of the learned functions."""
         check_is_fitted(self)
-        return "least_squares" if self._is_least_squares else "hinge"
+        return "least_squares" if self._is_least_squares else self._of_vectors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class EpsilonEstimator(Tube, ConvexEstimator):
-    """With the epsilon-insensitive loss."""
+class HingeEstimator(CostEstimator):
+    """With the hinge loss, or for more than two classes perhaps with the squared one."""
 
-    C: float | None = field(default=None, kw_only=False)
+    loss: str = "hinge"
+
+    _of_vectors: ClassVar[str] = "hinge"
+
+    def _loss(self, value: float, deviation: float) -> Hinge:
+        # Labels are stated for it, and scored by how many are right, whatever is learned with.
+        return Hinge(value, self.intercept)
+
+    def _compares(self, n_outputs: int) -> bool:
+        return n_outputs > 1 and super()._compares(n_outputs)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EpsilonEstimator(Tube, CostEstimator):
+    """With the epsilon-insensitive loss, or where its functions are not the mean perhaps with the squared one."""
+
     epsilon: float | None = None
+    loss: str = "auto"
 
+    _of_vectors: ClassVar[str] = "epsilon_insensitive"
     # What is given, in units of the encoded targets.
     _epsilon = 0.0
 
     def _check_parameters(self) -> None:
         if self.epsilon is not None:
             check_number("epsilon", self.epsilon, low=0.0)
+            if self.loss == "least_squares":
+                raise InvalidInputError(
+                    f"epsilon is {self.epsilon!r}, but loss='least_squares' leaves no deviation alone; "
+                    "leave epsilon out, or pass loss='epsilon_insensitive'."
+                )
         super()._check_parameters()
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
@@ -256,13 +280,22 @@ class EpsilonEstimator(Tube, ConvexEstimator):
             self._epsilon = in_units_of(targets, self.epsilon)
         return super()._problem(table, targets, clock)
 
-    def _loss(self, value: float, deviation: float) -> EpsilonInsensitive:
+    def _loss(self, value: float, deviation: float) -> Loss:
+        if self.loss == "least_squares":
+            return self._least_squares(value, deviation)
         epsilon = SUITED_EPSILON * deviation if self.epsilon is None else self._epsilon
         return EpsilonInsensitive(value, epsilon, self.intercept)
 
+    def _compares(self, n_outputs: int) -> bool:
+        return self.epsilon is None and super()._compares(n_outputs)
+
+    @property
+    def _level(self) -> float | None:
+        return None if self.loss == "least_squares" else super()._level
+
     @property
     def _has_choice(self) -> bool:
-        return self.C is None or self.epsilon is None
+        return self.C is None or (self.epsilon is None and self.loss != "least_squares")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -45,6 +45,7 @@ class Fold:
     scored: Array
     tol: float = PATH_TOL
     points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    values: dict[float, Array] = field(default_factory=dict)
     errors: dict[float, Array] = field(default_factory=dict)
     deviations: dict[float, float] = field(default_factory=dict)
 
@@ -61,8 +62,10 @@ class Fold:
     def again(self) -> "Fold":
         """The same rows for another loss, with their matrices; its values begin where these have led to."""
         other, problem = copy(self), self.problem
-        other.errors, other.deviations = {}, {}
-        other.points = {value: (theta, problem.coefficients(alpha)) for value, (theta, alpha) in self.points.items()}
+        other.values, other.errors, other.deviations, other.points = {}, {}, {}, {}
+        for value, (theta, alpha) in self.points.items():
+            W = problem.coefficients(np.atleast_2d(alpha))
+            other.points[value] = theta, W.reshape(*np.shape(alpha)[:-1], -1)
         return other
 
     def is_inside(self, value: float, loss: Loss) -> bool:
@@ -81,11 +84,10 @@ class Fold:
         problem = self.problem.with_loss(loss)
         tol = self.PART * self.tol
         learned = problem.family, loss, problem.X, problem.Y, problem.weights, tol
-        piece = clock.piece("errors of rows held out", *learned, self.X)
+        piece = clock.piece("values at rows held out", *learned, self.X)
         if known := piece.found:
-            self.points[value], self.deviations[value] = (known["theta"], known["alpha"]), float(known["deviation"])
-            self.errors[value] = known["errors"]
-            return float(self.errors[value].sum())
+            self.points[value] = known["theta"], known["alpha"]
+            return self._scored(value, known["values"])
         nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
         solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
         with warnings.catch_warnings():
@@ -94,13 +96,17 @@ class Fold:
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         self.points[value] = found.theta, found.alpha
-        F = self.values_of(found)
-        errors, of_numbers = self.errors_of(F), self.whole.loss.is_of_differences
-        deviation = deviation_of(F - self.Y, self.scored) if of_numbers else 1.0
-        errors[np.isnan(errors) | np.isnan(F).any(axis=0)] = math.inf  # the arithmetic of a value broke down
-        self.errors[value], self.deviations[value] = errors, deviation
+        error = self._scored(value, self.values_of(found))
         if not clock.is_over:
-            piece.keep(errors=errors, deviation=deviation, theta=found.theta, alpha=found.alpha)
+            piece.keep(values=self.values[value], theta=found.theta, alpha=found.alpha)
+        return error
+
+    def _scored(self, value: float, F: Array) -> float:
+        """The error of values of shape (n_outputs, n_held), which are kept."""
+        errors = self.errors_of(F)
+        errors[np.isnan(errors) | np.isnan(F).any(axis=0)] = math.inf  # the arithmetic of a value broke down
+        self.values[value], self.errors[value] = F, errors
+        self.deviations[value] = deviation_of(F - self.Y, self.scored) if self.whole.loss.is_of_differences else 1.0
         return float(errors.sum())
 
     def values_of(self, found: Solution) -> Array:

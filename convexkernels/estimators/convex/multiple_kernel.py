@@ -259,7 +259,7 @@ class MultipleKernelSVC(KernelClassifier, HingeEstimator, _CandidateEstimator):
 class MultipleKernelSVR(KernelRegressor, EpsilonEstimator, _CandidateEstimator):
     """Support vector regression that learns a convex combination of candidate kernels, to a certified optimum.
 
-    {Parameters: parameters}
+    {Parameters: tube_loss, parameters}
     {Attributes: candidate_weights, chosen_tube, learned}
     {Notes: candidates}
 

@@ -24,7 +24,7 @@ PATIENCE, PATIENCE_OF_LABELS, PATIENCE_BESIDE_RIVAL, WORTHWHILE = 2, 3, 1, 0.99
 # A path ends at once where squared errors have risen by this factor, or wrong labels by so many standard deviations of
 # their number: values of less regularization take longest.
 RISEN, RISEN_DEVIATIONS = 1.1, 1.5
-# How many standard errors a family is ahead of another one by that is clearly ahead.
+# How many standard errors a family is ahead of another one by that is clearly ahead, or a mean from 0.
 CLEARLY = 2.0
 # The place among the values of the second one that is tried: the most regular ones take long, and are seldom the best.
 SECOND = 2
@@ -184,6 +184,17 @@ class Path:
             return False
         more = others - own
         return bool(more.sum() > CLEARLY * math.hypot(*more.tolist()))
+
+    def may_gain_by_squares(self) -> bool:
+        """Whether squares may be better than the loss: of classes; of numbers where its functions are not the mean.
+
+        They are not where errors of rows held out have a mean that chance does not explain, in some output, or where
+        the mean of all targets errs less.
+        """
+        if not self._is_of_differences or self.score(self.best) < 0.0:
+            return True
+        errors = np.hstack([(fold.values[self.best] - fold.Y) * fold.scored for fold in self.folds])
+        return bool((np.abs(errors.sum(axis=1)) > CLEARLY * np.linalg.norm(errors, axis=1)).any())
 
     def _in_order(self) -> Iterator[float]:
         """Two values, the second and the third or the one before the rival's and its own, and on from the better one.

@@ -43,8 +43,9 @@ def choose(
     and third value, and ends where errors rise, or where C bounds no coefficient any more: values for which learning
     takes long are never met, unless they are the ones that are needed. Beside the best family so far, the path of
     another one begins near what was chosen there, unless that is the most regular value, and goes on only where it is
-    better or may come to be. So does that of another loss, for the family that is best with the first, which is kept
-    where both are as good. On the best path the values between the best one and its neighbors are tried, too.
+    better or may come to be. So does that of another loss, squares, for the family that is best with the first, which
+    is kept where both are as good; of numbers only where the functions of the first are not the mean. On the best path
+    the values between the best one and its neighbors are tried, too.
 
     Each family is a part of the one before. The second one is tried first, because the largest takes longest with
     regularization that suits none; the parts of one that is clearly behind are not tried.
@@ -113,7 +114,8 @@ class _Search:
     def run(self, clock: Clock) -> None:
         """Families first, then for the best one the other losses, and values beside the best one."""
         order, scored = [*self.families[1:2], self.families[0], *self.families[2:]], _scored_weights(self.problem)
-        left = len(order) + len(self.losses) - 1
+        # Of numbers another loss is seldom tried, and has what is left.
+        left = len(order) + (0 if self.problem.loss.is_of_differences else len(self.losses) - 1)
         for k, family in enumerate(order):
             if k > 0 and self._is_over(clock):
                 break
@@ -123,6 +125,8 @@ class _Search:
                 self.smallest = self.smallest if k == 1 else errors
         for k, loss_at in enumerate(self.losses[1:], 1):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
+                break
+            if not self.best.may_gain_by_squares():
                 break
             folds, part = [fold.again() for fold in self.best.folds], clock.part(1.0 / (len(self.losses) - k))
             self._follow(self.best.family, folds, loss_at, part)

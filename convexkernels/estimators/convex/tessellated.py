@@ -135,7 +135,7 @@ class TessellatedSVC(KernelClassifier, HingeEstimator, _TessellatedEstimator):
 class TessellatedSVR(KernelRegressor, EpsilonEstimator, _TessellatedEstimator):
     """Support vector regression that learns its kernel among the tessellated ones, to a certified optimum.
 
-    {Parameters: parameters}
+    {Parameters: tube_loss, parameters}
     {Attributes: chosen_tube, learned}
 
     Notes

@@ -101,7 +101,13 @@ class TreesGramSet(CurvedGramSet):
 
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         firsts = np.unique(self.weight_of, return_index=True)[1]
-        return start_weights(self.tree, self.X, rng, tied=self.tied)[firsts]
+        z = start_weights(self.tree, self.X, rng, tied=self.tied)[firsts]
+        if not z.max() <= LARGEST_LOG:
+            raise InvalidInputError(
+                f"features vary so little that weights for them are e^{z.max():.3g}, and at most e^{LARGEST_LOG:g} are "
+                "searched; rescale the features, to [-1, 1] for example."
+            )
+        return z
 
     def at(self, z: Array, dtype: Any = np.float64) -> TreeAt | None:
         if not np.isfinite(z).all() or z.max() > LARGEST_LOG:
@@ -203,7 +209,8 @@ def start_weights(
     `tied` are one, of the spread that they have together. The squared weights above add up to 1 in each node.
     """
     # Rounding gives equal numbers a deviation.
-    deviation, group_of = np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 0.0), weights_of(X.shape[1], tied)
+    deviation = np.where(np.ptp(X, axis=0) > 0.0, np.maximum(X.std(axis=0), np.finfo(np.float64).tiny), 0.0)
+    group_of = weights_of(X.shape[1], tied)
     for group in map(list, tied):
         deviation[group] = np.sqrt(np.square(deviation[group]).sum())
     # Features that rarely change would otherwise get a weight that decides alone where they do.
@@ -216,7 +223,8 @@ def start_weights(
         place = tree.places[i]
         features = list(place.features)
         noise, count = np.exp(spread * rng.standard_normal(len(features))), len(np.unique(group_of[features]))
-        squares[place.weights] = noise * rate / (2.0 * count * deviation[features] ** 2)
+        with np.errstate(divide="ignore", over="ignore"):  # features whose squares are nothing
+            squares[place.weights] = noise * rate / (2.0 * count * deviation[features] ** 2)
     for place in tree.places:
         if not place.is_leaf:
             squares[place.weights] = 1.0 / len(place.children)

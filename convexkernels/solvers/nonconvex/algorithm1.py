@@ -60,6 +60,10 @@ LOCAL = 1e-6
 DRAWS = 20
 # Relative duality gap of trainings.
 FIT_TOL = 1e-3
+# Larger weights are none of the family: nothing that is found there could be returned.
+LARGEST = float(np.exp(LARGEST_LOG)) * (1.0 - 1e-12)
+# Only squares of weights count, and 0 would cut a node off for ever: a step of a descent leaves this part of them.
+LEAST_PART, LEAST = 1e-12, 1e-150
 
 
 class Annealing(OuterSolver):
@@ -138,6 +142,20 @@ def _parts(problem: Any, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
     raise reason
 
 
+def _halves(problem: Any, train: Rows, move: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """The first two parts shuffled, as they are where a class is too small for that."""
+    Y, joined = problem.Y + problem.offset[:, None], np.concatenate([train, move])
+    for _ in range(DRAWS):
+        mixed = rng.permutation(joined)
+        parts = mixed[: len(train)], mixed[len(train) :]
+        try:
+            check_classes(Y, list(parts))
+        except InvalidInputError:
+            continue
+        return parts
+    return train, move
+
+
 @dataclass(eq=False)
 class _Trained:
     """Step 3 of the algorithm: the function learned from D1, with lam and gamma by the risk on D2."""
@@ -186,8 +204,7 @@ class _Search:
         self.pass_number = (self.pass_number + 1) % self.schedule.passes
         if self.pass_number == 0 and not self.best_risk < self.before:
             train, move, choose = self.parts
-            joined = self.rng.permutation(np.concatenate([train, move]))
-            self.parts = joined[: len(train)], joined[len(train) :], choose
+            self.parts = *_halves(self.problem, train, move, self.rng), choose
 
     # -- risks of fixed functions ------------------------------------------------------------------
 
@@ -231,6 +248,8 @@ class _Search:
                 break
             scaled = self.weights.copy()
             scaled[top] /= factor
+            if best is not None and scaled.max() > LARGEST:
+                continue
             K = TreeEvaluation(self.tree, scaled**2, self.X[train]).gram()
             cross = self.between(self.parts[1], scaled).gram()
             for lam, alpha, b in self._path(K, lams):
@@ -259,7 +278,7 @@ class _Search:
         train, move, _ = self.parts
         b = self.trained.b
         function = FixedFunction(self.tree, self.weights, self.X[move], self.X[train], self.trained.alpha)
-        anneal(function, lambda values: self.risk(move, values + b)[0], steps, self.rng, self.is_over)
+        anneal(function, lambda values: self.risk(move, values + b)[0], steps, self.rng, self.is_over, LARGEST)
         self.weights = function.weights
 
     def _descend(self) -> None:
@@ -269,12 +288,12 @@ class _Search:
         for _ in range(self.schedule.gradient_steps):
             if self.is_over():
                 break
+            steepness = _norm(slope)
             for _ in range(HALVINGS):
-                # Only squares of weights count; 0 would cut a node off for ever.
-                trial = np.maximum(np.abs(self.weights - length * slope), 1e-12)
-                is_delta = not trial.max() <= max(np.exp(LARGEST_LOG), self.weights.max())
-                there = np.inf if is_delta else self.risk_of_weights(self.parts[1], trial)
-                if there <= here - ARMIJO * length * float(slope @ slope):
+                floor = np.maximum(LEAST_PART * self.weights, LEAST)
+                trial = np.maximum(np.abs(self.weights - length * slope), floor)
+                there = self.risk_of_weights(self.parts[1], trial) if trial.max() <= LARGEST else np.inf
+                if there <= here - ARMIJO * (length * steepness) * steepness:
                     break
                 length *= 0.5
             else:
@@ -287,7 +306,15 @@ class _Search:
         self.at_minimum = first - here <= LOCAL * abs(first)
 
 
+def _norm(x: Array) -> float:
+    """The Euclidean norm of numbers whose squares may leave the range of floats."""
+    largest = float(np.abs(x).max())
+    return largest * float(np.linalg.norm(x / largest)) if largest > 0.0 else 0.0
+
+
 def _ratio(weights: Array, slope: Array) -> float:
-    """The length of a step along a slope, which may be tiny, that is as long as the weights."""
-    largest = max(float(np.abs(slope).max()), 1e-300)
-    return float(np.linalg.norm(weights)) / max(float(np.linalg.norm(slope / largest)), 1.0) / largest
+    """The length of a step along a slope that changes weights by as much as they are, in the root mean square.
+
+    A weight that nothing depends on, however large, does not count.
+    """
+    return float(np.sqrt(len(weights)) / max(_norm(slope / weights), 1e-300))

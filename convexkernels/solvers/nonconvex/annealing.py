@@ -25,20 +25,38 @@ BLOCK_BYTES = 2**18
 REFRESH = 100
 # A move multiplies a weight by exp(MOVE N(0, 1)).
 MOVE = 0.5
+# Exponents of inner nodes are differences of numbers of the size of their squared weights: up to here single precision
+# has five digits of them.
+SINGLE = 50.0
 
 
 class FixedFunction:
     """The values ``K alpha`` on rows Z as the weights change, for the risk [ST16 (11)]; nodes are kept.
 
-    Weights are > 0, X are the training points, alpha has shape (m, outputs).
+    Weights are > 0, X are the training points, alpha has shape (m, outputs). Matrices have the precision `dtype`, and
+    that of float64 while weights of inner nodes are large.
     """
 
     def __init__(
         self, tree: KernelTree, weights: Array, Z: Array, X: Array, alpha: Array, dtype: Any = np.float32
     ) -> None:
-        self.tree, self.weights, self.Z, self.X = tree, weights.copy(), Z, X
-        self.alpha = alpha.astype(dtype)
-        self.dtype = dtype
+        self.tree, self.weights, self.Z, self.X, self.least = tree, weights.copy(), Z, X, dtype
+        # Targets, and so coefficients, may have any unit that float64 has.
+        self.unit = float(np.abs(alpha).max(initial=0.0)) or 1.0
+        self.coefficients = alpha / self.unit
+        self.n_accepted = 0
+        self._proposal: tuple[int, float, list[int], dict[int, Array], dict[int, Any]] | None = None
+        self.reset(weights)
+
+    def _precision(self, weights: Array) -> Any:
+        """What matrices are evaluated in for these weights."""
+        inner = [place.weights for place in self.tree.places if not place.is_leaf]
+        largest = max((2.0 * float(np.sum(weights[own] ** 2)) for own in inner), default=0.0)
+        return self.least if largest <= SINGLE else np.float64
+
+    def _allocate(self, dtype: Any) -> None:
+        tree, X, Z = self.tree, self.X, self.Z
+        self.dtype, self.alpha = dtype, self.coefficients.astype(dtype)
         shape = (len(Z), len(X))
         self.passed = [np.empty(shape, dtype) for _ in tree.places[:-1]]  # what a node passes to its parent
         self.exponent = {i: np.empty(shape, dtype) for i, place in enumerate(tree.places) if not place.is_leaf}
@@ -46,9 +64,6 @@ class FixedFunction:
         self.spare = [np.empty(shape, dtype) for _ in range(tree.depth - 1)]
         size = max(1, BLOCK_BYTES // (len(X) * np.dtype(dtype).itemsize))
         self.blocks = [slice(start, min(start + size, len(Z))) for start in range(0, len(Z), size)]
-        self.n_accepted = 0
-        self._proposal: tuple[int, float, list[int], dict[int, Array], dict[int, Any]] | None = None
-        self.values = self._evaluate_all()
 
     def _shift(self, i: int, weights: Array) -> float:
         """log(2 w^2) of the weight of a node in its parent."""
@@ -77,12 +92,17 @@ class FixedFunction:
                     total[:] = self._base(i, self.weights)
                     for child in place.children:
                         total += self.passed[child][rows]
-                    np.exp(total, out=target)
+                    self._pass_on(total, self._shift(i, self.weights), target)
                 if i == root:
                     values[rows] = target @ self.alpha
 
         in_threads(fill, self.blocks)
-        return values
+        return values * self.unit
+
+    def _pass_on(self, exponents: Array, shift: float, out: Array) -> None:
+        """What a node passes on; no kernel is above 1, and the exponential must not amplify what rounding says."""
+        np.minimum(exponents, self.dtype(shift), out=out)
+        np.exp(out, out=out)
 
     def _child_of(self, index: int) -> int:
         """The child that a weight belongs to, or the leaf that it is inside of."""
@@ -122,10 +142,11 @@ class FixedFunction:
                     target += self.exponent[i][rows]
                     if steps[i] != 0.0:
                         target += steps[i]
-                    np.exp(target, out=target)
+                    self._pass_on(target, self._shift(i, new), target)
             values[rows] = target @ self.alpha
 
         in_threads(fill, self.blocks)
+        values *= self.unit
         self._proposal = (index, weight, way, changed, steps)
         self._proposed_values = values
         return values
@@ -133,6 +154,7 @@ class FixedFunction:
     def reset(self, weights: Array) -> None:
         """Take other weights."""
         self.weights = weights.copy()
+        self._allocate(self._precision(weights))
         self.values = self._evaluate_all()
         self._proposal = None
 
@@ -144,7 +166,7 @@ class FixedFunction:
         self.weights[index] = weight
         self.values, self._proposal = self._proposed_values, None
         self.n_accepted += 1
-        if self.n_accepted % REFRESH == 0:
+        if self.n_accepted % REFRESH == 0 or self._precision(self.weights) is not self.dtype:
             self.reset(self.weights)
             return
         if self._child_of(index) in self.exponent:  # that of a child contains the logarithm of its weight
@@ -164,12 +186,14 @@ def anneal(
     steps: int,
     rng: np.random.Generator,
     stop: Callable[[], bool],
+    largest: float = np.inf,
 ) -> float:
     """Simulated annealing [ST16 Section 4]: returns the risk of the best weights, which `function` then has.
 
     A random weight is changed by a random factor. A better risk is kept; one that is worse by Delta in step i of N is
     kept when a uniform number is below ``0.5 exp(-(100 i / sqrt(N)) Delta / risk)``. `risk` is that of values on the
-    validation rows, `stop` says whether the time is up.
+    validation rows, `stop` says whether the time is up. Weights beyond the `largest` are not proposed: one that the
+    risk does not depend on would wander off.
     """
     here = risk(function.values)
     best, kept = here, function.weights.copy()
@@ -177,7 +201,10 @@ def anneal(
         if stop():
             break
         index = int(rng.integers(len(function.weights)))
-        there = risk(function.propose(index, float(function.weights[index] * np.exp(MOVE * rng.standard_normal()))))
+        weight = float(function.weights[index] * np.exp(MOVE * rng.standard_normal()))
+        if weight > largest:
+            continue
+        there = risk(function.propose(index, weight))
         delta = there - here
         chance = (
             0.5 * np.exp(-min(100.0 * i / np.sqrt(steps) * delta / max(here, 1e-300), 700.0)) if delta >= 0 else 1.0

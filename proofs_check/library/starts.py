@@ -1,0 +1,82 @@
+"""Where searches for widths and for the weights of trees begin."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from convexkernels import Trees, Widths
+from convexkernels.arrays import Array
+from convexkernels.checking import Verdict
+from proofs_check.claim import Claim
+
+Generator = np.random.Generator
+# Six categories are columns 2 to 7 of nine, which share a weight.
+GROUP = [2, 3, 4, 5, 6, 7]
+
+
+def table(rng: Generator) -> Array:
+    """Numbers of several sizes around the indicators of six categories."""
+    sizes = np.exp(0.3 * rng.standard_normal(3))
+    numbers = sizes * rng.uniform(-1.0, 1.0, (300, 3))
+    return np.column_stack([numbers[:, :2], rng.integers(6, size=(300, 1)) == np.arange(6), numbers[:, 2]])
+
+
+def measure_trees(subject: tuple[float, float], rng: Generator) -> Verdict:
+    """Leaves begin with mean exponents from .3 to 3, of which features have equal parts, and sums above with 1.
+
+    The mean of ``(x_j - x'_j)^2`` is twice a variance; a group of features that share a weight is one of them. Random
+    factors are 1 here. `subject` holds the least and the largest mean exponent.
+    """
+    X, leaves = table(rng), [[0, 1], [8, *GROUP, 1], [*GROUP, 0, 1, 8]]
+    gram_set = Trees(leaves, tied=[GROUP]).on(X)
+    even: Any = SimpleNamespace(standard_normal=np.zeros)
+    squares = np.exp(2.0 * gram_set.start(even))[gram_set.weight_of]
+    low, high = subject
+    apart, first = [], 0
+    for leaf, rate in zip(leaves, (low, np.sqrt(low * high), high), strict=True):
+        parts = squares[first : first + len(leaf)] * 2.0 * X[:, leaf].var(axis=0)
+        first += len(leaf)
+        own = [[i for i, j in enumerate(leaf) if j in GROUP], *([i] for i, j in enumerate(leaf) if j not in GROUP)]
+        own = [places for places in own if places]
+        apart += [parts[places].sum() * len(own) / rate - 1.0 for places in own]
+    apart.append(squares[first:].sum() - 1.0)
+    return Verdict(float(np.abs(apart).max()), 1e-12, 1, {"X": X, "squares": squares})
+
+
+def measure_widths(variance: float, rng: Generator) -> Verdict:
+    """Widths begin where all features have equal parts of a `variance` of the points of 1.
+
+    A feature that varies by less than a twentieth of the others has the weight of one that varies as they do, by the
+    mean of squares; features that share a weight vary together.
+    """
+    X = table(rng)
+    X[:, 0] *= 0.2 if rng.integers(2) else 0.01
+    gram_set = Widths(tied=[GROUP]).on(X)
+    squares = np.exp(2.0 * gram_set.start(rng))[gram_set.weight_of]
+    of_features = np.array([*X[:, :2].var(axis=0), X[:, GROUP].var(axis=0).sum(), X[:, 8].var()])
+    typical = of_features.mean()
+    expected = variance / 4.0 / np.where(of_features > 0.0025 * typical, of_features, typical)
+    found = squares[[0, 1, GROUP[0], 8]]
+    apart = [found / expected - 1.0, squares[GROUP] / found[2] - 1.0]
+    return Verdict(float(np.abs(np.concatenate(apart)).max()), 1e-12, 1, {"X": X, "squares": squares})
+
+
+def start_claims(paper: str) -> list[Claim]:
+    """Where curved families begin."""
+    return [
+        Claim(
+            "start-of-trees",
+            "Leaves of trees begin with mean exponents from .3 to 3, in equal parts of their features.",
+            *(paper, "families, Trees", measure_trees, (0.3, 3.0), (0.3, 2.9)),
+            trials=4,
+        ),
+        Claim(
+            "start-of-widths",
+            "Widths begin with equal parts of a variance of 1 of the points; columns of one category are one feature.",
+            *(paper, "families, Widths", measure_widths, 1.0, 1.01),
+            trials=6,
+        ),
+    ]
