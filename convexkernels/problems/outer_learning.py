@@ -218,7 +218,11 @@ class OuterLearning:
         """The convex problem at a point, on all rows."""
         z, log_lam = self.split(theta)
         there = self.gram_set.at(z)
-        assert there is not None
+        if there is None:
+            raise InvalidInputError(
+                f"a point with entries from {z.min():.3g} to {z.max():.3g} has no kernel of {self.family!r}; begin "
+                "with one that has (initial=None draws one), or rescale the features."
+            )
         return self.bind().train(there.gram(), log_lam, tol)
 
     def function(self, theta: Any, alpha: Any = None) -> DecisionFunction:

@@ -228,6 +228,23 @@ def test_parts_that_are_shuffled_again_keep_both_classes(rng):
         assert [np.unique(y[part]).size for part in (train, move, choose)] == [2, 2, 2]
 
 
+def test_a_search_begins_with_any_point_of_the_family_and_refuses_others():
+    """The largest weight, which nothing depends on, is no reason for the others to stay."""
+    X, y = friedman(60)
+    X[:, 0] = 0.5
+    problem = OuterLearning(Trees(1), LOSSES["least_squares"], HeldOut(1), X, y)
+    start = problem.start(0)
+    start[0] = 8.0
+    search = Annealing(start, SHORT, random_state=0).start(problem, 1e-4, None).memory
+    search.trained, before = search._train(), search.weights
+    search._descend()
+    assert np.abs(np.log(search.weights / before))[1:].max() > 1e-3
+    start[0] = 8.5
+    assert problem.solve(Annealing(start, SHORT, random_state=0), random_state=0).theta[0] <= 8.0
+    with pytest.raises(InvalidInputError, match=r"to 8.5 has no kernel of Trees"):
+        problem.train(start)
+
+
 @pytest.mark.parametrize("how", ["annealing", "quasi-newton", "stochastic"])
 @pytest.mark.parametrize("unit", [1e-4, 1e-160])
 def test_features_that_vary_too_little_for_weights_of_the_family_are_refused(unit, how):

@@ -6,7 +6,8 @@ loss : {"auto", "epsilon_insensitive", "least_squares"}
     What the kernel and the functions are learned with. Functions of the epsilon-insensitive loss are near the median,
     and where targets are skewed that is not the mean. "auto" is that loss where C or epsilon is given; otherwise
     squares are tried, from the C on that was best with it, where errors at held-out rows have a mean that is two
-    standard errors from 0, or an R^2 below 0, and taken where they have the better R^2.
+    standard errors from 0, or an R^2 below 0, and taken where they have the better R^2 at the values of the path
+    (between these only the loss that is taken is tried).
 """,
     "chosen_cost": """
 C_ : float

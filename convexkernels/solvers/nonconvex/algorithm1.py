@@ -177,7 +177,8 @@ class _Search:
         self.problem, self.schedule, self.rng, self.parts = problem, schedule, rng, parts
         self.tree, self.X = problem.gram_set.tree, problem.gram_set.X
         z, self.log_lam = problem.split(theta)
-        self.weights, self.best, self.best_risk, self.before = np.exp(z), theta, np.inf, np.inf
+        self.weights = np.minimum(np.exp(z), LARGEST)
+        self.best, self.best_risk, self.before = theta, np.inf, np.inf
         self.at_minimum, self.pass_number, self.began = False, 0, time.monotonic()
         self.trace: list[tuple[float, float, float, float]] = []
 

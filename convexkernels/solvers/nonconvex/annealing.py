@@ -26,7 +26,7 @@ REFRESH = 100
 # A move multiplies a weight by exp(MOVE N(0, 1)).
 MOVE = 0.5
 # Exponents of inner nodes are differences of numbers of the size of their squared weights: up to here single precision
-# has five digits of them.
+# has four digits of values, and a proposal that leads beyond has three until it is kept.
 SINGLE = 50.0
 
 
