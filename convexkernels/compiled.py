@@ -38,7 +38,9 @@ def compiled(*signatures: str, fastmath: Any = False) -> Callable[[Callable[...,
     """Compile a loop at its first use, or in `warm_up` for the types it is called with; kept on disk."""
 
     def decorate(loop: Callable[..., Any]) -> Any:
-        dispatcher = njit(cache=True, nogil=True, fastmath=fastmath)(loop)
+        # Where loops call each other as functions, the linker takes the copy that was first in the process: another one
+        # where they have just been compiled than where they are read from disk, and sums in any order are other sums.
+        dispatcher = njit(cache=True, nogil=True, fastmath=fastmath, forceinline=True)(loop)
         _loops.append((dispatcher, signatures))
         return dispatcher
 
