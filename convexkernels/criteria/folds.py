@@ -1,5 +1,7 @@
 """Rows to learn from and rows to validate on: the only place that splits rows."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from convexkernels.arrays import Array, Index, distinct_rows
@@ -90,19 +92,10 @@ def three_parts(m: int, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
     return order[: ends[0]], order[ends[0] : ends[1]], order[ends[1] :]
 
 
-def check_classes(Y: Array, parts: list[Rows]) -> None:
-    """Refuse a part in which a two-valued target takes one value only."""
-    for row in Y:
-        values = np.unique(row)
-        if len(values) != 2:
-            continue
-        for part in parts:
-            here = np.unique(row[part])
-            if len(here) < 2:
-                raise InvalidInputError(
-                    f"a part of {len(part)} rows has only the label {here[0]:g} of {values.tolist()}; the rarer class "
-                    "is too small to be split, so pass more rows of it."
-                )
+def have_all_classes(Y: Array, parts: Sequence[Rows]) -> bool:
+    """Whether every part has both values of each target of two values."""
+    two_valued = [row for row in Y if len(np.unique(row)) == 2]
+    return all(np.ptp(row[part]) > 0.0 for row in two_valued for part in parts)
 
 
 def spread_sample(Y: Array, size: int, rng: np.random.Generator) -> Rows:

@@ -166,7 +166,7 @@ class OuterLearning:
         return self.joined(self.gram_set.start(np.random.default_rng(random_state), k), float(np.log(self.loss.lam)))
 
     def check(self, theta: Any) -> Array:
-        """A point to begin with, or a refusal."""
+        """A point to begin with, which has a kernel, or a refusal."""
         point = np.array(theta, dtype=np.float64)
         if point.shape != (self.n_unknowns,) or not np.isfinite(point).all():
             raise InvalidInputError(
@@ -174,6 +174,7 @@ class OuterLearning:
                 + (" and log lam" if self.criterion.learns_lam else "")
                 + f", got shape {point.shape}."
             )
+        self._at(point)
         return point
 
     def certificate(self, theta: Any, alpha: Any = None, witness: Any = None) -> Stationarity:
@@ -216,14 +217,18 @@ class OuterLearning:
 
     def train(self, theta: Any, tol: float = 1e-9) -> Fit:
         """The convex problem at a point, on all rows."""
-        z, log_lam = self.split(theta)
+        return self.bind().train(self._at(theta).gram(), self.split(theta)[1], tol)
+
+    def _at(self, theta: Any) -> CurvedGram:
+        """The kernel matrix of a point, or a refusal."""
+        z = self.split(theta)[0]
         there = self.gram_set.at(z)
         if there is None:
             raise InvalidInputError(
-                f"a point with entries from {z.min():.3g} to {z.max():.3g} has no kernel of {self.family!r}; begin "
-                "with one that has (initial=None draws one), or rescale the features."
+                f"a point with entries from {z.min():.3g} to {z.max():.3g} has no kernel of {self.family!r}; pass one "
+                "whose entries are finite and within its bounds (start=None draws one), or rescale the features."
             )
-        return self.bind().train(there.gram(), log_lam, tol)
+        return there
 
     def function(self, theta: Any, alpha: Any = None) -> DecisionFunction:
         """The function of a point, trained on all rows."""

@@ -434,5 +434,5 @@ def test_bad_targets_are_refused():
         HierarchicalGaussianClassifier().fit(X30, X30[:, 0])
     rare = np.where(np.arange(30) == 4, "rare", "often")
     search = TreeSearch("annealing", schedule=Schedule(1, 1, 1, 1, 1, 1, 1))
-    with pytest.raises(InvalidInputError, match="rarer class is too small"):
+    with pytest.raises(InvalidInputError, match="rarer one is in too few rows"):
         HierarchicalGaussianClassifier(search=search).fit(X30, rare)

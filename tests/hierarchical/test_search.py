@@ -240,9 +240,23 @@ def test_a_search_begins_with_any_point_of_the_family_and_refuses_others():
     search._descend()
     assert np.abs(np.log(search.weights / before))[1:].max() > 1e-3
     start[0] = 8.5
-    assert problem.solve(Annealing(start, SHORT, random_state=0), random_state=0).theta[0] <= 8.0
+    for solver in ("annealing", "quasi-newton", "stochastic", "restarts"):
+        with pytest.raises(InvalidInputError, match=r"to 8.5 has no kernel of Trees.*start=None draws one"):
+            problem.solve(solver, start=start, random_state=0)
     with pytest.raises(InvalidInputError, match=r"to 8.5 has no kernel of Trees"):
         problem.train(start)
+
+
+@pytest.mark.parametrize("n_gammas", [1, 2, 3])
+def test_no_width_is_trained_with_twice(n_gammas, monkeypatch):
+    X, y = friedman(60)
+    problem = OuterLearning(Trees(1), LOSSES["least_squares"], HeldOut(1), X, y)
+    search = Annealing(schedule=Schedule(1, 1, 1, 1, 1, 2, n_gammas), random_state=0).start(problem, 1e-4, None).memory
+    seen, path = [], search._path
+    monkeypatch.setattr(search, "_path", lambda K, lams: seen.append(K) or path(K, lams))
+    search._train()
+    apart = [np.abs(K - other).max() for k, K in enumerate(seen) for other in seen[:k]]
+    assert len(seen) == max(n_gammas, 3 if n_gammas == 2 else 0) and min(apart, default=1.0) > 1e-3
 
 
 @pytest.mark.parametrize("how", ["annealing", "quasi-newton", "stochastic"])
@@ -458,7 +472,7 @@ REFUSED = [
     (lambda: make_tree(4, 2, [[0], []]), "a group of subsets is empty"),
     (lambda: learning(4, X20, 2.0 * Y20, "hinge"), "labels -1 and \\+1"),
     (lambda: learning(4, X20, Y20, sample_weight=np.zeros(20)), "sample_weight"),
-    (lambda: learning(4, X20, ONE_RARE).solve("annealing"), "too small"),
+    (lambda: learning(4, X20, ONE_RARE).solve("annealing"), "in too few rows"),
     (lambda: learning(4, X20[:3], Y20[:3], "hinge").solve(), "too few"),
     (lambda: learning(4, X20[:5], Y20[:5]).solve("annealing"), "three parts"),
     (lambda: learning(4, X20, Y20).solve("random"), "solver must be"),

@@ -188,8 +188,8 @@ class Path:
     def may_gain_by_squares(self) -> bool:
         """Whether squares may be better than the loss: of classes; of numbers where its functions are not the mean.
 
-        They are not where errors of rows held out have a mean that chance does not explain, in some output, or where
-        the mean of all targets errs less.
+        That is where errors of rows held out have a mean, in some output, that chance does not explain. So they may
+        where the mean of all targets errs less.
         """
         if not self._is_of_differences or self.score(self.best) < 0.0:
             return True

@@ -5,9 +5,10 @@ CONVEX_WORDS = {
 loss : {"auto", "epsilon_insensitive", "least_squares"}
     What the kernel and the functions are learned with. Functions of the epsilon-insensitive loss are near the median,
     and where targets are skewed that is not the mean. "auto" is that loss where C or epsilon is given; otherwise
-    squares are tried, from the C on that was best with it, where errors at held-out rows have a mean that is two
+    squares are tried, at values near the C that was best with it, where errors at held-out rows have a mean that is two
     standard errors from 0, or an R^2 below 0, and taken where they have the better R^2 at the values of the path
-    (between these only the loss that is taken is tried).
+    (between these only the loss that is taken is tried). Rows whose targets are outliers count for neither: where they
+    may be the tail of the mean that is asked for, name "least_squares".
 """,
     "chosen_cost": """
 C_ : float
@@ -40,8 +41,8 @@ intercept. A regularization parameter that is not given is chosen on a path from
 accuracy or the R^2 on folds of the rows (of 1000 of them, where there are more) that neither the kernel nor the
 functions have seen; of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
 all these rows. Each value starts from the nearest one, and the path ends where scores fall, or where functions of a
-support vector machine for numbers err by no more than a thousandth of the deviation of the targets, so that choosing
-costs about as much as the fit.
+support vector machine for numbers err by no more than a thousandth of the deviation of the targets. Choosing costs
+one to five times the fit, and more only where that takes less than .2 s.
 """,
     "learned": """
 kernel_ : Kernel

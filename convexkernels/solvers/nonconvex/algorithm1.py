@@ -1,6 +1,7 @@
 """Algorithm 1 of Steinwart, Thomann and Schmid: annealing and gradient descent around functions that are held fixed."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.criteria.base import clipped
-from convexkernels.criteria.folds import Rows, check_classes, three_parts
+from convexkernels.criteria.folds import Rows, have_all_classes, three_parts
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.curved.trees import LARGEST_LOG, TreesGramSet
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
@@ -32,7 +33,8 @@ class Schedule:
     gradient_steps : int
         N3.
     n_lams, n_gammas : int
-        The grid of the training: 10 by 10 in the paper. The values of gamma are factors around the present width.
+        The grid of the training: 10 by 10 in the paper. The values of gamma are factors around the present width, which
+        is tried, too, where their number is even.
     """
 
     rounds: int = 15
@@ -128,32 +130,34 @@ class Annealing(OuterSolver):
         return {"trace": dict(zip(("seconds", "D1", "D2", "D3"), columns, strict=True))}
 
 
-def _parts(problem: Any, rng: np.random.Generator) -> tuple[Rows, Rows, Rows]:
-    """The three parts of the rows, drawn again where one of them lacks a class."""
-    Y = problem.Y + problem.offset[:, None]
+def _drawn(problem: Any, draw: Callable[[], tuple[Rows, ...]]) -> tuple[Rows, ...] | None:
+    """Parts of the rows, drawn again where one of them lacks a class; None where one is too small for that."""
     for _ in range(DRAWS):
-        parts = three_parts(problem.m, rng)
-        try:
-            check_classes(Y, list(parts))
-        except InvalidInputError as refused:
-            reason = refused
-        else:
+        parts = draw()
+        if have_all_classes(problem.Y, parts):
             return parts
-    raise reason
+    return None
 
 
-def _halves(problem: Any, train: Rows, move: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
+def _parts(problem: Any, rng: np.random.Generator) -> tuple[Rows, ...]:
+    """The three parts of the rows."""
+    parts = _drawn(problem, lambda: three_parts(problem.m, rng))
+    if parts is None:
+        raise InvalidInputError(
+            f"a target of {problem.m} rows takes two values, of which the rarer one is in too few rows for each of three "
+            "parts; pass more rows of it, or name another search than annealing."
+        )
+    return parts
+
+
+def _halves(problem: Any, train: Rows, move: Rows, rng: np.random.Generator) -> tuple[Rows, ...]:
     """The first two parts shuffled, as they are where a class is too small for that."""
-    Y, joined = problem.Y + problem.offset[:, None], np.concatenate([train, move])
-    for _ in range(DRAWS):
-        mixed = rng.permutation(joined)
-        parts = mixed[: len(train)], mixed[len(train) :]
-        try:
-            check_classes(Y, list(parts))
-        except InvalidInputError:
-            continue
-        return parts
-    return train, move
+
+    def shuffled() -> tuple[Rows, Rows]:
+        mixed = rng.permutation(np.concatenate([train, move]))
+        return mixed[: len(train)], mixed[len(train) :]
+
+    return _drawn(problem, shuffled) or (train, move)
 
 
 @dataclass(eq=False)
@@ -172,7 +176,7 @@ class _Search:
     deadline: float = np.inf
 
     def __init__(
-        self, problem: Any, schedule: Schedule, rng: np.random.Generator, theta: Array, parts: tuple[Rows, Rows, Rows]
+        self, problem: Any, schedule: Schedule, rng: np.random.Generator, theta: Array, parts: tuple[Rows, ...]
     ) -> None:
         self.problem, self.schedule, self.rng, self.parts = problem, schedule, rng, parts
         self.tree, self.X = problem.gram_set.tree, problem.gram_set.X
@@ -240,8 +244,9 @@ class _Search:
         if schedule.n_lams == 1:
             lams = np.array([np.exp(self.log_lam)])
         # A width that no value of the grid leaves as it is would move the weights without being asked.
-        factors = np.geomspace(*GAMMA_FACTORS, schedule.n_gammas)
-        factors = np.append(factors, 1.0) if schedule.n_gammas > 1 else np.ones(1)
+        factors = np.geomspace(*GAMMA_FACTORS, schedule.n_gammas) if schedule.n_gammas > 1 else np.ones(1)
+        if schedule.n_gammas % 2 == 0:
+            factors = np.append(factors, 1.0)
         best, best_risk = None, np.inf
         top = self.tree.places[-1].weights
         for factor in sorted(factors, key=lambda factor: abs(float(np.log(factor)))):

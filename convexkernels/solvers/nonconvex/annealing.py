@@ -44,7 +44,7 @@ class FixedFunction:
         # Targets, and so coefficients, may have any unit that float64 has.
         self.unit = float(np.abs(alpha).max(initial=0.0)) or 1.0
         self.coefficients = alpha / self.unit
-        self.n_accepted = 0
+        self.n_accepted, self.dtype = 0, None
         self._proposal: tuple[int, float, list[int], dict[int, Array], dict[int, Any]] | None = None
         self.reset(weights)
 
@@ -154,7 +154,8 @@ class FixedFunction:
     def reset(self, weights: Array) -> None:
         """Take other weights."""
         self.weights = weights.copy()
-        self._allocate(self._precision(weights))
+        if self._precision(weights) is not self.dtype:
+            self._allocate(self._precision(weights))
         self.values = self._evaluate_all()
         self._proposal = None
 
