@@ -256,7 +256,8 @@ def test_no_width_is_trained_with_twice(n_gammas, monkeypatch):
     monkeypatch.setattr(search, "_path", lambda K, lams: seen.append(K) or path(K, lams))
     search._train()
     apart = [np.abs(K - other).max() for k, K in enumerate(seen) for other in seen[:k]]
-    assert len(seen) == max(n_gammas, 3 if n_gammas == 2 else 0) and min(apart, default=1.0) > 1e-3
+    assert len(seen) == {1: 1, 2: 3, 3: 3}[n_gammas]
+    assert min(apart, default=1.0) > 1e-3
 
 
 @pytest.mark.parametrize("how", ["annealing", "quasi-newton", "stochastic"])

@@ -144,8 +144,8 @@ def _parts(problem: Any, rng: np.random.Generator) -> tuple[Rows, ...]:
     parts = _drawn(problem, lambda: three_parts(problem.m, rng))
     if parts is None:
         raise InvalidInputError(
-            f"a target of {problem.m} rows takes two values, of which the rarer one is in too few rows for each of three "
-            "parts; pass more rows of it, or name another search than annealing."
+            f"a target of {problem.m} rows takes two values, of which the rarer one is in too few rows for each of "
+            "three parts; pass more rows of it, or name another search than annealing."
         )
     return parts
 
