@@ -44,7 +44,8 @@ class FixedFunction:
         # Targets, and so coefficients, may have any unit that float64 has.
         self.unit = float(np.abs(alpha).max(initial=0.0)) or 1.0
         self.coefficients = alpha / self.unit
-        self.n_accepted, self.dtype = 0, None
+        self.n_accepted = 0
+        self.dtype: Any = None
         self._proposal: tuple[int, float, list[int], dict[int, Array], dict[int, Any]] | None = None
         self.reset(weights)
 
