@@ -89,6 +89,9 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
     def _finish(self, rows: TrainingTable, table: TrainingTable) -> None:
         """Set attributes beyond ``solution_``, from the rows before scaling and merging and after it."""
 
+    def _decide(self, clock: Clock) -> None:
+        """Choose how predictions are read from the learned functions, in the time that is left."""
+
     def _usual(self, table: TrainingTable) -> tuple[Array, Array] | None:
         """Between what targets are no outliers, where the loss hardly feels these; None where all of them count."""
         return None
@@ -174,6 +177,7 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         self.feature_labels_ = labels_of(self)
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
+        self._decide(clock)
         del self._checkpoint, self._tied  # what is fitted is kept without them
 
     def _points(self, X: Any) -> Array:

@@ -254,7 +254,7 @@ class Learned:
             raise MissingAttributeError(f"{type(self).__name__} has no support_: {error}.") from error
         rows = np.flatnonzero(W.any(axis=0))
         rows = rows[np.argsort(first[rows])]
-        return first[rows], self.targets_.decisions(W[:, rows].T) * getattr(self.targets_, "spread", 1.0)
+        return first[rows], self.targets_.shaped(W[:, rows].T) * getattr(self.targets_, "spread", 1.0)
 
     @property
     def support_(self) -> Index:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from convexkernels.arrays import Array
+from convexkernels.estimators.read_out import ReadOut
 from convexkernels.estimators.table import TrainingTable
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.validation import check_labels_finite, check_number
@@ -31,7 +32,7 @@ class Targets(ABC):
         """Targets of problems, shape (m,) or (m, n_outputs), from encoded ones."""
 
     @abstractmethod
-    def decisions(self, F: Array) -> Array:
+    def shaped(self, F: Array) -> Array:
         """Values of the learned functions, shape (m,) or (m, n_outputs), in the shape scikit-learn asks for."""
 
     @abstractmethod
@@ -47,11 +48,13 @@ class Targets(ABC):
 class ClassTargets(Targets):
     """Classes as their places in `classes`: one function for two of them, else one for each, against the rest.
 
-    Classes ascend; those of weight 0 are as good as absent, other weights multiply those of the rows.
+    Classes ascend; those of weight 0 are as good as absent, other weights multiply those of the rows. Where there is a
+    `read_out`, classes are decided by its scores in the place of the values.
     """
 
     classes: NDArray[Any]
     weights: Array
+    read_out: ReadOut | None = None
 
     @classmethod
     def of_rows(cls, y: NDArray[Any], weights: Array, class_weight: Any = None) -> ClassTargets:
@@ -95,13 +98,23 @@ class ClassTargets(Targets):
         hit = t == 1 if self.n_outputs == 1 else t[:, None] == np.arange(self.n_outputs)
         return np.where(hit, 1.0, -1.0)
 
-    def decisions(self, F: Array) -> Array:
+    def shaped(self, F: Array) -> Array:
         return F.reshape(-1) if self.n_outputs == 1 else F
 
+    def decisions(self, F: Array) -> Array:
+        """What classes are decided by, shape (m,) or (m, n_classes): the values, or the scores of the read-out."""
+        return self.shaped(F) if self.read_out is None else self.read_out(F)
+
     def decoded(self, F: Array) -> NDArray[Any]:
-        values = self.decisions(F)
-        codes = (values > 0.0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.labels_of(self.decisions(F))
+
+    def labels_of(self, decisions: Array) -> NDArray[Any]:
+        """The labels that win."""
+        codes = (decisions > 0.0).astype(np.intp) if decisions.ndim == 1 else decisions.argmax(axis=1)
         return np.asarray(self.classes[codes])
+
+    def truth(self, Y: Array) -> NDArray[Any]:
+        return self.labels_of(self.shaped(Y))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +177,14 @@ class NumberTargets(Targets):
     def expanded(self, t: NDArray[Any]) -> Array:
         return np.asarray(t, dtype=np.float64)
 
-    def decisions(self, F: Array) -> Array:
+    def shaped(self, F: Array) -> Array:
         return F.reshape(-1) if self.center.ndim == 0 else F
 
     def decoded(self, F: Array) -> NDArray[Any]:
         return self.truth(np.clip(F, -self.limit, self.limit))
 
     def truth(self, Y: NDArray[Any]) -> Array:
-        t = self.decisions(Y)
+        t = self.shaped(Y)
         y = self.center + self.spread * t
         if self.ends is not None:
             y = np.where(np.abs(t) == 1.0, np.where(t < 0.0, *self.ends), y)

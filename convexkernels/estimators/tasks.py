@@ -1,19 +1,22 @@
 """The two tasks: classes with their probabilities, numbers with their intervals."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from convexkernels.arrays import Array, Index
+from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.intervals import check_coverage, margins
 from convexkernels.estimators.probabilities import Sigmoid, link_of
+from convexkernels.estimators.read_out import ReadOut, held_out_scores, read_out_for
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable, refuse_distributed_of
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
+from convexkernels.exceptions import MemoryLimitError, tell
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -21,6 +24,19 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     """Classes, one against the rest, by functions that share the kernel they learn."""
 
     class_weight: Any = None
+
+    def _decide(self, clock: Clock) -> None:
+        if len(self.classes_) == 2 or clock.is_over:
+            return
+        try:
+            left = self._left_out()
+            found = read_out_for(left.F, left.Y, left.weights)
+        except MemoryLimitError:  # the largest value decides
+            return
+        except KeyboardInterrupt:
+            tell("interrupted while it was chosen how classes are decided by several functions: by the largest value.")
+            return
+        self.targets_ = replace(cast(ClassTargets, self.targets_), read_out=found)
 
     def _targets_of(self, table: TrainingTable) -> ClassTargets:
         return ClassTargets.of_rows(table.y, table.weights, self.class_weight)
@@ -30,6 +46,13 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """The classes in ascending order, shape (n_classes,)."""
         targets: Any = self.targets_
         return np.asarray(targets.classes)
+
+    @property
+    def read_out_(self) -> ReadOut | None:
+        """Linear scores that decide among several classes in the place of the largest value, None where that does."""
+        targets: Any = self.targets_
+        found: ReadOut | None = targets.read_out
+        return found
 
     def decision_function(self, X: Any) -> Any:
         """Evaluate the learned functions.
@@ -41,10 +64,12 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins.
+            Two classes: positive values speak for ``classes_[1]``. More: one column per class, the largest wins; the
+            values of the functions, or the scores of `read_out_`.
         """
         check_is_fitted(self)
-        return self._answer(X, self.targets_.decisions)
+        targets: Any = self.targets_
+        return self._answer(X, targets.decisions)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """As scikit-learn has it: the share of rows whose label is right."""
@@ -73,7 +98,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             learned kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
         """
         link: Sigmoid = self._derived("link", self._link)
-        return self._answer(X, lambda values: link(np.asarray(values).reshape(len(values), -1)))
+        targets: Any = self.targets_
+        return self._answer(X, lambda values: link(np.asarray(targets.decisions(values)).reshape(len(values), -1)))
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of `predict_proba`, shape (n_samples, n_classes)."""
@@ -83,7 +109,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def _link(self) -> Sigmoid:
         left = self._left_out()
-        return link_of(left.F, left.Y, left.weights)
+        parts = left.F, left.Y, left.weights
+        return link_of(left.F if self.read_out_ is None else held_out_scores(*parts), left.Y, left.weights)
 
 
 class KernelRegressor(RegressorMixin, KernelEstimator):

@@ -291,7 +291,7 @@ def test_one_time_limit_is_for_all_searches():
 @pytest.mark.parametrize("selection", [TreeSelection(combine="stack"), TreeSelection(2, "mean")])
 def test_the_time_limit_has_room_for_the_final_training(monkeypatch, selection):
     """Every training takes 0.2 s: the searches together leave as much of the limit."""
-    X, y = make_friedman1(120, random_state=0)
+    X, y = make_friedman1(160, random_state=0)
     granted, train, solve = [], OuterLearning.train, OuterLearning.solve
 
     def slow(self, *arguments):

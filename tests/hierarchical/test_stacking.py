@@ -291,6 +291,13 @@ def test_few_numbers_are_learned_from_in_folds(rng):
     assert found["auto"][2] - found["auto"][0] < 0.2 < found["one"][2] - found["one"][0]
 
 
+@pytest.mark.parametrize(("shape", "in_folds"), [((140, 2), True), ((160, 2), False), ((160, 17), True)])
+def test_rows_are_few_in_all_or_for_each_column(rng, shape, in_folds):
+    X = rng.standard_normal(shape)
+    model = ck.HierarchicalGaussianRegressor(2, search=QUICK, random_state=0).fit(X, X[:, 0])
+    assert (len(model.solutions_) == 5) == in_folds
+
+
 def test_few_rows_that_a_criterion_divides_are_not_divided_before(rng):
     X = rng.standard_normal((10, 2))
     for kind, y in ((ck.HierarchicalGaussianRegressor, X[:, 0]), (ck.HierarchicalGaussianClassifier, X[:, 0] > 0.0)):

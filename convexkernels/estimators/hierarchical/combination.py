@@ -14,9 +14,9 @@ from convexkernels.exceptions import InvalidInputError
 
 # Tables that functions are stacked on by default: rows, numbers, and the share of their rows that differ in features.
 MAX_STACKED, STACKED_NUMBERS, DIFFERENT = 3000, 300_000, 0.8
-# Fewer rows tell a search that has seen all of them too little, of numbers, too: those of folds are stacked, but below
-# the second number not where a criterion or a method divides the rows of a fold once more.
-FEW_ROWS, FEWEST_TO_DIVIDE = 100, 50
+# Fewer rows, in all or for each column, tell a search that has seen all of them too little, of numbers, too: those of
+# folds are stacked, but below the last number not where a criterion or a method divides the rows of a fold once more.
+FEW_ROWS, ROWS_OF_A_COLUMN, FEWEST_TO_DIVIDE = 150, 10, 50
 # Of a stack, for every pair of rows: four matrices in float64.
 BYTES_OF_A_STACK = 32
 # What the two certificates of a search take, in trainings of its function, and the share of a limit that certificates
@@ -59,7 +59,8 @@ class Combination:
         fits = m <= EXACT_ROWS and (memory_limit is None or BYTES_OF_A_STACK * m**2 <= memory_limit)
         stacks, divides = suited and fits, m >= 2 * selection.folds
         again = isinstance(task.criterion, HeldOut) or search.method == "annealing"
-        overfits = labels or (divides and not again and m < FEW_ROWS)
+        few = max(FEW_ROWS, ROWS_OF_A_COLUMN * task.X.shape[1])
+        overfits = labels or (divides and not again and m < few)
         if not divides and (asked == "mean" or (asked == "stack" and labels)):
             raise InvalidInputError(
                 f"combine={asked!r} divides the table in {selection.folds} folds of two different rows or more, but it "

@@ -104,7 +104,7 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
     """Kernel ridge, support vector or quantile regression with a deep kernel whose weights are learned.
 
     Features and targets are scaled to [-1, 1]; the weights and lam minimize the risk of functions on rows they have not
-    seen [ST16 (10)]; the final function is trained on all rows [ST16 (9)], or, by least squares of fewer than 100, is
+    seen [ST16 (10)]; the final function is trained on all rows [ST16 (9)], or, by least squares of few rows, is
     that of folds beside simple ones (`TreeSelection`). Several outputs share one kernel.
 
     Parameters

@@ -106,7 +106,7 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class labels of the rows of `X`, shape (n_samples,); tensors where tensors come in and labels are numbers."""
-        values = self.decision_function(X)
+        values = self._values(X)
         labels = self.targets_.decoded(np.asarray(to_numpy(values)))
         if is_tensor(X) and labels.dtype.kind in "biuf":
             return self.solution_.problem.backend.xp.asarray(labels, device=values.device)
@@ -181,4 +181,4 @@ class SpectralKernelRegressor(KernelRegressor, SpectralEstimator):
             return super().predict(X)
         targets: Any = self.targets_
         scores, backend = self._values(X), self.solution_.problem.backend
-        return targets.decisions(scores) * backend.array(targets.spread) + backend.array(targets.center)
+        return targets.shaped(scores) * backend.array(targets.spread) + backend.array(targets.center)

@@ -1,0 +1,110 @@
+"""Classes that are read from all functions together, where one against the rest masks those in the middle."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+import convexkernels as ck
+from convexkernels.estimators.read_out import RIDGE, ReadOut, held_out_scores, read_out_for
+
+CLASSIFIERS = {
+    "tessellated": ck.TessellatedSVC(max_time=None),
+    "multiple kernels": ck.MultipleKernelSVC(max_time=None),
+    "cells": ck.VoronoiSVC(random_state=0, max_time=None),
+    "hierarchical": ck.HierarchicalGaussianClassifier(2, search=ck.TreeSearch(max_iter=20), random_state=0),
+}
+
+
+def shells(m, seed=0):
+    """Four classes in an order, by the distance from the middle; the one in the middle of them is thin."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, 5))
+    r = np.sqrt((X**2).sum(axis=1)) + 0.05 * rng.normal(size=m)
+    return X, np.digitize(r, [1.76, 2.09, 3.04])
+
+
+def masked(m, seed=0):
+    """Values of three functions of which the one of the middle class is large nowhere, targets, and codes."""
+    t = np.random.default_rng(seed).uniform(-1.0, 1.0, m)
+    codes = np.digitize(t, [-1 / 3, 1 / 3])
+    return np.array([-t, np.full(m, -0.4), t]), np.where(codes == np.arange(3)[:, None], 1.0, -1.0), codes
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classes_in_an_order_are_told_apart(name):
+    X, y = shells(250)
+    T, t = shells(1000, 1)
+    model = CLASSIFIERS[name].fit(X, y)
+    values = model._values(T)
+    plain = np.mean(model.classes_[values.argmax(axis=1)] == t)
+    assert model.score(T, t) > plain + 0.08
+    np.testing.assert_allclose(model.decision_function(T), values @ model.read_out_.A + model.read_out_.c)
+    predicted, P = model.predict(T), model.predict_proba(T)
+    np.testing.assert_array_equal(predicted, model.classes_[model.decision_function(T).argmax(axis=1)])
+    np.testing.assert_array_equal(predicted, model.classes_[P.argmax(axis=1)])
+    assert -np.log(P[np.arange(len(t)), t]).mean() < 0.6
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(T), predicted)
+
+
+def test_where_the_largest_value_decides_as_well_it_does():
+    X, y = load_iris(return_X_y=True)
+    for model in (ck.TessellatedSVC(max_time=None), ck.VoronoiSVC(random_state=0)):
+        assert model.fit(X, y).read_out_ is None
+    X, y = shells(250)
+    assert ck.VoronoiSVC(random_state=0).fit(X, y > 1).read_out_ is None
+
+
+def test_an_interrupt_leaves_the_largest_value(monkeypatch):
+    X, y = shells(250)
+
+    def interrupted(self, whole=False):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ck.VoronoiSVC, "_left_out", interrupted)
+    with pytest.warns(ck.ConvexKernelsWarning, match="by the largest value"):
+        model = ck.VoronoiSVC(random_state=0).fit(X, y)
+    assert model.read_out_ is None
+    assert model.score(X, y) > 0.5
+
+
+def test_scores_are_the_likeliest():
+    """Of a softmax with a prior that all values have one slope; without a prior they are those of scikit-learn."""
+    F, _, codes = masked(60)
+    F += 0.3 * np.random.default_rng(1).normal(size=F.shape)
+    weights, unit = np.random.default_rng(2).uniform(0.5, 2.0, 60), F.std(axis=1).mean()
+
+    def unlikelihood(A, c):
+        """A slope for all is free: the prior is of what the matrix has beside its best one."""
+        B = A * unit - (np.trace(A) * unit / 3.0) * np.eye(3)
+        return 0.5 * RIDGE * (B**2).sum() - weights @ log_softmax(F.T @ A + c, axis=1)[np.arange(60), codes]
+
+    found = ReadOut.of(F.T, codes, weights)
+    best = unlikelihood(found.A, found.c)
+    for i in range(3):
+        for step in (-1e-2, 1e-2):
+            assert unlikelihood(found.A, found.c + step * np.eye(3)[i]) > best - 1e-4
+            for j in range(3):
+                assert unlikelihood(found.A + step * np.outer(np.eye(3)[i], np.eye(3)[j]) / unit, found.c) > best - 1e-4
+    many = np.tile(F, 500)
+    scores = ReadOut.of(many.T, np.tile(codes, 500), np.ones(many.shape[1]))(F.T)
+    free = LogisticRegression(C=1e6, tol=1e-8, max_iter=1000).fit(F.T, codes).decision_function(F.T)
+    np.testing.assert_allclose(scores - scores.mean(axis=1)[:, None], free - free.mean(axis=1)[:, None], atol=0.3)
+
+
+def test_rows_that_are_not_known_and_weights(rng):
+    F, Y, codes = masked(90)
+    found = read_out_for(F, Y, np.ones(90))
+    assert (found(F.T).argmax(axis=1) == codes).mean() > 0.9 > 0.7 > (F.argmax(axis=0) == codes).mean()
+    more, beside = np.hstack([F, np.full((3, 5), np.nan)]), np.hstack([Y, Y[:, :5]])
+    np.testing.assert_allclose(read_out_for(more, beside, np.ones(95)).A, found.A)
+    scores = held_out_scores(more, beside, np.ones(95))
+    assert np.isnan(scores[:, 90:]).all()
+    assert np.isfinite(scores[:, :90]).all()
+    twice = read_out_for(np.repeat(F, 2, axis=1), np.repeat(Y, 2, axis=1), np.ones(180))
+    np.testing.assert_allclose(read_out_for(F, Y, np.full(90, 2.0)).A, twice.A, rtol=1e-3, atol=1e-3)
+    assert read_out_for(F[:, :8], Y[:, :8], np.ones(8)) is None
+    assert read_out_for(rng.normal(size=(3, 90)), Y, np.ones(90)) is None
