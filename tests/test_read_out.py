@@ -78,21 +78,34 @@ def test_scores_are_the_likeliest():
     weights, unit = np.random.default_rng(2).uniform(0.5, 2.0, 60), F.std(axis=1).mean()
 
     def unlikelihood(A, c):
-        """A slope for all is free: the prior is of what the matrix has beside its best one."""
-        B = A * unit - (np.trace(A) * unit / 3.0) * np.eye(3)
-        return 0.5 * RIDGE * (B**2).sum() - weights @ log_softmax(F.T @ A + c, axis=1)[np.arange(60), codes]
+        """The slope for all is free: that of the prior is the mean of those that there are."""
+        slopes = -unit * A[~np.eye(3, dtype=bool)]
+        prior = 0.5 * RIDGE * ((slopes - slopes.mean()) ** 2).sum()
+        return prior - weights @ log_softmax(F.T @ A + c, axis=1)[np.arange(60), codes]
 
     found = ReadOut.of(F.T, codes, weights)
     best = unlikelihood(found.A, found.c)
     for i in range(3):
         for step in (-1e-2, 1e-2):
             assert unlikelihood(found.A, found.c + step * np.eye(3)[i]) > best - 1e-4
-            for j in range(3):
-                assert unlikelihood(found.A + step * np.outer(np.eye(3)[i], np.eye(3)[j]) / unit, found.c) > best - 1e-4
+            for j in set(range(3)) - {i}:
+                other = found.A + step * np.outer(np.eye(3)[i], np.eye(3)[j]) / unit
+                assert unlikelihood(np.minimum(other, 0.0), found.c) > best - 1e-4
     many = np.tile(F, 500)
     scores = ReadOut.of(many.T, np.tile(codes, 500), np.ones(many.shape[1]))(F.T)
     free = LogisticRegression(C=1e6, tol=1e-8, max_iter=1000).fit(F.T, codes).decision_function(F.T)
     np.testing.assert_allclose(scores - scores.mean(axis=1)[:, None], free - free.mean(axis=1)[:, None], atol=0.3)
+
+
+def test_means_of_the_other_rows_do_not_give_labels_away(rng):
+    codes = rng.choice(4, 200, p=[0.55, 0.3, 0.1, 0.05])
+    Y = np.where(codes == np.arange(4)[:, None], 1.0, -1.0)
+    F = (Y.sum(axis=1)[:, None] - Y) / 199.0  # left out one by one, by constants
+    scores = held_out_scores(F, Y, np.ones(200))
+    assert (scores.argmax(axis=0) == 0).all()
+    P = np.exp(log_softmax(scores, axis=0))
+    np.testing.assert_allclose(P.mean(axis=1), np.bincount(codes) / 200, atol=0.02)
+    assert P.std(axis=1).max() < 0.02
 
 
 def test_rows_that_are_not_known_and_weights(rng):

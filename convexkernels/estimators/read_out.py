@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 from convexkernels.arrays import Array, Index, as_counts
 from convexkernels.criteria.folds import split_rows
 
-# Half the weight of the squared entries that tell a read-out from one slope for all, values having unit deviations.
+# Half the weight of the squared differences of slopes from one for all, values having unit deviations.
 RIDGE = 3.0
 FOLDS, STEPS = 5, 200
 # How many standard errors of their difference a read-out has to be better by than the largest value.
@@ -26,9 +26,13 @@ CLEARLY = 2.0
 class ReadOut:
     """Scores ``F A + c`` of the classes from the values F of their functions; the largest one wins.
 
+    No class is less likely for a larger value of its own function. Values at rows that are left out one by one would
+    otherwise give their labels away: the mean of all others is larger without a row of the class.
+
     Attributes
     ----------
     A : ndarray of shape (n_classes, n_classes)
+        What a value adds to each score, at most 0, and 0 to that of its own class.
     c : ndarray of shape (n_classes,)
     """
 
@@ -45,22 +49,26 @@ class ReadOut:
     def of(cls, F: Array, codes: Index, weights: Array) -> ReadOut:
         """The likeliest by a softmax, which is near one slope for all values where rows are few."""
         n_classes, total = F.shape[1], float(weights.sum())
-        unit = float(F.std(axis=0).mean()) or 1.0
-        G, T = F / unit, codes[:, None] == np.arange(n_classes)
+        unit, center = float(F.std(axis=0).mean()) or 1.0, F.mean(axis=0)
+        G, T, others = (F - center) / unit, codes[:, None] == np.arange(n_classes), ~np.eye(n_classes, dtype=bool)
 
         def unlikelihood(at: Array) -> tuple[float, Array]:
-            slope, B, c = at[0], at[1:-n_classes].reshape(n_classes, n_classes), at[-n_classes:]
-            logarithms = log_softmax(slope * G + G @ B + c, axis=1)
-            pull = weights[:, None] * (np.exp(logarithms) - T)
-            value = 0.5 * RIDGE * float(np.vdot(B, B)) - float(weights @ logarithms[T])
-            moves = [np.vdot(pull, G)], (G.T @ pull + RIDGE * B).ravel(), pull.sum(axis=0)
-            return value / total, np.concatenate(moves) / total
+            slope, A, c = at[0], np.zeros(others.shape), at[-n_classes:]
+            A[others] = -at[1:-n_classes]
+            logarithms = log_softmax(G @ A + c, axis=1)
+            pull, apart = weights[:, None] * (np.exp(logarithms) - T), at[1:-n_classes] - slope
+            value = 0.5 * RIDGE * float(apart @ apart) - float(weights @ logarithms[T])
+            moves = RIDGE * apart - (G.T @ pull)[others]
+            return value / total, np.concatenate([[-RIDGE * apart.sum()], moves, pull.sum(axis=0)]) / total
 
-        start = np.zeros(1 + n_classes**2 + n_classes)
-        start[0] = 2.0
-        found = minimize(unlikelihood, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-        B, c = found[1:-n_classes].reshape(n_classes, n_classes), found[-n_classes:]
-        return cls((found[0] * np.eye(n_classes) + B) / unit, c - c.mean())
+        n_slopes = 1 + n_classes * (n_classes - 1)
+        start = np.repeat([2.0, 0.0], [n_slopes, n_classes])
+        bounds = [(0.0, None)] * n_slopes + [(None, None)] * n_classes
+        options = {"maxiter": STEPS}
+        found = minimize(unlikelihood, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        A, c = np.zeros(others.shape), found[-n_classes:]
+        A[others] = -found[1:-n_classes] / unit
+        return cls(A, c - center @ A)
 
 
 def held_out_scores(F: Array, Y: Array, weights: Array) -> Array:
