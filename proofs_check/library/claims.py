@@ -31,6 +31,7 @@ from proofs_check.library.steps import step_claims
 from proofs_check.library.tasks import task_claims
 from proofs_check.library.training_points import training_point_claims
 from proofs_check.library.units import unit_claims
+from proofs_check.library.unseen_rows import unseen_row_claims
 from proofs_check.library.values import values_claims
 
 PAPER = "library"
@@ -198,6 +199,7 @@ CLAIMS = [
     *ridge_claims(PAPER),
     *answer_claims(PAPER),
     *unit_claims(PAPER),
+    *unseen_row_claims(PAPER),
     *step_claims(PAPER),
     *start_claims(PAPER),
     *stated_claims(PAPER),
