@@ -25,9 +25,11 @@ from proofs_check.library.ridges import ridge_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
+from proofs_check.library.stacks import stack_claims
 from proofs_check.library.starts import start_claims
 from proofs_check.library.stated import stated_claims
 from proofs_check.library.steps import step_claims
+from proofs_check.library.tables import table_claims
 from proofs_check.library.tasks import task_claims
 from proofs_check.library.training_points import training_point_claims
 from proofs_check.library.units import unit_claims
@@ -200,6 +202,8 @@ CLAIMS = [
     *answer_claims(PAPER),
     *unit_claims(PAPER),
     *unseen_row_claims(PAPER),
+    *stack_claims(PAPER),
+    *table_claims(PAPER),
     *step_claims(PAPER),
     *start_claims(PAPER),
     *stated_claims(PAPER),

@@ -269,9 +269,9 @@ def measure_exact_points(stretch: Fraction, rng: Generator) -> Verdict:
     exact = fractions(found)
     exact[0] *= stretch
     outside = max(max(abs(v) - c for v, c in zip(exact, fractions(cost), strict=True)), Fraction(0))
-    off = max(
-        0.0, float(np.abs(found - np.clip(w, -cost, cost)).max()) - abs(float(w.sum())) - 1e-14 * float(cost.max())
-    )
+    clipped = np.clip(w, -cost, cost)
+    moved = float(np.abs(found - clipped).max()) - abs(float(clipped.sum()))
+    off = max(0.0, moved - 1e-14 * float(cost.max()))
     return Verdict(float(abs(sum(exact, Fraction(0))) + outside) + off, 0.0, 1, {"w": w, "cost": cost})
 
 
