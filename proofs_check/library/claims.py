@@ -21,6 +21,7 @@ from proofs_check.library.duality import duality_claims
 from proofs_check.library.enclosures import enclosure_claims
 from proofs_check.library.new_points import new_point_claims
 from proofs_check.library.radii import radius_claims
+from proofs_check.library.read_outs import read_out_claims
 from proofs_check.library.ridges import ridge_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
@@ -198,6 +199,7 @@ CLAIMS = [
     *certain_claims(PAPER),
     *comparison_claims(PAPER),
     *radius_claims(PAPER),
+    *read_out_claims(PAPER),
     *ridge_claims(PAPER),
     *answer_claims(PAPER),
     *unit_claims(PAPER),
