@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import convexkernels as ck
@@ -193,6 +193,7 @@ finite = st.floats(-1e3, 1e3)
 
 
 @given(st.lists(finite, min_size=1, max_size=30), st.floats(1e-6, 1e4), st.booleans())
+@example([0.0, 0.0, 0.0, 94.0, 4.5, 2.0, 0.0, 9.0, 31.0, 15.5625], 33.0, True)
 def test_dual_points_are_feasible_in_fractions(values, C, is_bounded):
     w = np.array(values)
     cost = C * np.linspace(0.1, 1.0, len(w))

@@ -30,13 +30,12 @@ def exact_point(w: Array, dual: BoxDual, intercept: bool) -> Array:
     floor, ceiling = np.ceil(np.maximum(low / grid, -(2.0**53))), np.floor(np.minimum(high / grid, 2.0**53))
     steps = np.clip(np.rint(w / grid), floor, ceiling)
     rest = sum(int(step) for step in steps.tolist())
-    room = steps - floor if rest > 0 else ceiling - steps
     for i in np.argsort(-np.minimum(steps - floor, ceiling - steps), kind="stable").tolist():
         if rest == 0:
             break
-        move = math.copysign(min(abs(rest), int(room[i])), rest)
-        steps[i] -= move
-        rest -= int(move)
+        here = int(steps[i])  # differences may need more digits than a double has
+        move = min(rest, here - int(floor[i])) if rest > 0 else max(rest, here - int(ceiling[i]))
+        steps[i], rest = here - move, rest - move
     return steps * grid if rest == 0 else np.zeros_like(w)
 
 

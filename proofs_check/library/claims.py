@@ -20,16 +20,20 @@ from proofs_check.library.distances import distance_claims
 from proofs_check.library.duality import duality_claims
 from proofs_check.library.enclosures import enclosure_claims
 from proofs_check.library.new_points import new_point_claims
+from proofs_check.library.radii import radius_claims
 from proofs_check.library.ridges import ridge_claims
 from proofs_check.library.risks import risk_claims
 from proofs_check.library.sides import side_claims
 from proofs_check.library.slopes import slope_claims
+from proofs_check.library.stacks import stack_claims
 from proofs_check.library.starts import start_claims
 from proofs_check.library.stated import stated_claims
 from proofs_check.library.steps import step_claims
+from proofs_check.library.tables import table_claims
 from proofs_check.library.tasks import task_claims
 from proofs_check.library.training_points import training_point_claims
 from proofs_check.library.units import unit_claims
+from proofs_check.library.unseen_rows import unseen_row_claims
 from proofs_check.library.values import values_claims
 
 PAPER = "library"
@@ -193,9 +197,13 @@ CLAIMS = [
     *new_point_claims(PAPER),
     *certain_claims(PAPER),
     *comparison_claims(PAPER),
+    *radius_claims(PAPER),
     *ridge_claims(PAPER),
     *answer_claims(PAPER),
     *unit_claims(PAPER),
+    *unseen_row_claims(PAPER),
+    *stack_claims(PAPER),
+    *table_claims(PAPER),
     *step_claims(PAPER),
     *start_claims(PAPER),
     *stated_claims(PAPER),

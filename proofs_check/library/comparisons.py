@@ -200,11 +200,17 @@ def measure_cost(factor: float, rng: Generator) -> Verdict:
 def measure_said_of_cells(factor: float, rng: Generator) -> Verdict:
     """The worst certificate, the share of cells at an edge of their grids, and the share of rows that was learned from.
 
-    `factor` multiplies the relative gap that is the worst, and the share at an edge.
+    Bounds that cross are as bad as they are apart. `factor` multiplies the worst relative gap, and the share at an
+    edge.
     """
     uppers, gaps = rng.uniform(1.0, 9.0, 5), rng.uniform(0.01, 0.9, 5)
     found = worst([DualityGap(u, u * (1.0 - g)) for u, g in zip(uppers, gaps, strict=True)]).relative_gap
     apart = [abs(found - factor * float(np.sort(gaps)[-1]))]
+    crossed = int(np.argmax(gaps))
+    bounds = [(u, u * (1.0 - g)) for u, g in zip(uppers, gaps, strict=True)]
+    bounds[crossed] = bounds[crossed][::-1]
+    found = worst([DualityGap(*pair) for pair in bounds]).relative_gap
+    apart.append(abs(found + factor * float(np.sort(gaps)[-1])))
     grid, cells, edge = Grid(np.arange(1.0, 5.0), np.arange(1.0, 4.0)), [], 0
     for _ in range(8):
         i, k = int(rng.integers(3)), int(rng.integers(4))

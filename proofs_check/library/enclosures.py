@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -26,7 +27,7 @@ from convexkernels.rigorous.kernels import SIMPLE, Pairs
 from convexkernels.rigorous.rounding import largest_eigenvalue
 from convexkernels.rigorous.tessellated import EnclosedBlocks, PairPart
 from proofs_check.claim import Claim
-from proofs_check.library.values import tessellated_pair
+from proofs_check.library.values import library_of, tessellated_pair
 
 Generator = np.random.Generator
 Point = Sequence[Decimal]
@@ -144,8 +145,15 @@ def _generalized_polynomial(rng: Generator) -> Drawn:
 
 
 def _tessellated(rng: Generator) -> Drawn:
-    """The defining integral for one feature: monomials in z over what is above x and y, above one, or not."""
+    """The defining integral for one feature: monomials in z over what is above x and y, above one, or not.
+
+    In a box around the unit interval, or one whose lower end is far from points near 0.
+    """
     kernel, case = tessellated_pair(rng, 1, 1, None)
+    is_far = bool(rng.integers(2))
+    if is_far:
+        case = replace(case, a=np.array([-1000.0]), b=np.array([0.01]))
+        kernel = library_of(case, None)
     P = [decimals(row) for row in 0.5 * (case.P + case.P.T)]
     q, low, high = len(P) // 2, Decimal(float(case.a[0])), Decimal(float(case.b[0]))
     powers = [(0, 0), (0, 1), (1, 0)]  # of z and of x, in the order of the case
@@ -160,7 +168,7 @@ def _tessellated(rng: Generator) -> Drawn:
             total += (x[0] if e else ONE) * (y[0] if f else ONE) * parts / power
         return total
 
-    return kernel, rng.uniform(0.0, 0.95, (6, 1)), formula
+    return kernel, rng.uniform(*((-1.0, 0.009) if is_far else (0.0, 0.95)), (6, 1)), formula
 
 
 def _precomputed(rng: Generator) -> Drawn:

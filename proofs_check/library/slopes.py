@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from convexkernels.arrays import Array
-from convexkernels.certificate import DualityGap, Stationarity
+from convexkernels.certificate import DualityGap, RigorousGap, Stationarity
 from convexkernels.checking import Verdict, richardson_derivative
 from convexkernels.families import FAMILIES, example_points
 from convexkernels.families.curved import CURVED
@@ -43,7 +43,10 @@ def measure_slope(subject: tuple[Callable[[], Any], float], rng: Generator) -> V
 
 
 def measure_certificates(factor: float, rng: Generator) -> Verdict:
-    """Relative gaps are relative to the larger bound, relative residuals to value over length of the point."""
+    """Relative gaps are relative to the larger bound, relative residuals to value over length of the point.
+
+    Bounds that cross prove nothing, in exact arithmetic not even by a unit in the last place.
+    """
     lower, gap = float(rng.uniform(0.5, 5.0)), float(rng.uniform(0.1, 2.0))
     found = DualityGap(lower + gap, lower)
     point, gradient = 3.0 * rng.standard_normal(5), rng.standard_normal(5)
@@ -53,6 +56,9 @@ def measure_certificates(factor: float, rng: Generator) -> Verdict:
         abs(found.relative_gap - factor * gap / (lower + gap)),
         abs(Stationarity.at(value, gradient, point).relative_residual / residual - 1.0),
         float(found.holds(0.99 * found.relative_gap)) + float(not found.holds(1.01 * found.relative_gap)),
+        float(DualityGap(lower, lower + gap).holds(1.0)) + float(RigorousGap(lower, lower + gap).holds(1.0)),
+        float(RigorousGap(lower, lower * (1.0 + 2.0 * EPS)).holds(1.0)),
+        float(not RigorousGap(lower + gap, lower).holds(1.01 * found.relative_gap)),
     ]
     return Verdict(max(apart), 16.0 * EPS, 1, {"bounds": np.array([lower, lower + gap]), "apart": np.array(apart)})
 

@@ -90,8 +90,8 @@ def measure_rows(factor: float, rng: Generator) -> Verdict:
 def measure_far_targets(factor: float, rng: Generator) -> Verdict:
     """Of targets around 100 functions are kernel ridge with its intercept, clipped where bounds are given.
 
-    By all three problems; the search for a kernel, which is that of one candidate here, learns deviations from an
-    offset that is given. `factor` multiplies lam.
+    By all three problems, and by what one states for another; the search for a kernel, which is that of one candidate
+    here, learns deviations from an offset that is given. `factor` multiplies lam.
     """
     X, y, weights, rate, lam = far_targets(rng, 12)
     Z, loss = rng.uniform(0.0, 1.0, (15, 2)), LeastSquares(lam)
@@ -106,7 +106,9 @@ def measure_far_targets(factor: float, rng: Generator) -> Verdict:
         "fixed": fixed.solve(lams=[lam], tol=1e-10).decision_function(Z),
         "outer": outer.function(outer.start(0)).values(Z)[:, 0],
     }
-    verdicts = []
+    stated, verdicts = outer.stated_at(outer.start(0)), []
+    again = FixedKernel(Gaussian(rate), stated["loss"], X, y, **options | {"bounds": stated["bounds"]})
+    found["stated"] = again.solve(lams=[stated["loss"].lam], tol=1e-10).decision_function(Z)
     for name, values in found.items():
         expected = direct if name == "learned" else np.clip(direct, *limits)
         witness = {"X": X, "y": y, "weights": weights, "problem": name, "values": values, "direct": expected}

@@ -10,7 +10,7 @@ import numpy as np
 from convexkernels import Candidates, Gaussian, Hinge, KernelLearning, LeastSquares, Polynomial
 from convexkernels.cells.sampling import rows_by_share
 from convexkernels.checking import Verdict
-from convexkernels.criteria.folds import spread_sample
+from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.left_out import LeftOut, left_out_values
 from convexkernels.estimators.outliers import usual_limits
 from convexkernels.estimators.scaling import Scaling
@@ -184,6 +184,23 @@ def measure_samples(factor: float, rng: Generator) -> Verdict:
     return Verdict(max(apart), 1e-4, 1, {"y": y, "distances": distances})
 
 
+def measure_dealt_folds(more: int, rng: Generator) -> Verdict:
+    """Folds are parts of the rows, as large as each other but for `more`, which is 1, and so are those of every label.
+
+    For few labels with few rows each, whose numbers are no multiples of that of folds; a third of the rows for one.
+    """
+    folds, n_labels, each = int(rng.integers(2, 7)), int(rng.integers(2, 14)), int(rng.integers(7, 10))
+    sizes = np.full(n_labels, each) if rng.integers(2) else rng.integers(each, 2 * each, n_labels)
+    codes = rng.permutation(np.repeat(np.arange(n_labels), sizes))
+    parts = [held for _, held in split_rows(codes[None].astype(np.float64), folds, rng)]
+    wrong = float((np.sort(np.concatenate(parts)) != np.arange(len(codes))).any())
+    counts = np.array([np.bincount(codes[part], minlength=n_labels) for part in parts])
+    spread = max(int(np.ptp(counts, axis=0).max()), int(np.ptp(counts.sum(axis=1))))
+    (learned, third), n = split_rows(codes[None].astype(np.float64), 1, rng)[0], len(codes)
+    wrong += abs(len(third) - n / 3.0) > 1.0 or len(np.union1d(learned, third)) != n or len(learned) + len(third) != n
+    return Verdict(wrong + max(0, spread - more), 0.0, 1, {"codes": codes, "counts": counts})
+
+
 def unit_claims(paper: str) -> list[Claim]:
     """One claim each."""
     return [
@@ -223,5 +240,10 @@ def unit_claims(paper: str) -> list[Claim]:
             "samples-of-rows",
             "Samples are spread evenly over targets, and the least keys of a table tell how many rows it has.",
             *(paper, "criteria, samples", measure_samples, 1.0, 1.05),
+        ),
+        Claim(
+            "dealt-folds",
+            "Folds have as many rows as each other, of every label and in all, but for one.",
+            *(paper, "criteria, folds", measure_dealt_folds, 1, 0),
         ),
     ]
