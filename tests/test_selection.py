@@ -23,7 +23,7 @@ from convexkernels.estimators.convex.base import NOTABLE
 from convexkernels.estimators.convex.fold import Fold
 from convexkernels.estimators.convex.path import Path
 from convexkernels.estimators.convex.selection import choose
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, UnsuitedFamilyWarning
 from convexkernels.families import candidates
 from convexkernels.plotting import SelectionDisplay
 from convexkernels.solvers import make_solver
@@ -285,8 +285,10 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(mon
     assert max(sizes) == sizes[1]
     assert sizes[2:] == sorted(sizes[2:], reverse=True)
     paths.clear()
+    climb = Path.climb
+    monkeypatch.setattr(Path, "climb", lambda *given: paths.append((given[0], given[-1].max_time)) or climb(*given))
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
-    # Its own path, and one value for the reference.
+    # Its own path, and that of the reference.
     assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
 
 
@@ -1131,6 +1133,75 @@ def test_a_family_that_does_not_suit_a_table_is_noticed():
     assert chosen.reference is not None
     assert chosen.reference <= chosen.score + 0.1
     assert ck.MultipleKernelRidge().fit(X[:60], y[:60]).selection_.reference is None
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.TessellatedSVR, ck.TessellatedRidge])
+@pytest.mark.parametrize("alone", [0.0, 1.0], ids=["constants", "a part"])
+def test_a_family_that_learns_next_to_nothing_is_noticed_though_others_learn_as_little_at_its_value(kind, alone):
+    """With strong regularization Gaussians are constant, too: they have a value of their own."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(250, 6))
+    y = alone * X[:, 3] + X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=250)
+    if kind is ck.TessellatedSVC:
+        y = y > 0.0
+    model = kind(tol=1e-2)
+    if kind is ck.TessellatedSVC and alone:  # the part that it learns is nearly all there is to labels
+        assert model.fit(X, y).selection_.reference < model.selection_.score + 0.1
+        return
+    with pytest.warns(UnsuitedFamilyWarning, match="Gaussian kernels predict rows that were held out better"):
+        model.fit(X, y)
+    assert model.selection_.reference > model.selection_.score + 0.05
+    assert model.selection_.value in model.selection_.values
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.TessellatedSVR, ck.TessellatedRidge])
+def test_of_noise_no_family_says_more(kind, rng):
+    X, y = rng.normal(size=(120, 4)), rng.normal(size=120)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnsuitedFamilyWarning)
+        model = kind(tol=1e-2).fit(X, y > 0.0 if kind is ck.TessellatedSVC else y)
+    assert model.selection_.reference is not None
+
+
+@pytest.mark.parametrize(
+    ("score", "value", "scored"),
+    [
+        (0.6, 0.3, [0.3, 10, 100]),  # more regular than a soft margin
+        (0.6, 1.0, [1]),
+        (0.6, 30.0, [30]),
+        (0.01, 0.01, [1, 10, 100]),  # hardly better than constants, whose value says nothing
+        (0.01, 1e4, [1, 10, 100]),
+    ],
+)
+@pytest.mark.parametrize("of_lam", [False, True])
+def test_another_family_is_scored_where_it_can_say_something(score, value, scored, of_lam, monkeypatch):
+    problem, *_ = moons()
+    visited, values = [], 10.0 ** np.arange(-2, 5)
+    unit = (lambda C: 1.0 / C) if of_lam else np.asarray  # from the most regular one on
+
+    def better(path, value, clock):
+        visited.append(float(unit(value)))
+        path.errors[value] = path.total - 10.0 * len(visited)
+        return True
+
+    monkeypatch.setattr(Path, "visit", better)
+    monkeypatch.setattr(Path, "constant", property(lambda path: path.total))
+    found = path_module.PathSelection("C", values, np.array([score]), float(unit(value)), 1.0, False)
+    request = problem, problem.family, found, None
+    reference = selection.beside(*request, unit(values), 0.02, Clock())
+    assert visited == pytest.approx(scored)
+    assert reference.score == pytest.approx(10.0 * len(scored) / len(problem.X), rel=0.1)
+    visited.clear()
+    selection.beside(*request, unit(np.array([value])), 0.02, Clock())  # one that was given
+    assert visited == pytest.approx([value])
+
+
+def test_a_path_that_climbs_ends_with_the_first_value_that_gains_little():
+    path = Path(None, [], None, np.arange(1.0, 6.0), 1.0)
+    path.total, errors = 1.0, dict(zip(range(1, 6), (0.9, 0.7, 0.5, 0.49, 0.1), strict=True))
+    path.visit = lambda value, clock: path.errors.update({value: errors[value]}) or True
+    path.climb(0.03, Clock())
+    assert list(path.errors) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_tables_of_hundreds_of_columns_have_boxes_whose_volume_does_not_overflow():

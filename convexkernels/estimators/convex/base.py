@@ -13,7 +13,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.fold import PATH_TOL
 from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, beside, choose
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
@@ -121,7 +121,7 @@ class ConvexEstimator(KernelEstimator):
             if found is not None and len(losses) > 1 and len(found.values):
                 found = replace(found, loss=names[losses.index(loss_at)])
             if found is not None and not found.interrupted:
-                found = self._beside_reference(problem, loss_at, found, clock)
+                found = self._beside_reference(problem, loss_at, found, values, clock)
         value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
@@ -140,22 +140,20 @@ class ConvexEstimator(KernelEstimator):
         return None
 
     def _beside_reference(
-        self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, clock: Clock
+        self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, values: Array, clock: Clock
     ) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
-        reference, deviation = self._reference(problem.X), found.deviation
+        reference, of_numbers = self._reference(problem.X), problem.loss.is_of_differences
         if reference is None or clock.is_over:
             return found
-        values = np.array([found.value])
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
-        losses = [lambda C, _: loss_at(C, deviation)]
-        *_, path = choose(problem, [reference], found.name, losses, values, own, self._finer(PATH_TOL))
-        if path is None or path.interrupted:
-            return found if path is None else replace(found, interrupted=True)
-        of_numbers = problem.loss.is_of_differences
+        notable, tol = NOTABLE[of_numbers], self._finer(PATH_TOL)
+        path = beside(problem, reference, found, loss_at, values, notable, own, tol)
+        if path.interrupted or not len(path.values):
+            return replace(found, interrupted=path.interrupted)
         # The variance of a difference of two shares of errors is below their sum over the rows; R^2 is taken alike.
         doubt = float(np.sqrt((2.0 - found.score - path.score) / min(problem.m, LARGEST_SAMPLE)))
-        if path.score > max(0.0, found.score + max(doubt, NOTABLE[of_numbers])):
+        if path.score > max(0.0, found.score + max(doubt, notable)):
             score = "R^2" if of_numbers else "accuracy"
             tell(
                 f"Gaussian kernels predict rows that were held out better ({score} {path.score:.3f}) than the kernels "

@@ -62,8 +62,9 @@ class PathSelection(Selection):
     loss : str or None
         The loss, where it was chosen, too; the values are those that were tried with it.
     reference : float or None
-        The score of Gaussian kernels of several widths on the same rows at that value, where it was asked whether the
-        family suits the table.
+        The score of Gaussian kernels of several widths on the same rows, where it was asked whether the family suits
+        the table: at that value, or the best one of a few with less regularization, where it is more regular than a
+        soft margin or predicts hardly better than constants.
     """
 
     name: str
@@ -267,6 +268,14 @@ class Path:
             least = min(least, error)
             if self.is_exact:
                 return
+
+    def climb(self, gain: float, clock: Clock) -> None:
+        """Visit the values in their order, as long as each has a score that is better by a gain than those before."""
+        best = -math.inf
+        for value in self.values.tolist():
+            if not self.visit(value, clock) or self.score(value) < best + gain:
+                return
+            best = self.score(value)
 
     def refine(self, clock: Clock) -> None:
         """Visit the values between the best one and its neighbors."""

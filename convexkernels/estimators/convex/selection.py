@@ -9,7 +9,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold
-from convexkernels.estimators.convex.path import LossAt, Path, PathSelection
+from convexkernels.estimators.convex.path import SECOND, LossAt, Path, PathSelection
 from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -18,6 +18,8 @@ from convexkernels.problems.kernel_learning import KernelLearning
 
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
 LARGEST_SAMPLE = 1000
+# How many values from that of a soft margin on another family may be scored at.
+REACH = 3
 # Rows up to which there are five folds instead of three.
 FEW_ROWS = 200
 # The parts of the time for the path of the first of several families, which finds where others begin, and, of what it
@@ -86,6 +88,36 @@ def choose(
             loss=losses.index(best.loss_at),
         )
     return best.family, best.loss_at, found
+
+
+def beside(
+    problem: KernelLearning,
+    family: Family,
+    found: PathSelection,
+    loss_at: LossAt,
+    values: Array,
+    notable: float,
+    clock: Clock,
+    tol: float = PATH_TOL,
+) -> PathSelection:
+    """The score of another family on the rows that a value was found by, at that value: nothing is chosen.
+
+    Where functions are hardly better than constants, their value is one of chance, often the most regular one, with
+    which those of any family are constant: the other one is scored with a soft margin and less regularization, as long
+    as it gains notably. So it is with less, after the value itself, where that is more regular than a soft margin.
+    """
+    folds = _folds(problem, family, _scored_weights(problem), tol)
+    path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
+    if len(values) > 1:
+        says_nothing = found.score < max(0.0, 1.0 - path.constant / path.total) + notable
+        few = values[SECOND : SECOND + REACH]
+        is_regular = (found.value - few[0]) * (values[0] - few[0]) > 0.0
+        path.values = few if says_nothing else np.append(found.value, few[1:] if is_regular else [])
+    try:
+        path.climb(notable, clock)
+    except KeyboardInterrupt:
+        return path.selection(found.name, interrupted=True)
+    return path.selection(found.name)
 
 
 @dataclass(eq=False)
