@@ -55,8 +55,11 @@ class ConvexEstimator(KernelEstimator):
     _reserved = 0.0
 
     @abstractmethod
-    def _family(self, X: Array, clock: Clock) -> Family:
-        """The family on a scale on which C = 1 is a soft margin, for the scaled rows of a table, and for the time."""
+    def _families(self, X: Array, clock: Clock) -> dict[str, Family]:
+        """The families to choose from by name, for the scaled rows of a table and for the time, the largest first.
+
+        They are on a scale on which C = 1 is a soft margin, and each is a part of the one before.
+        """
 
     @abstractmethod
     def _loss(self, value: float, deviation: float) -> Loss:
@@ -83,11 +86,10 @@ class ConvexEstimator(KernelEstimator):
         weights = None if (table.weights == 1.0).all() else table.weights
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
-        family = self._family(table.X, clock)
         # Stated with the family that is tried first: matrices of the largest one on all rows are formed after the
         # choice, for which time is left.
-        self._compared = [family, *(self._other_families(table.X) if self._has_choice else [])]
-        return KernelLearning(self._compared[:2][-1], loss, table.X, y, **options)
+        self._compared = self._families(table.X, clock)
+        return KernelLearning(list(self._compared.values())[:2][-1], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self._finer(self.tol)}
@@ -113,27 +115,26 @@ class ConvexEstimator(KernelEstimator):
             # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
             known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
             values = values[known] if known.any() else values
-        compared, self._compared = self._compared, []
+        called, families = list(self._compared), list(self._compared.values())
+        self._compared = {}
         names, losses = (list(part) for part in zip(*self._losses(len(problem.Y)).items(), strict=True))
-        family, loss_at, found = compared[0], losses[0], None
-        if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            family, loss_at, found = choose(problem, compared, name, losses, values, clock, self._finer(PATH_TOL))
+        family, loss_at, found = families[0], losses[0], None
+        if (self._has_choice or len(families) > 1) and np.ptp(problem.Y, axis=1).any():
+            tol = self._finer(PATH_TOL)
+            family, loss_at, found = choose(problem, families, name, losses, values, clock, tol, called)
             if found is not None and len(losses) > 1 and len(found.values):
                 found = replace(found, loss=names[losses.index(loss_at)])
             if found is not None and not found.interrupted:
                 found = self._beside_reference(problem, loss_at, found, values, clock)
         value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
+        self._called = called[[family is one for one in families].index(True)]
         setattr(self, f"{name}_", value)
         if family is not problem.family:
             problem.gram_set.release()  # both would be in memory
             problem = problem.on_rows(np.arange(problem.m), family)
         interrupted = found is not None and found.interrupted
         return problem.with_loss(loss_at(value, 1.0 if found is None else found.deviation)), interrupted
-
-    def _other_families(self, X: Array) -> list[Family]:
-        """Families to compare with that of the estimator, by the same scores, each a part of the one before."""
-        return []
 
     def _reference(self, X: Array) -> Family | None:
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
