@@ -32,8 +32,7 @@ lam_ : float
 """,
     "selection": """
 selection_ : Selection or None
-    The values that were tried and their held-out scores, when there was a choice, of every list of candidates that was
-    compared. {a_selection}
+    The values that were tried and their held-out scores, when there was a choice. {a_selection}
 """,
     "choice": """
 Kernels are on a scale on which C = 1 is a soft margin whatever the number of features: the images of the training
@@ -71,7 +70,8 @@ weights_ : ndarray of shape (l,)
 kernel_names_ : list of str
 kernels_ : str, or what was passed
     The name of the list of candidates that was given or chosen: with ``kernels=kernels_`` and the other values that a
-    fit has chosen, another one to the same rows finds the same functions.
+    fit has chosen, another one to the same rows finds the same functions. ``selection_.paths`` has the scores of all
+    lists that were compared.
 """,
     "candidates": """
 Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
