@@ -405,9 +405,8 @@ def test_the_list_of_candidates_that_was_chosen_has_a_name_and_may_be_given_back
     name, value = regularization(model)
     found = model.selection_
     assert model.kernels_ in {"smooth", "smoother", "smoothest"}
-    assert found.chosen == {name: value, "kernels": model.kernels_} | (
-        {} if found.loss is None else {"loss": found.loss}
-    )
+    loss = {} if found.loss is None else {"loss": found.loss}
+    assert found.chosen == {name: value, "kernels": model.kernels_} | loss
     assert f"kernels={model.kernels_}" in model.describe()
     # The best scores of all lists are there to be seen.
     best = {one: scores.max() for one, (_, scores) in found.paths.items()}
@@ -467,6 +466,16 @@ def test_candidates_that_time_is_left_for_have_a_name_too(monkeypatch):
     again = ck.MultipleKernelRidge(lam=short.lam_, kernels=short.kernels_).fit(X, y)
     assert again.kernels_ == "few"
     np.testing.assert_allclose(again.predict(X), short.predict(X), rtol=1e-6)
+
+
+def test_a_limit_that_ends_the_choice_of_a_list_says_so(monkeypatch):
+    follow = Path.follow
+    monkeypatch.setattr(Path, "follow", lambda path, clock: (follow(path, clock), setattr(clock, "max_time", 0.0)))
+    X, y = product(60)
+    with pytest.warns(ConvexKernelsWarning, match="max_time ended the choice of kernels early") as caught:
+        model = ck.MultipleKernelRidge(lam=0.5).fit(X, y)
+    assert len(caught) == 1
+    assert model.lam_ == 0.5
 
 
 def held_out(problem, **options):

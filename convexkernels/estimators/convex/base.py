@@ -100,7 +100,7 @@ class ConvexEstimator(KernelEstimator):
             return problem.solve(
                 max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint, **self._search()
             )
-        tell("interrupted while the regularization parameter was chosen.")
+        tell("interrupted while parameters were chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
             return replace(problem.solve(max_time=1e-3, **self._search()), status=Status.INTERRUPTED)

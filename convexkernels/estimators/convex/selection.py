@@ -75,7 +75,7 @@ def choose(
         interrupted = True
     best, cut = search.best, search.is_cut or clock.is_over
     if cut and not interrupted:
-        clock.cut(f"the choice of {name}")
+        clock.cut(f"the choice of {name if len(values) > 1 or len(families) == 1 else 'kernels'}")
     if best is None:
         none = np.zeros(0)
         nothing = PathSelection(name, none, none, float(values[0]), search.deviation, True)
@@ -127,7 +127,7 @@ def beside(
     """
     folds = _folds(problem, family, _scored_weights(problem), tol)
     path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
-    if len(values) > 1:
+    if len(values) > SECOND:
         says_nothing = found.score < max(0.0, 1.0 - path.constant / path.total) + notable
         few = values[SECOND : SECOND + REACH]
         is_regular = (found.value - few[0]) * (values[0] - few[0]) > 0.0

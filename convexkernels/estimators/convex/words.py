@@ -76,7 +76,8 @@ kernels_ : str, or what was passed
     "candidates": """
 Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
 
-{one_kernel}
+{one_kernel} Lists of candidates that are left open
+are compared by the same scores, each on a path of its own, or at the value that is given.
 The optimum is certified by its duality gap, whatever the solver.
 """,
     "tessellated": """
