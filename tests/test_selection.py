@@ -1281,10 +1281,10 @@ def test_another_family_is_scored_where_it_can_say_something(score, value, score
     monkeypatch.setattr(Path, "visit", better)
     monkeypatch.setattr(Path, "constant", property(lambda path: path.total))
     found = path_module.PathSelection("C", values, np.array([score]), float(unit(value)), 1.0, False)
-    request = problem, problem.family, found, None
+    request = problem, problem.family, found, lambda C, _: ck.Hinge(C)
     reference = selection.beside(*request, unit(values), 0.02, Clock())
     assert visited == pytest.approx(scored)
-    assert reference.score == pytest.approx(10.0 * len(scored) / len(problem.X), rel=0.1)
+    assert reference == pytest.approx(10.0 * len(scored) / len(problem.X), rel=0.1)
     visited.clear()
     selection.beside(*request, unit(np.array([value])), 0.02, Clock())  # one that was given
     assert visited == pytest.approx([value])

@@ -149,20 +149,23 @@ class ConvexEstimator(KernelEstimator):
             return found
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
         notable, tol = NOTABLE[of_numbers], self._finer(PATH_TOL)
-        path = beside(problem, reference, found, loss_at, values, notable, own, tol)
-        if path.interrupted or not len(path.values):
-            return replace(found, interrupted=path.interrupted)
+        try:
+            score = beside(problem, reference, found, loss_at, values, notable, own, tol)
+        except KeyboardInterrupt:
+            return replace(found, interrupted=True)
+        if np.isinf(score):
+            return found
         # The variance of a difference of two shares of errors is below their sum over the rows; R^2 is taken alike.
-        doubt = float(np.sqrt((2.0 - found.score - path.score) / min(problem.m, LARGEST_SAMPLE)))
-        if path.score > max(0.0, found.score + max(doubt, notable)):
-            score = "R^2" if of_numbers else "accuracy"
+        doubt = float(np.sqrt((2.0 - found.score - score) / min(problem.m, LARGEST_SAMPLE)))
+        if score > max(0.0, found.score + max(doubt, notable)):
+            called = "R^2" if of_numbers else "accuracy"
             tell(
-                f"Gaussian kernels predict rows that were held out better ({score} {path.score:.3f}) than the kernels "
+                f"Gaussian kernels predict rows that were held out better ({called} {score:.3f}) than the kernels "
                 f"of this estimator ({found.score:.3f}). Where predictions count, try MultipleKernel... or "
                 "HierarchicalGaussian...; a given value of the parameter is not questioned.",
                 UnsuitedFamilyWarning,
             )
-        return replace(found, reference=path.score)
+        return replace(found, reference=score)
 
     @property
     def _has_choice(self) -> bool:

@@ -118,25 +118,36 @@ def beside(
     notable: float,
     clock: Clock,
     tol: float = PATH_TOL,
-) -> PathSelection:
+) -> float:
     """The score of another family on the rows that a value was found by, at that value: nothing is chosen.
 
     Where functions are hardly better than constants, their value is one of chance, often the most regular one, with
     which those of any family are constant: the other one is scored with a soft margin and less regularization, as long
-    as it gains notably. So it is with less, after the value itself, where that is more regular than a soft margin.
+    as it gains notably. So it is with less, after the value itself, where that is more regular than a soft margin. -inf
+    where the time is up.
     """
-    folds = _folds(problem, family, _scored_weights(problem), tol)
-    path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
-    if len(values) > SECOND:
-        says_nothing = found.score < max(0.0, 1.0 - path.constant / path.total) + notable
-        few = values[SECOND : SECOND + REACH]
-        is_regular = (found.value - few[0]) * (values[0] - few[0]) > 0.0
-        path.values = few if says_nothing else np.append(found.value, few[1:] if is_regular else [])
-    try:
+
+    def climbed() -> dict[str, Any]:
+        folds = _folds(problem, family, _scored_weights(problem), tol)
+        path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
+        path.values = _values_beside(path, found, values, notable)
         path.climb(notable, clock)
-    except KeyboardInterrupt:
-        return path.selection(found.name, interrupted=True)
-    return path.selection(found.name)
+        return {"score": path.selection(found.name).score}
+
+    stated = problem.loss, loss_at(found.value, found.deviation), found.value, found.score, values, notable, tol
+    asked = problem.X, problem.Y, problem.weights, family, *stated
+    return float(clock.once(climbed, "score of another family", *asked)["score"])
+
+
+def _values_beside(path: Path, found: PathSelection, values: Array, notable: float) -> Array:
+    """The values at which another family than that of what was found is scored."""
+    if len(values) <= SECOND:
+        return np.array([found.value])
+    few = values[SECOND : SECOND + REACH]
+    if found.score < max(0.0, 1.0 - path.constant / path.total) + notable:
+        return few
+    is_regular = (found.value - few[0]) * (values[0] - few[0]) > 0.0
+    return np.append(found.value, few[1:] if is_regular else [])
 
 
 @dataclass(eq=False)
