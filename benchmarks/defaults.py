@@ -128,7 +128,7 @@ def run(estimator, X, y, T, t, limit):
 
 def seconds_at_chosen(estimator, X, y, limit):
     """Processor seconds of a fit at the values that the estimator has chosen, None where it chooses none."""
-    names = {"C", "epsilon", "lam", "loss", "mu"} & set(estimator.get_params())
+    names = {"C", "epsilon", "kernels", "lam", "loss", "mu"} & set(estimator.get_params())
     given = {name: getattr(estimator, f"{name}_") for name in sorted(names) if hasattr(estimator, f"{name}_")}
     if not given or getattr(estimator, "selection_", None) is None:
         return None

@@ -6,6 +6,7 @@ import weakref
 from types import SimpleNamespace
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -17,13 +18,14 @@ import convexkernels as ck
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.estimators import left_out
+from convexkernels.estimators.convex import multiple_kernel, selection, tessellated
 from convexkernels.estimators.convex import path as path_module
-from convexkernels.estimators.convex import selection, tessellated
 from convexkernels.estimators.convex.base import NOTABLE
 from convexkernels.estimators.convex.fold import Fold
+from convexkernels.estimators.convex.multiple_kernel import COMPARED, SHORTER
 from convexkernels.estimators.convex.path import Path
 from convexkernels.estimators.convex.selection import choose
-from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError
+from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, UnsuitedFamilyWarning
 from convexkernels.families import candidates
 from convexkernels.plotting import SelectionDisplay
 from convexkernels.solvers import make_solver
@@ -44,6 +46,11 @@ def regularization(model):
     return ("lam", model.lam_) if hasattr(model, "lam_") else ("C", model.C_)
 
 
+def found_by(model, *names):
+    """What a fit has found for parameters, where it has them."""
+    return {name: getattr(model, f"{name}_") for name in names if hasattr(model, f"{name}_")}
+
+
 @pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS, ids=lambda kind: kind.__name__)
 def test_what_is_chosen_is_the_best_of_what_was_tried_and_is_what_is_used(kind):
     X, y = noisy(kind)
@@ -57,11 +64,9 @@ def test_what_is_chosen_is_the_best_of_what_was_tried_and_is_what_is_used(kind):
     assert chosen.scores.max() > 0.7
     # Both ends are worse: the path was long enough.
     assert chosen.scores[[0, -1]].min() < chosen.scores.max()
-    given = {name: value} | ({"epsilon": model.epsilon_} if hasattr(model, "epsilon_") else {})
+    given = {name: value} | found_by(model, "epsilon", "kernels")
     again = kind(tol=1e-6, **given).fit(X, y)
     assert again.selection_ is None
-    if again.solution_.theta.shape != model.solution_.theta.shape:
-        return  # where nothing is chosen, all default candidates are taken
     np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-5)  # the unit of epsilon is rounded
 
 
@@ -177,7 +182,7 @@ def test_the_matrices_of_candidates_are_part_of_the_time_limit(monkeypatch):
     assert len(caught) == 1
     assert len(model.weights_) == 3
     assert sum(map(len, formed)) <= 6  # those of the table, and of the one fold that was begun
-    assert len(ck.MultipleKernelRidge()._family(X, Clock(60.0)).candidates) == 71
+    assert len(ck.MultipleKernelRidge()._families(X, Clock(60.0))["all"].candidates) == 71
 
 
 def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
@@ -285,8 +290,10 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(mon
     assert max(sizes) == sizes[1]
     assert sizes[2:] == sorted(sizes[2:], reverse=True)
     paths.clear()
+    climb = Path.climb
+    monkeypatch.setattr(Path, "climb", lambda *given: paths.append((given[0], given[-1].max_time)) or climb(*given))
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
-    # Its own path, and one value for the reference.
+    # Its own path, and that of the reference.
     assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
 
 
@@ -380,6 +387,95 @@ def test_a_choice_goes_on_from_the_errors_of_rows_that_its_checkpoint_holds(tmp_
         assert len(model.weights_) == len(plain.weights_) == 27
         assert model.C_ == plain.C_
         np.testing.assert_array_equal(model.selection_.scores, plain.selection_.scores)
+        assert str(model.selection_.curve) == str(plain.selection_.curve)
+
+
+def product(m):
+    """What wide Gaussians and polynomials of all features see, and narrow ones and those of single features do not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(m, 6))
+    return X, X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=m)
+
+
+@pytest.mark.parametrize("kind", [ck.MultipleKernelSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_the_list_of_candidates_that_was_chosen_has_a_name_and_may_be_given_back(kind):
+    X, y = product(200)
+    y = y > 0.0 if kind is ck.MultipleKernelSVC else y
+    model = kind(tol=1e-2).fit(X, y)
+    name, value = regularization(model)
+    found = model.selection_
+    assert model.kernels_ in {"smooth", "smoother", "smoothest"}
+    loss = {} if found.loss is None else {"loss": found.loss}
+    assert found.chosen == {name: value, "kernels": model.kernels_} | loss
+    assert f"kernels={model.kernels_}" in model.describe()
+    # The best scores of all lists are there to be seen.
+    best = {one: scores.max() for one, (_, scores) in found.paths.items()}
+    assert set(best) >= {"all", "smooth"}
+    assert best[model.kernels_] == max(best.values()) == found.score
+    assert max(best.values()) > best["all"]
+    assert list(dict.fromkeys(found.curve["kernels"])) == list(best)
+    np.testing.assert_array_equal(found.paths[model.kernels_], (found.values, found.scores))
+    drawn = SelectionDisplay.from_estimator(model).plot().ax_
+    assert [f"kernels = {one}" for one in best] == [line.get_label() for line in drawn.lines[:-1]]
+    plt.close("all")
+    given = {name: value} | found_by(model, "epsilon", "loss", "kernels")
+    again = kind(tol=1e-2, **given).fit(X, y)
+    np.testing.assert_allclose(again._values(X), model._values(X), rtol=1e-6, atol=1e-6)
+    assert (again.selection_, again.kernels_, again.kernel_names_) == (None, model.kernels_, model.kernel_names_)
+
+
+@pytest.mark.parametrize("kind", [ck.MultipleKernelSVC, ck.MultipleKernelRidge])
+def test_lists_of_candidates_are_compared_at_a_value_that_is_given_too(kind):
+    X, y = product(200)
+    y = y > 0.0 if kind is ck.MultipleKernelSVC else y
+    name = "C" if kind is ck.MultipleKernelSVC else "lam"
+    model, every = (kind(**{name: 0.5}, kernels=kernels, tol=1e-2).fit(X, y) for kernels in (None, "all"))
+    found = model.selection_
+    assert set(found.curve[name]) == {0.5}
+    assert model.kernels_ == found.kernels == max(found.paths, key=lambda one: found.paths[one][1])
+    assert model.kernels_ != "all"
+    assert every.selection_ is None
+    assert len(every.weights_) == 11 + 2 * 6 > len(model.weights_)
+    assert SelectionDisplay.from_estimator(model).plot().ax_.get_xlabel() == "kernels"
+    plt.close("all")
+    search = GridSearchCV(kind(tol=1e-2), {name: [0.05, 0.5]}, cv=2).fit(X, y)
+    assert search.best_estimator_.kernels_ != "all"
+
+
+def test_what_candidates_are_called_is_what_gives_them_back():
+    X, y = product(60)
+    sizes = {}
+    for name in (*COMPARED, *SHORTER):
+        model = ck.MultipleKernelRidge(kernels=name, tol=1e-2).fit(X, y)
+        assert (model.kernels_, model.selection_.chosen) == (name, {"lam": model.lam_})
+        assert model.kernel_names_[-1].endswith(" on x5" if name == "all" else " on all")
+        sizes[name] = len(model.weights_)
+    assert sizes == {"all": 23, "smooth": 8, "smoother": 7, "smoothest": 6, "joint": 11, "few": 3}
+    listed = [ck.Gaussian(0.1), ck.Gaussian(1.0)]
+    assert ck.MultipleKernelRidge(listed, lam=1.0).fit(X, y).kernels_ is listed
+    stack = np.stack([kernel(X) for kernel in listed])
+    assert ck.MultipleKernelRidge("precomputed", lam=1.0).fit(stack, y).kernels_ == "precomputed"
+    assert ck.MultipleKernelRidge(lam=1.0).fit(X, np.ones(60)).kernels_ == "all"  # constants say nothing of lists
+
+
+def test_candidates_that_time_is_left_for_have_a_name_too(monkeypatch):
+    X, y = product(60)
+    monkeypatch.setattr(multiple_kernel, "_in_time", lambda family, *_: len(family.candidates) < 4)
+    with pytest.warns(ConvexKernelsWarning, match="max_time left no time to form the matrices of 20 of the"):
+        short = ck.MultipleKernelRidge(max_time=30.0).fit(X, y)
+    again = ck.MultipleKernelRidge(lam=short.lam_, kernels=short.kernels_).fit(X, y)
+    assert again.kernels_ == "few"
+    np.testing.assert_allclose(again.predict(X), short.predict(X), rtol=1e-6)
+
+
+def test_a_limit_that_ends_the_choice_of_a_list_says_so(monkeypatch):
+    follow = Path.follow
+    monkeypatch.setattr(Path, "follow", lambda path, clock: (follow(path, clock), setattr(clock, "max_time", 0.0)))
+    X, y = product(60)
+    with pytest.warns(ConvexKernelsWarning, match="max_time ended the choice of kernels early") as caught:
+        model = ck.MultipleKernelRidge(lam=0.5).fit(X, y)
+    assert len(caught) == 1
+    assert model.lam_ == 0.5
 
 
 def held_out(problem, **options):
@@ -630,7 +726,7 @@ def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatc
     X, y = noisy(ck.MultipleKernelRidge, 60)
     limits = []
 
-    def chosen(problem, families, name, losses, values, clock, tol):
+    def chosen(problem, families, name, losses, values, clock, tol, called):
         limits.append(clock.max_time)
         return families[0], losses[0], None
 
@@ -826,7 +922,7 @@ def test_an_interrupt_before_anything_was_tried_leaves_the_family_as_it_is(monke
     monkeypatch.setattr(Fold, "error", interrupted)
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.MultipleKernelRidge().fit(X, y)
-    assert len(model.weights_) == len(model._family(X, Clock()).candidates)
+    assert len(model.weights_) == len(model._families(X, Clock())["all"].candidates)
     with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
         model = ck.TessellatedSVC().fit(*of_several_classes(60))
     assert model.selection_.chosen == {"C": model.C_}
@@ -1133,6 +1229,75 @@ def test_a_family_that_does_not_suit_a_table_is_noticed():
     assert ck.MultipleKernelRidge().fit(X[:60], y[:60]).selection_.reference is None
 
 
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.TessellatedSVR, ck.TessellatedRidge])
+@pytest.mark.parametrize("alone", [0.0, 1.0], ids=["constants", "a part"])
+def test_a_family_that_learns_next_to_nothing_is_noticed_though_others_learn_as_little_at_its_value(kind, alone):
+    """With strong regularization Gaussians are constant, too: they have a value of their own."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(250, 6))
+    y = alone * X[:, 3] + X[:, 0] * X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=250)
+    if kind is ck.TessellatedSVC:
+        y = y > 0.0
+    model = kind(tol=1e-2)
+    if kind is ck.TessellatedSVC and alone:  # the part that it learns is nearly all there is to labels
+        assert model.fit(X, y).selection_.reference < model.selection_.score + 0.1
+        return
+    with pytest.warns(UnsuitedFamilyWarning, match="Gaussian kernels predict rows that were held out better"):
+        model.fit(X, y)
+    assert model.selection_.reference > model.selection_.score + 0.05
+    assert model.selection_.value in model.selection_.values
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.TessellatedSVR, ck.TessellatedRidge])
+def test_of_noise_no_family_says_more(kind, rng):
+    X, y = rng.normal(size=(120, 4)), rng.normal(size=120)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnsuitedFamilyWarning)
+        model = kind(tol=1e-2).fit(X, y > 0.0 if kind is ck.TessellatedSVC else y)
+    assert model.selection_.reference is not None
+
+
+@pytest.mark.parametrize(
+    ("score", "value", "scored"),
+    [
+        (0.6, 0.3, [0.3, 10, 100]),  # more regular than a soft margin
+        (0.6, 1.0, [1]),
+        (0.6, 30.0, [30]),
+        (0.01, 0.01, [1, 10, 100]),  # hardly better than constants, whose value says nothing
+        (0.01, 1e4, [1, 10, 100]),
+    ],
+)
+@pytest.mark.parametrize("of_lam", [False, True])
+def test_another_family_is_scored_where_it_can_say_something(score, value, scored, of_lam, monkeypatch):
+    problem, *_ = moons()
+    visited, values = [], 10.0 ** np.arange(-2, 5)
+    unit = (lambda C: 1.0 / C) if of_lam else np.asarray  # from the most regular one on
+
+    def better(path, value, clock):
+        visited.append(float(unit(value)))
+        path.errors[value] = path.total - 10.0 * len(visited)
+        return True
+
+    monkeypatch.setattr(Path, "visit", better)
+    monkeypatch.setattr(Path, "constant", property(lambda path: path.total))
+    found = path_module.PathSelection("C", values, np.array([score]), float(unit(value)), 1.0, False)
+    request = problem, problem.family, found, lambda C, _: ck.Hinge(C)
+    reference = selection.beside(*request, unit(values), 0.02, Clock())
+    assert visited == pytest.approx(scored)
+    assert reference == pytest.approx(10.0 * len(scored) / len(problem.X), rel=0.1)
+    visited.clear()
+    selection.beside(*request, unit(np.array([value])), 0.02, Clock())  # one that was given
+    assert visited == pytest.approx([value])
+
+
+def test_a_path_that_climbs_ends_with_the_first_value_that_gains_little():
+    path = Path(None, [], None, np.arange(1.0, 6.0), 1.0)
+    path.total, errors = 1.0, dict(zip(range(1, 6), (0.9, 0.7, 0.5, 0.49, 0.1), strict=True))
+    path.visit = lambda value, clock: path.errors.update({value: errors[value]}) or True
+    path.climb(0.03, Clock())
+    assert list(path.errors) == [1.0, 2.0, 3.0, 4.0]
+
+
 def test_tables_of_hundreds_of_columns_have_boxes_whose_volume_does_not_overflow():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 300))
@@ -1220,10 +1385,11 @@ def test_squares_take_the_place_of_a_tube_where_its_functions_are_not_the_mean(k
     assert model.score(X[400:], y[400:]) > tube.score(X[400:], y[400:])
     assert not hasattr(model, "epsilon_")
     assert model.loo_predictions_.shape == (400, 2)[:outputs]
-    assert model.selection_.chosen == {"C": model.C_, "loss": "least_squares"}
-    again = kind(C=model.C_, loss="least_squares").fit(X[:400], y[:400])
-    if len(model.solution_.theta) == len(again.solution_.theta):  # of the same candidates
-        np.testing.assert_allclose(again.predict(X), model.predict(X), atol=0.02 * np.std(y))
+    kernels = {"kernels": model.kernels_} if kind is ck.MultipleKernelSVR else {}
+    assert model.selection_.chosen == {"C": model.C_, "loss": "least_squares"} | kernels
+    again = kind(C=model.C_, loss="least_squares", **kernels).fit(X[:400], y[:400])
+    assert again.selection_ is None
+    np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("given", [{}, {"C": 1.0}, {"epsilon": 0.1}, {"loss": "epsilon_insensitive"}], ids=str)

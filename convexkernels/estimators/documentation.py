@@ -42,15 +42,18 @@ margin : float, > 0, or None
     Features are scaled to [0, 1]; the kernel integrates over the box ``[-margin, 1 + margin]^n_features``, as in the
     paper. There the part of the kernel that is no polynomial vanishes with the number of features. None: the box
     ``[-0.1, 1.1 + 0.7 r]^n_features``, r being the mean distance between rows in the sum of coordinates.
-kernels : list, ndarray of shape (l, N, N), "precomputed" or None
+kernels : list, ndarray of shape (l, N, N), str or None
     Candidates: kernels, or ``(name, kernel, columns)`` with columns given as indices, a slice, a mask or, for a
     DataFrame, names. An array holds Gram matrices of N objects; X is then a column of their numbers, which goes
     through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
-    `predict` one of shape (l, n_new, m). None: Gaussians, Laplacians and polynomials on all standardized features and
-    Gaussians on single ones, with bandwidths from the data: :func:`convexkernels.data_library`. Where a parameter is
-    chosen, it is also chosen whether only the Gaussians and polynomials on all features are candidates, without the
-    one, two or three narrowest Gaussians. These candidates take a feature that is beyond the range of the training
-    rows to be at its end.
+    `predict` one of shape (l, n_new, m). Other names are lists with bandwidths from the data. "all": Gaussians,
+    Laplacians and polynomials on all standardized features and Gaussians on single ones
+    (:func:`convexkernels.data_library`); "smooth", "smoother", "smoothest": the Gaussians and polynomials on all
+    features without the one, two or three narrowest Gaussians; "joint": all on all features; "few": three Gaussians on
+    these. None: one of the first four is chosen by rows held out, together with the other parameters or at the values
+    that are given for these, and one of the last two taken where `max_time` is too short for the matrices of others
+    (`kernels_` says which). Candidates of these lists take a feature that is beyond the range of the training rows to
+    be at its end.
 normalize : {"variance", "mean", "trace", "cosine", "none"} or None
     On the training points, every kernel gets mean squared distance 1 from the mean of the images, mean diagonal 1,
     trace 1, unit diagonal, or stays as it is. None is the first of them, and without an intercept the second.

@@ -50,7 +50,7 @@ class SelectionDisplay(Display):
         has_numbers = isinstance(table[name], np.ndarray)
         lines: dict[str, list[tuple[float, float]]] = {}
         for k, value in enumerate(table[found].tolist()):
-            label = ", ".join(f"{other} = {table[other][k]:.3g}" for other in others)
+            label = ", ".join(_said((other, table[other][k])) for other in others)
             place = table[name][k] if has_numbers else tried[name].index(str(table[name][k]))
             lines.setdefault(label, []).append((place, value))
         for k, (label, points) in enumerate(lines.items()):

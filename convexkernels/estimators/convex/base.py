@@ -13,7 +13,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.fold import PATH_TOL
 from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, choose
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, beside, choose
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
@@ -55,8 +55,11 @@ class ConvexEstimator(KernelEstimator):
     _reserved = 0.0
 
     @abstractmethod
-    def _family(self, X: Array, clock: Clock) -> Family:
-        """The family on a scale on which C = 1 is a soft margin, for the scaled rows of a table, and for the time."""
+    def _families(self, X: Array, clock: Clock) -> dict[str, Family]:
+        """The families to choose from by name, for the scaled rows of a table and for the time, the largest first.
+
+        They are on a scale on which C = 1 is a soft margin, and each is a part of the one before.
+        """
 
     @abstractmethod
     def _loss(self, value: float, deviation: float) -> Loss:
@@ -83,11 +86,10 @@ class ConvexEstimator(KernelEstimator):
         weights = None if (table.weights == 1.0).all() else table.weights
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
-        family = self._family(table.X, clock)
         # Stated with the family that is tried first: matrices of the largest one on all rows are formed after the
         # choice, for which time is left.
-        self._compared = [family, *(self._other_families(table.X) if self._has_choice else [])]
-        return KernelLearning(self._compared[:2][-1], loss, table.X, y, **options)
+        self._compared = self._families(table.X, clock)
+        return KernelLearning(list(self._compared.values())[:2][-1], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self._finer(self.tol)}
@@ -98,7 +100,7 @@ class ConvexEstimator(KernelEstimator):
             return problem.solve(
                 max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint, **self._search()
             )
-        tell("interrupted while the regularization parameter was chosen.")
+        tell("interrupted while parameters were chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
             return replace(problem.solve(max_time=1e-3, **self._search()), status=Status.INTERRUPTED)
@@ -113,17 +115,20 @@ class ConvexEstimator(KernelEstimator):
             # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
             known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
             values = values[known] if known.any() else values
-        compared, self._compared = self._compared, []
+        called, families = list(self._compared), list(self._compared.values())
+        self._compared = {}
         names, losses = (list(part) for part in zip(*self._losses(len(problem.Y)).items(), strict=True))
-        family, loss_at, found = compared[0], losses[0], None
-        if self._has_choice and np.ptp(problem.Y, axis=1).any():
-            family, loss_at, found = choose(problem, compared, name, losses, values, clock, self._finer(PATH_TOL))
+        family, loss_at, found = families[0], losses[0], None
+        if (self._has_choice or len(families) > 1) and np.ptp(problem.Y, axis=1).any():
+            tol = self._finer(PATH_TOL)
+            family, loss_at, found = choose(problem, families, name, losses, values, clock, tol, called)
             if found is not None and len(losses) > 1 and len(found.values):
                 found = replace(found, loss=names[losses.index(loss_at)])
             if found is not None and not found.interrupted:
-                found = self._beside_reference(problem, loss_at, found, clock)
+                found = self._beside_reference(problem, loss_at, found, values, clock)
         value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
+        self._called = called[[family is one for one in families].index(True)]
         setattr(self, f"{name}_", value)
         if family is not problem.family:
             problem.gram_set.release()  # both would be in memory
@@ -131,39 +136,36 @@ class ConvexEstimator(KernelEstimator):
         interrupted = found is not None and found.interrupted
         return problem.with_loss(loss_at(value, 1.0 if found is None else found.deviation)), interrupted
 
-    def _other_families(self, X: Array) -> list[Family]:
-        """Families to compare with that of the estimator, by the same scores, each a part of the one before."""
-        return []
-
     def _reference(self, X: Array) -> Family | None:
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
         return None
 
     def _beside_reference(
-        self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, clock: Clock
+        self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, values: Array, clock: Clock
     ) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
-        reference, deviation = self._reference(problem.X), found.deviation
+        reference, of_numbers = self._reference(problem.X), problem.loss.is_of_differences
         if reference is None or clock.is_over:
             return found
-        values = np.array([found.value])
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
-        losses = [lambda C, _: loss_at(C, deviation)]
-        *_, path = choose(problem, [reference], found.name, losses, values, own, self._finer(PATH_TOL))
-        if path is None or path.interrupted:
-            return found if path is None else replace(found, interrupted=True)
-        of_numbers = problem.loss.is_of_differences
+        notable, tol = NOTABLE[of_numbers], self._finer(PATH_TOL)
+        try:
+            score = beside(problem, reference, found, loss_at, values, notable, own, tol)
+        except KeyboardInterrupt:
+            return replace(found, interrupted=True)
+        if np.isinf(score):
+            return found
         # The variance of a difference of two shares of errors is below their sum over the rows; R^2 is taken alike.
-        doubt = float(np.sqrt((2.0 - found.score - path.score) / min(problem.m, LARGEST_SAMPLE)))
-        if path.score > max(0.0, found.score + max(doubt, NOTABLE[of_numbers])):
-            score = "R^2" if of_numbers else "accuracy"
+        doubt = float(np.sqrt((2.0 - found.score - score) / min(problem.m, LARGEST_SAMPLE)))
+        if score > max(0.0, found.score + max(doubt, notable)):
+            called = "R^2" if of_numbers else "accuracy"
             tell(
-                f"Gaussian kernels predict rows that were held out better ({score} {path.score:.3f}) than the kernels "
+                f"Gaussian kernels predict rows that were held out better ({called} {score:.3f}) than the kernels "
                 f"of this estimator ({found.score:.3f}). Where predictions count, try MultipleKernel... or "
                 "HierarchicalGaussian...; a given value of the parameter is not questioned.",
                 UnsuitedFamilyWarning,
             )
-        return replace(found, reference=path.score)
+        return replace(found, reference=score)
 
     @property
     def _has_choice(self) -> bool:

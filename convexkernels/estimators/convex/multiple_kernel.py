@@ -39,7 +39,9 @@ from convexkernels.solution import Solution
 LANDMARKS = 100
 # Rows that the cost of the library's matrices is measured on, and the part of the time limit that they may take.
 MEASURED_ROWS, MATRICES_SHARE = 250, 0.4
-# Candidates that stay where the time is too short for others: Gaussians of 0.4, 1.3 and 4 times the median distance.
+# Lists of candidates from the library, those that are compared and those that stay where the time is too short for
+# all; of the last ones Gaussians of 0.4, 1.3 and 4 times the median distance.
+COMPARED, SHORTER = ("all", "smooth", "smoother", "smoothest"), ("joint", "few")
 FEW = slice(1, 6, 2)
 
 
@@ -63,30 +65,50 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             X = row_numbers(self._stack.shape[1])
         return super()._read(X, y, sample_weight)
 
+    @property
+    def _is_of_library(self) -> bool:
+        """Whether candidates come from the table."""
+        return self.kernels is None or (isinstance(self.kernels, str) and self.kernels in COMPARED + SHORTER)
+
     def _scaling_of(self, X: Array) -> Scaling:
         # The bandwidths of the library are meant for features of unit spread, its polynomials for the rows there are.
-        if self.kernels is not None:
+        if not self._is_of_library:
             return Scaling.none(X)
         return Scaling.standard(X, self._encoded_categories()).limited(X)
 
-    def _family(self, X: Array, clock: Clock) -> Candidates:
+    def _families(self, X: Array, clock: Clock) -> dict[str, Family]:
         self._n_left_out = 0
+        if not self._is_of_library:
+            return {"": self._candidates(self._listed(), X)}
+        # Of rows that are all alike no kernel says anything, which only kernels that were passed are refused for.
+        of_name = {
+            name: self._candidates(entries, X, allow_duplicates=True).of_part()
+            for name, entries in self._lists(X).items()
+        }
         if self.kernels is not None:
-            return self._candidates(self._listed(), X)
+            return {self.kernels: of_name[self.kernels]}
+        # A limit by default is generous: how busy a computer is must not decide what is learned.
+        shorter = () if self.max_time == "auto" else SHORTER
+        if not shorter or _in_time(of_name["all"], X, clock):
+            return {name: of_name[name] for name in COMPARED}
+        name = shorter[0] if _in_time(of_name[shorter[0]], X, clock) else shorter[1]
+        self._n_left_out = len(of_name["all"].candidates) - len(of_name[name].candidates)
+        return {name: of_name[name]}
+
+    def _lists(self, X: Array) -> dict[str, list[Any]]:
+        """Lists of candidates from the library by name."""
         library = data_library(X, groups=self._tied)
         on_all = [entry for entry in library if len(entry[2]) == X.shape[1]]
-        # A limit by default is generous: how busy a computer is must not decide what is learned.
-        parts = [library] if self.max_time == "auto" else [library, on_all, on_all[FEW]]
-        families = [self._candidates(part, X, allow_duplicates=True) for part in parts]
-        family = next(family for family in families if family is families[-1] or _in_time(family, X, clock))
-        self._n_left_out = len(library) - len(family.candidates)
-        # Of rows that are all alike no kernel says anything, which only kernels that were passed are refused for.
-        return family if np.ptp(X, axis=0).any() else family.of_part()
+        # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
+        # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
+        smooth = [entry for entry in on_all if isinstance(entry[1], Gaussian | Polynomial)]
+        compared = library, smooth[1:], smooth[2:], smooth[3:]
+        return dict(zip(COMPARED + SHORTER, (*compared, on_all, on_all[FEW]), strict=True))
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
         began = clock.seconds
         problem = super()._problem(table, targets, clock)
-        compared: list[Any] = self._compared
+        compared: list[Any] = list(self._compared.values())
         times = len(compared[0].candidates) / len(compared[:2][-1].candidates)
         self._reserved = times * (clock.seconds - began) if len(compared) > 1 else 0.0
         return problem
@@ -112,18 +134,6 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         normalize = self.normalize or ("variance" if self.intercept else "mean")
         return Candidates(kernels, normalize, self.center, landmarks=landmarks, **options)
 
-    def _other_families(self, X: Array) -> list[Family]:
-        if self.kernels is not None or self._n_left_out:
-            return []
-        # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
-        # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
-        smooth = [
-            entry
-            for entry in data_library(X, single=False, groups=self._tied)
-            if isinstance(entry[1], Gaussian | Polynomial)
-        ]
-        return [self._candidates(smooth[k:], X, allow_duplicates=True).of_part() for k in (1, 2, 3)]
-
     def _listed(self) -> list[Any]:
         """The candidates that were passed."""
         if self._stack is not None:
@@ -132,8 +142,8 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             return [Precomputed(K) for K in check_matrices(self.kernels)]
         if not isinstance(self.kernels, Iterable) or isinstance(self.kernels, str):
             raise InvalidInputError(
-                f"kernels must be None, 'precomputed', a list of kernels or an array of shape (l, N, N), got "
-                f"{self.kernels!r}."
+                f"kernels must be None, one of {', '.join(map(repr, (*COMPARED, *SHORTER, 'precomputed')))}, a list of "
+                f"kernels or an array of shape (l, N, N), got {self.kernels!r}."
             )
         return [self._with_indices(entry) for entry in self.kernels]
 
@@ -165,15 +175,21 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             self._stack = self._stack[:0]  # the solution holds what prediction needs
 
     @property
+    def kernels_(self) -> Any:
+        """The name of the list of candidates; what was passed, where that was no name."""
+        check_is_fitted(self)
+        return self._called or self.kernels
+
+    @property
     def kernel_names_(self) -> list[str]:
         """Names of the candidates; those of the library say on which column they are."""
         check_is_fitted(self)
         names = list(self.solution_.problem.gram_set.names)
-        if self.kernels is not None:
+        if not self._called:
             return names
-        return [re.sub(r"(?<= on )x(\d+)( to x\d+)?$", self._called, name) for name in names]
+        return [re.sub(r"(?<= on )x(\d+)( to x\d+)?$", self._column_of, name) for name in names]
 
-    def _called(self, found: re.Match[str]) -> str:
+    def _column_of(self, found: re.Match[str]) -> str:
         """What the column of a candidate of the library is called; of categories the one that was passed."""
         j = int(self.scaling_.columns[int(found[1])])
         if found[2] is None or self.columns_ is None:

@@ -1,7 +1,7 @@
 """A path of regularization parameters, along which the kernel is learned and rows are left out."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -61,9 +61,15 @@ class PathSelection(Selection):
         Whether the user ended the choice.
     loss : str or None
         The loss, where it was chosen, too; the values are those that were tried with it.
+    kernels : str or None
+        The list of candidates, where it was chosen, too; the values are those that were tried with it.
+    paths : dict of str to (ndarray, ndarray)
+        Values that were tried with each of these lists, and their scores: with the loss that was chosen for the list
+        that was, with the first loss for others. Lists that cannot be better than those before are not tried.
     reference : float or None
-        The score of Gaussian kernels of several widths on the same rows at that value, where it was asked whether the
-        family suits the table.
+        The score of Gaussian kernels of several widths on the same rows, where it was asked whether the family suits
+        the table: at that value, or the best one of a few with less regularization, where it is more regular than a
+        soft margin or predicts hardly better than constants.
     """
 
     name: str
@@ -74,14 +80,21 @@ class PathSelection(Selection):
     interrupted: bool
     loss: str | None = None
     reference: float | None = None
+    kernels: str | None = None
+    paths: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
 
     @property
     def chosen(self) -> dict[str, Any]:
-        return {self.name: self.value} | ({} if self.loss is None else {"loss": self.loss})
+        others = {"kernels": self.kernels, "loss": self.loss}
+        return {self.name: self.value} | {name: value for name, value in others.items() if value is not None}
 
     @property
-    def curve(self) -> dict[str, Array]:
-        return {self.name: self.values, "score on rows held out": self.scores}
+    def curve(self) -> dict[str, Any]:
+        if not self.paths:
+            return {self.name: self.values, "score on rows held out": self.scores}
+        values, scores = map(np.concatenate, zip(*self.paths.values(), strict=True))
+        names = [name for name, (tried, _) in self.paths.items() for _ in tried]
+        return {self.name: values, "kernels": names, "score on rows held out": scores}
 
     @property
     def score(self) -> float:
@@ -267,6 +280,14 @@ class Path:
             least = min(least, error)
             if self.is_exact:
                 return
+
+    def climb(self, gain: float, clock: Clock) -> None:
+        """Visit the values in their order, as long as each has a score that is better by a gain than those before."""
+        best = -math.inf
+        for value in self.values.tolist():
+            if not self.visit(value, clock) or self.score(value) < best + gain:
+                return
+            best = self.score(value)
 
     def refine(self, clock: Clock) -> None:
         """Visit the values between the best one and its neighbors."""

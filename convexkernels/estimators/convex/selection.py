@@ -1,7 +1,8 @@
 """Regularization parameters and families by scores on rows that are left out of a table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold
-from convexkernels.estimators.convex.path import LossAt, Path, PathSelection
+from convexkernels.estimators.convex.path import SECOND, LossAt, Path, PathSelection
 from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -18,6 +19,8 @@ from convexkernels.problems.kernel_learning import KernelLearning
 
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
 LARGEST_SAMPLE = 1000
+# How many values from that of a soft margin on another family may be scored at.
+REACH = 3
 # Rows up to which there are five folds instead of three.
 FEW_ROWS = 200
 # The parts of the time for the path of the first of several families, which finds where others begin, and, of what it
@@ -33,6 +36,7 @@ def choose(
     values: Array,
     clock: Clock,
     tol: float = PATH_TOL,
+    called: Sequence[str] = (),
 ) -> tuple[Family, LossAt, PathSelection | None]:
     """Choose among families, losses and values, given from the most regular one on, by learning and scoring.
 
@@ -47,8 +51,8 @@ def choose(
     is kept where both are as good; of numbers only where the functions of the first are not the mean. On the best path
     the values between the best one and its neighbors are tried, too.
 
-    Each family is a part of the one before. The second one is tried first, because the largest takes longest with
-    regularization that suits none; the parts of one that is clearly behind are not tried.
+    Each family is a part of the one before; several are `called` by names. The second one is tried first, because the
+    largest takes longest with regularization that suits none; the parts of one that is clearly behind are not tried.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
     of the problem is. Kernels are learned to a relative gap of `tol`, or to a fifth of it where they see all rows, as
@@ -60,9 +64,10 @@ def choose(
     asked = problem.X, problem.Y, problem.weights, list(families), name, stated, values, tol
     piece = clock.piece("path of values", *asked)
     if known := piece.found:
-        value, deviation = float(known["value"]), float(known["deviation"])
+        value, deviation, place = float(known["value"]), float(known["deviation"]), int(known["family"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
-        return families[int(known["family"])], losses[int(known["loss"])], kept
+        tried = {k: tuple(known[f"path {k}"]) for k in range(len(families)) if f"path {k}" in known}
+        return families[place], losses[int(known["loss"])], _named(kept, called, place, tried)
     search, interrupted = _Search(problem, families, name, losses, values, tol), False
     try:
         search.run(clock)
@@ -70,29 +75,87 @@ def choose(
         interrupted = True
     best, cut = search.best, search.is_cut or clock.is_over
     if cut and not interrupted:
-        clock.cut(f"the choice of {name}")
+        clock.cut(f"the choice of {name if len(values) > 1 or len(families) == 1 else 'kernels'}")
     if best is None:
         none = np.zeros(0)
         nothing = PathSelection(name, none, none, float(values[0]), search.deviation, True)
-        return families[0], losses[0], nothing if interrupted else None
-    found = best.selection(name, interrupted)
+        return families[0], losses[0], _named(nothing, called, 0, {}) if interrupted else None
+    found, place = best.selection(name, interrupted), _place(best.family, families)
+    tried = search.tried | {place: (found.values, found.scores)}
     if not (interrupted or cut):
+        paths: dict[str, Any] = {f"path {k}": np.array(path) for k, path in tried.items()}
         piece.keep(
             values=found.values,
             scores=found.scores,
             value=found.value,
             deviation=found.deviation,
-            family=[family is best.family for family in families].index(True),
+            family=place,
             loss=losses.index(best.loss_at),
+            **paths,
         )
-    return best.family, best.loss_at, found
+    return best.family, best.loss_at, _named(found, called, place, tried)
+
+
+def _place(family: Family, families: Sequence[Family]) -> int:
+    return [family is one for one in families].index(True)
+
+
+def _named(
+    found: PathSelection, called: Sequence[str], place: int, tried: Mapping[int, tuple[Array, ...]]
+) -> PathSelection:
+    """What was chosen, with the names of several families, that of the one at a place and those that were tried."""
+    if len(called) < 2:
+        return found
+    return replace(found, kernels=called[place], paths={called[k]: tried[k] for k in sorted(tried)})
+
+
+def beside(
+    problem: KernelLearning,
+    family: Family,
+    found: PathSelection,
+    loss_at: LossAt,
+    values: Array,
+    notable: float,
+    clock: Clock,
+    tol: float = PATH_TOL,
+) -> float:
+    """The score of another family on the rows that a value was found by, at that value: nothing is chosen.
+
+    Where functions are hardly better than constants, their value is one of chance, often the most regular one, with
+    which those of any family are constant: the other one is scored with a soft margin and less regularization, as long
+    as it gains notably. So it is with less, after the value itself, where that is more regular than a soft margin. -inf
+    where the time is up.
+    """
+
+    def climbed() -> dict[str, Any]:
+        folds = _folds(problem, family, _scored_weights(problem), tol)
+        path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
+        path.values = _values_beside(path, found, values, notable)
+        path.climb(notable, clock)
+        return {"score": path.selection(found.name).score}
+
+    stated = problem.loss, loss_at(found.value, found.deviation), found.value, found.score, values, notable, tol
+    asked = problem.X, problem.Y, problem.weights, family, *stated
+    return float(clock.once(climbed, "score of another family", *asked)["score"])
+
+
+def _values_beside(path: Path, found: PathSelection, values: Array, notable: float) -> Array:
+    """The values at which another family than that of what was found is scored."""
+    if len(values) <= SECOND:
+        return np.array([found.value])
+    few = values[SECOND : SECOND + REACH]
+    if found.score < max(0.0, 1.0 - path.constant / path.total) + notable:
+        return few
+    is_regular = (found.value - few[0]) * (values[0] - few[0]) > 0.0
+    return np.append(found.value, few[1:] if is_regular else [])
 
 
 @dataclass(eq=False)
 class _Search:
     """Paths followed so far: the best one with what it chose, and the errors of the smallest family.
 
-    `is_cut` says that the time of a path was up.
+    `tried` has the values and scores of families by their places, with the first loss. `is_cut` says that the time of a
+    path was up.
     """
 
     problem: KernelLearning
@@ -104,6 +167,7 @@ class _Search:
     best: Path | None = None
     found: PathSelection | None = None
     smallest: Array | None = None
+    tried: dict[int, tuple[Array, ...]] = field(default_factory=dict)
     is_cut: bool = False
 
     @property
@@ -152,6 +216,8 @@ class _Search:
         finally:
             path.is_cut = part.is_over
             one = path.selection(self.name)
+            if path.errors:
+                self.tried.setdefault(_place(family, self.families), (one.values, one.scores))
             if path.says_something and (self.found is None or one.score > self.found.score):
                 self.best, self.found = path, one
         self.is_cut |= path.is_cut

@@ -68,14 +68,14 @@ class _TessellatedEstimator(ConvexEstimator):
                 scaling = replace(scaling, factors=units / (box.upper - box.lower))
         return scaling
 
-    def _family(self, X: Array, clock: Clock) -> Family:
+    def _families(self, X: Array, clock: Clock) -> dict[str, Family]:
         sample = _sample(X)
         box: BoxRule = _far_box(sample, float(X.max()) or 1.0) if self.margin is None else UnitBox(self.margin)
         degree = self.degree if self.degree is not None else int(X.shape[1] <= MANY_FEATURES)
         landmarks = number_of_features("landmarks", self.landmarks, len(X), LANDMARKS)
         family = Tessellated(degree, self.z_degree, box, landmarks=landmarks)
         size = family.on(sample, modulo_constants=self.intercept).largest_scale(self.intercept)
-        return Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, landmarks)
+        return {"": Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, landmarks)}
 
     def _reference(self, X: Array) -> Family:
         # The narrowest Gaussians would fit the rows best and get all weight.

@@ -68,11 +68,16 @@ all of them share one kernel, and the sum of their objectives is minimized, whic
 weights_ : ndarray of shape (l,)
     Weights of the candidates, >= 0, with sum 1: one set for all classes or outputs.
 kernel_names_ : list of str
+kernels_ : str, or what was passed
+    The name of the list of candidates that was given or chosen: with ``kernels=kernels_`` and the other values that a
+    fit has chosen, another one to the same rows finds the same functions. ``selection_.paths`` has the scores of all
+    lists that were compared.
 """,
     "candidates": """
 Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
 
-{one_kernel}
+{one_kernel} Lists of candidates that are left open
+are compared by the same scores, each on a path of its own, or at the value that is given.
 The optimum is certified by its duality gap, whatever the solver.
 """,
     "tessellated": """
