@@ -1424,3 +1424,26 @@ def test_a_loss_of_numbers_that_is_not_there_is_refused_by_name(given, said):
     for kind in (ck.TessellatedSVR, ck.MultipleKernelSVR):
         with pytest.raises(InvalidInputError, match=said):
             kind(**given).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.MultipleKernelSVC])
+def test_a_rare_class_that_no_value_predicts_is_told_by_probabilities(kind):
+    """All values are right as often as the frequent label; that of the least deviance is chosen, not the first."""
+
+    def drawn(m, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(m, 6))
+        return X, rng.uniform(size=m) < 1.0 / (1.0 + np.exp(4.0 - 2.0 * X[:, 0]))
+
+    (X, y), (T, t) = drawn(300, 1), drawn(2000, 10)
+    model = kind(max_time=None).fit(X, y)
+    assert model.selection_.score <= 1.0 - y.mean() + 0.01
+    P = model.predict_proba(T)[np.arange(2000), t.astype(int)]
+    prior = np.where(t, y.mean(), 1.0 - y.mean())
+    assert -np.log(P).mean() < 0.9 * -np.log(prior).mean()
+
+
+def test_labels_that_nothing_tells_keep_the_most_regular_value(rng):
+    X, y = rng.normal(size=(150, 10)), np.arange(150) % 8 == 0
+    model = ck.TessellatedSVC(max_time=None).fit(X, y)
+    assert model.C_ <= 0.1

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, as_counts
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.convex.fold import Fold
+from convexkernels.estimators.probabilities import link_of
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 
@@ -28,8 +29,9 @@ RISEN, RISEN_DEVIATIONS = 1.1, 1.5
 CLEARLY = 2.0
 # The place among the values of the second one that is tried: the most regular ones take long, and are seldom the best.
 SECOND = 2
-# Errors within this factor of the least one are as good.
-ALL_BUT = 1.002
+# Errors within this factor of the least one are as good, and deviances that are larger by no more than this: one number
+# that is fitted gains as much by chance in one of twenty tables.
+ALL_BUT, ALL_BUT_DEVIANCE = 1.002, 2.0
 # Squared errors of losses with a tube or a quantile that are no more than this part of all variance, a thousandth of
 # the deviation, are as good as none: values of less regularization take minutes, and rounding keeps their gaps open.
 EXACT = 1e-6
@@ -118,6 +120,7 @@ class Path:
     deviation: float
     rival: PathSelection | None = None
     errors: dict[float, float] = field(default_factory=dict)
+    deviances: dict[float, float] = field(default_factory=dict)
     is_inside: bool = False
     is_at_end: bool = False
     is_cut: bool = False
@@ -126,9 +129,34 @@ class Path:
     @property
     def best(self) -> float:
         """The most regular value whose error is all but the least one."""
-        good = ALL_BUT * min(self.errors.values())
+        return self._first_within(self.errors, ALL_BUT * min(self.errors.values()))
+
+    def _first_within(self, errors: dict[float, float], good: float) -> float:
         first = min if self.values[0] <= self.values[-1] else max
-        return first(value for value, error in self.errors.items() if error <= good)
+        return first(value for value, error in errors.items() if error <= good)
+
+    @property
+    def chosen(self) -> float:
+        """The best value; of labels that none tells better than constants the one of the least deviance.
+
+        Probabilities may tell them all the same. It is the most regular value that does so all but as well.
+        """
+        told = [value for value, error in self.errors.items() if math.isfinite(error)]
+        if len(told) < 2 or self._is_of_differences or self.errors[self.best] < self.constant:
+            return self.best
+        deviances = {value: self._deviance(value) for value in told}
+        return self._first_within(deviances, min(deviances.values()) + ALL_BUT_DEVIANCE)
+
+    def _deviance(self, value: float) -> float:
+        """Minus the logarithm of the likelihood of the labels held out, by the link of a value that was visited."""
+        if value not in self.deviances:
+            F = np.hstack([fold.values[value] for fold in self.folds])
+            Y = np.hstack([fold.Y for fold in self.folds])
+            weights = as_counts(np.concatenate([fold.weights for fold in self.folds]))
+            P = link_of(F, Y, weights)(F.T)
+            codes = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
+            self.deviances[value] = -float(weights @ np.log(P[np.arange(len(P)), codes]))
+        return self.deviances[value]
 
     def visit(self, value: float, clock: Clock) -> bool:
         """Try a value, if there is time."""
@@ -161,7 +189,7 @@ class Path:
         """What is chosen by the values visited so far, the most regular one where there are none."""
         tried = np.sort(np.array(list(self.errors)))
         scores = np.array([self.score(value) for value in tried.tolist()])
-        value = self.best if self.errors else float(self.values[0])
+        value = self.chosen if self.errors else float(self.values[0])
         if self.is_cut and len(tried) == 1 and self.rival is None:  # there was nothing to compare it with
             value = soft(self.values)
         return PathSelection(name, tried, scores, value, self.deviation, interrupted)
@@ -292,7 +320,7 @@ class Path:
     def refine(self, clock: Clock) -> None:
         """Visit the values between the best one and its neighbors."""
         visited = [value for value in self.values.tolist() if value in self.errors]
-        at = visited.index(self.best)
+        at = visited.index(self.chosen)
         for other in visited[max(at - 1, 0) : at + 2] if not self.is_exact else []:
             if other != visited[at] and (clock.is_over or not self.visit(float(np.sqrt(other * visited[at])), clock)):
                 return

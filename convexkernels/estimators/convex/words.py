@@ -39,7 +39,8 @@ Kernels are on a scale on which C = 1 is a soft margin whatever the number of fe
 points under any kernel of the family have a mean squared distance of at most 1 from their mean, or from 0 without an
 intercept. A regularization parameter that is not given is chosen on a path from strong to weak regularization, by the
 accuracy or the R^2 on folds of the rows (of 1000 of them, where there are more) that neither the kernel nor the
-functions have seen; of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
+functions have seen (where no value tells more labels than the most frequent one does, by the likelihood of
+probabilities); of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
 all these rows. Each value starts from the nearest one, and the path ends where scores fall, or where functions of a
 support vector machine for numbers err by no more than a thousandth of the deviation of the targets. Choosing costs
 one to five times the fit, and more only where that takes less than .2 s.
