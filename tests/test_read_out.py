@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 import convexkernels as ck
+from convexkernels.estimators import tasks
 from convexkernels.estimators.read_out import RIDGE, ReadOut, held_out_scores, read_out_for
 
 CLASSIFIERS = {
@@ -121,3 +122,12 @@ def test_rows_that_are_not_known_and_weights(rng):
     np.testing.assert_allclose(read_out_for(F, Y, np.full(90, 2.0)).A, twice.A, rtol=1e-3, atol=1e-3)
     assert read_out_for(F[:, :8], Y[:, :8], np.ones(8)) is None
     assert read_out_for(rng.normal(size=(3, 90)), Y, np.ones(90)) is None
+
+
+def test_functions_that_move_on_have_no_read_out(monkeypatch):
+    X, y = shells(250)
+    model = ck.SpectralKernelClassifier(n_components=20, training=ck.Training(max_epochs=1), random_state=0)
+    monkeypatch.setattr(tasks, "read_out_for", lambda F, Y, weights: ReadOut(np.eye(4) - 1.0, np.zeros(4)))
+    assert model.fit(X, y).read_out_ is not None
+    assert model.partial_fit(X, y).read_out_ is None
+    np.testing.assert_array_equal(model.decision_function(X), model._values(X))

@@ -191,7 +191,8 @@ loo_score_ : float
     Accuracy or R^2 of these predictions, rows counting by their weights; the mean over outputs.
 read_out_ : ReadOut or None
     Of classifiers of three classes or more: a linear map ``F A + c`` of the values of all functions whose largest entry
-    decides, where rows left out say that the largest value is right at clearly fewer of them. None where that decides.
+    decides, where rows left out say that the largest value is right at clearly fewer of them. None where that decides;
+    Dask tables and `partial_fit` have none.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.

@@ -1,7 +1,7 @@
 """Estimators whose spectral kernel is learned."""
 
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,8 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
                 "all of them in the first call: partial_fit(X, y, classes=...)."
             )
         self._announced = known
+        if hasattr(self, "solution_"):  # functions move, and the rows that a read-out was found by are not kept
+            self.targets_ = replace(cast(ClassTargets, self.targets_), read_out=None)
         try:
             return super().partial_fit(X, y, sample_weight)
         finally:
