@@ -43,7 +43,7 @@ functions have seen (where no value tells more labels than the most frequent one
 probabilities); of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
 all these rows. Each value starts from the nearest one, and the path ends where scores fall, or where functions of a
 support vector machine for numbers err by no more than a thousandth of the deviation of the targets. Choosing costs
-one to five times the fit, and more only where that takes less than .2 s.
+one to five times the fit, and more where that takes hundredths of a second or few candidates are left of many.
 """,
     "learned": """
 kernel_ : Kernel
