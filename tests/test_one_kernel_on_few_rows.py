@@ -103,13 +103,13 @@ def test_a_factor_that_leaves_something_out_is_judged_by_the_matrix_itself(monke
 
     monkeypatch.setattr(support_vector, "_from_factor", watched)
     monkeypatch.setattr(support_vector, "LOOSE", 1e12)  # anything goes
-    found = fit(loss, K, y[None], weights, tol=1e-3)
+    found = fit(loss, K, y[None], weights, tol=1e-5)  # far below what the first steps lead to
     [(before, w, residual, after)] = tried
     assert after <= before
     dual = loss.box_dual(y, weights)
     np.testing.assert_allclose(residual, dual.lin - K @ w, atol=1e-9)
     assert after == pytest.approx(support_vector._gap(dual, w, dual.lin - K @ w, True))
-    assert found.upper - found.value <= 1e-3 * found.upper
+    assert found.upper - found.value <= 1e-5 * found.upper
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -1,16 +1,20 @@
 """Classes that are read from all functions together, where one against the rest masks those in the middle."""
 
 import pickle
+import time
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 import convexkernels as ck
-from convexkernels.estimators import tasks
+from convexkernels.clock import Clock
+from convexkernels.estimators import left_out, tasks
 from convexkernels.estimators.read_out import RIDGE, ReadOut, held_out_scores, read_out_for
+from convexkernels.losses.fit import fit
 
 CLASSIFIERS = {
     "tessellated": ck.TessellatedSVC(max_time=None),
@@ -131,3 +135,33 @@ def test_functions_that_move_on_have_no_read_out(monkeypatch):
     assert model.fit(X, y).read_out_ is not None
     assert model.partial_fit(X, y).read_out_ is None
     np.testing.assert_array_equal(model.decision_function(X), model._values(X))
+
+
+def test_a_refused_pass_leaves_the_read_out(monkeypatch):
+    X, y = shells(250)
+    model = ck.SpectralKernelClassifier(n_components=20, training=ck.Training(max_epochs=1), random_state=0)
+    monkeypatch.setattr(tasks, "read_out_for", lambda F, Y, weights: ReadOut(np.eye(4) - 1.0, np.zeros(4)))
+    model.fit(X, y)
+    with pytest.raises(ck.InvalidInputError):
+        model.partial_fit(X[:3] * np.nan, y[:3])
+    assert model.read_out_ is not None
+
+
+def test_the_time_limit_ends_the_choice(monkeypatch):
+    """It comes while values at rows left out are found: the largest value decides, and that is told."""
+    X, y = shells(250)
+    over = ck.TessellatedSVC(1.0, max_time=60.0).fit(X, y)
+    assert over.read_out_ is not None
+    monkeypatch.setattr(type(over), "_decide", lambda self, clock: None)
+    model = ck.TessellatedSVC(1.0, max_time=60.0).fit(X, y)
+    monkeypatch.undo()
+    clock = Clock(0.05)
+    monkeypatch.setattr(left_out, "fit", lambda *given, **options: time.sleep(0.1) or fit(*given, **options))
+    with pytest.warns(ck.ConvexKernelsWarning, match="max_time came while"):
+        model._decide(clock)
+    assert model.read_out_ is None
+
+
+def test_cells_of_other_estimators_do_not_learn_again():
+    X, y = shells(60)
+    assert ck.VoronoiSVC(estimator=KNeighborsClassifier(55), random_state=0).fit(X, y).read_out_ is None

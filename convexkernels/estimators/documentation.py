@@ -186,13 +186,14 @@ loo_predictions_ : ndarray of shape (n_rows,) or (n_rows, n_outputs)
     is trained without it, with the learned kernel and its regularization parameter; computed when first asked for.
     Exact, in closed form, in every cell by itself; the kernel has seen the row. Where functions of folds predict, or
     stand beside others in a stack, it is what they say on the rows held out. Hierarchical estimators and cells leave
-    out equal rows together. Other losses, Dask tables and `partial_fit` have none: `hasattr` says so.
+    out equal rows together, and a read-out has seen the values at all rows. Other losses, Dask tables and `partial_fit`
+    have none: `hasattr` says so.
 loo_score_ : float
     Accuracy or R^2 of these predictions, rows counting by their weights; the mean over outputs.
 read_out_ : ReadOut or None
     Of classifiers of three classes or more: a linear map ``F A + c`` of the values of all functions whose largest entry
     decides, where rows left out say that the largest value is right at clearly fewer of them. None where that decides;
-    Dask tables and `partial_fit` have none.
+    Dask tables, `partial_fit`, cells of other estimators and fits whose time is up have none.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -31,8 +34,10 @@ FOLDS = 5
 FEWEST_ROWS = 4
 # Against the mean of the squared errors, where no ridge was left by the choice of one.
 SMALLEST_RIDGE = 1e-10
-# Relative duality gap: of a value that may be one of outliers for the most part.
-TOL = 1e-8
+# Relative duality gap: of a value that may be one of outliers for the most part, and of one of labels.
+TOL, TOL_OF_LABELS = 1e-8, 1e-5
+# When values at rows left out are not worth their time any more, by time.monotonic().
+_deadline: ContextVar[float] = ContextVar("_deadline", default=np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,11 +116,29 @@ def left_out_values(K: Array | FactoredGram, loss: Loss, Y: Array, weights: Arra
     if Y.shape[1] < FEWEST_ROWS:
         return np.repeat(loss.constant(Y, weights)[:, None], Y.shape[1], axis=1), None
     F = np.empty(Y.shape)
+    tol, deadline = TOL if loss.is_of_differences else TOL_OF_LABELS, _deadline.get()
     for train, held in split_rows(Y, min(FOLDS, Y.shape[1] // 2), np.random.default_rng(0)):
         inner, cross = (np.ascontiguousarray(K[np.ix_(rows, train)]) for rows in (train, held))
-        trained = fit(loss, inner, np.ascontiguousarray(Y[:, train]), weights[train], tol=TOL)
+        until = None if np.isinf(deadline) else deadline
+        trained = fit(loss, inner, np.ascontiguousarray(Y[:, train]), weights[train], tol=tol, deadline=until)
+        _check_time()
         F[:, held] = trained.multiples[:, None] * (trained.W @ cross.T + trained.b[:, None])
     return F, None
+
+
+@contextmanager
+def before(deadline: float) -> Iterator[None]:
+    """Within it, values at rows left out end in a TimeoutError at a deadline, by ``time.monotonic()``."""
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def _check_time() -> None:
+    if time.monotonic() > _deadline.get():
+        raise TimeoutError
 
 
 def left_out_of_problem(problem: Any, theta: Any, gram: Callable[[Index], Any], whole: bool) -> LeftOut:
@@ -173,6 +196,7 @@ def left_out_of_pairs(solution: Any, whole: bool) -> LeftOut:
     Y, weights = problem.Y[:, rows] + offset[:, None], problem.weights[rows]
     codes, K, F = Y.argmax(axis=0), _gram(kernel, problem.X[rows]), np.zeros((len(Y), len(rows)))
     for i, j in combinations(range(len(Y)), 2):
+        _check_time()
         pair, others = np.flatnonzero((codes == i) | (codes == j)), np.flatnonzero((codes != i) & (codes != j))
         y = np.where(codes[pair] == i, 1.0, -1.0)[None]
         own = loss.offset(y, weights[pair])
@@ -193,6 +217,7 @@ def left_out_of_cells(localized: Any, whole: bool, seed: int = 0) -> LeftOut:
     parts: list[LeftOut] = []
     order = np.random.default_rng(seed).permutation(np.flatnonzero(localized.sizes)).tolist()
     while order and (whole or sum(part.F.shape[1] for part in parts) < EXACT_ROWS):
+        _check_time()
         parts.append(_of_cell(localized, order.pop(), whole))
     return LeftOut.joined(parts)
 

@@ -11,6 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.intervals import check_coverage, margins
+from convexkernels.estimators.left_out import LeftOut, before
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.read_out import ReadOut, held_out_scores, read_out_for
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
@@ -29,14 +30,17 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         if len(self.classes_) == 2 or clock.is_over:
             return
         try:
-            left = self._left_out()
+            with before(clock.deadline):
+                left = self._left_out()
             found = read_out_for(left.F, left.Y, left.weights)
         except MemoryLimitError:  # the largest value decides
             return
-        except KeyboardInterrupt:
-            tell("interrupted while it was chosen how classes are decided by several functions: by the largest value.")
+        except (KeyboardInterrupt, TimeoutError) as cut:
+            by = "max_time came" if isinstance(cut, TimeoutError) else "interrupted"
+            tell(f"{by} while it was chosen how classes are decided by several functions: by the largest value.")
             return
         self.targets_ = replace(cast(ClassTargets, self.targets_), read_out=found)
+        self._derived("link", lambda: self._link_of(left))
 
     def _targets_of(self, table: TrainingTable) -> ClassTargets:
         return ClassTargets.of_rows(table.y, table.weights, self.class_weight)
@@ -108,7 +112,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             return logarithms
 
     def _link(self) -> Sigmoid:
-        left = self._left_out()
+        return self._link_of(self._left_out())
+
+    def _link_of(self, left: LeftOut) -> Sigmoid:
         parts = left.F, left.Y, left.weights
         return link_of(left.F if self.read_out_ is None else held_out_scores(*parts), left.Y, left.weights)
 

@@ -99,10 +99,12 @@ class SpectralKernelClassifier(KernelClassifier, SpectralEstimator):
                 "all of them in the first call: partial_fit(X, y, classes=...)."
             )
         self._announced = known
-        if hasattr(self, "solution_"):  # functions move, and the rows that a read-out was found by are not kept
-            self.targets_ = replace(cast(ClassTargets, self.targets_), read_out=None)
+        goes_on = hasattr(self, "solution_")
         try:
-            return super().partial_fit(X, y, sample_weight)
+            super().partial_fit(X, y, sample_weight)
+            if goes_on:  # functions have moved, and the rows that a read-out was found by are not kept
+                self.targets_ = replace(cast(ClassTargets, self.targets_), read_out=None)
+            return self
         finally:
             del self._announced
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from convexkernels.arrays import Array
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.function import FunctionsOfCells
+from convexkernels.clock import Clock
 from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.intervals import check_coverage, margin_around, widened
 from convexkernels.estimators.learned import Robust, Tube, in_units_of
@@ -73,6 +74,10 @@ class VoronoiSVC(VoronoiEstimator, KernelClassifier):
 
     def _targets_of_summary(self, summary: TableSummary) -> ClassTargets:
         return ClassTargets.of_classes(summary.targets, summary.totals, self.class_weight)
+
+    def _decide(self, clock: Clock) -> None:
+        if self.estimator is None:  # another one would have to learn from folds, which it may not bear
+            super()._decide(clock)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
