@@ -84,12 +84,12 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         """Probabilities of the classes, calibrated on rows by functions that have not seen them.
 
         With the learned kernel and its regularization parameter, functions are trained without the row (least squares,
-        in closed form) or without a fifth of the rows; a sigmoid (the softmax, for several classes) takes their values
-        to probabilities, with a slope for positive and one for negative values, or eight each for 1,000 rows or more of
-        two classes. The likeliest class is the one that `predict` returns, and several others share what it leaves by
-        their values and by how often each is found there; class weights count as if the class had as
-        many more rows. The kernel has seen all rows, so that probabilities are a little too sure of themselves where
-        rows are few, unless functions of folds are combined.
+        in closed form) or without a fifth of the rows, and so is a read-out; a sigmoid (the softmax, for several
+        classes) takes their values to probabilities, with a slope for positive and one for negative values, or eight
+        each for 1,000 rows or more of two classes. The likeliest class is the one that `predict` returns, and several
+        others share what it leaves by their values and by how often each is found there; class weights count as if the
+        class had as many more rows. The kernel has seen all rows, so that probabilities are a little too sure of
+        themselves where rows are few, unless functions of folds are combined.
 
         Parameters
         ----------
@@ -98,8 +98,9 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``. The first call costs about as much as the training of five functions with the
-            learned kernel, on at most 2,000 rows (4,000 for least squares); later ones as much as `predict`.
+            In the order of ``classes_``. Of two classes the first call costs about as much as the training of five
+            functions with the learned kernel, on at most 2,000 rows (4,000 for least squares); later ones, and those
+            for more classes, of which `fit` has done it, as much as `predict`.
         """
         link: Sigmoid = self._derived("link", self._link)
         targets: Any = self.targets_
