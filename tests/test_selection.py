@@ -32,6 +32,7 @@ from convexkernels.solvers import make_solver
 from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 CLASSIFIERS = [ck.TessellatedSVC, ck.MultipleKernelSVC]
+HINGE = {"hinge": lambda C, _: ck.Hinge(C)}
 REGRESSORS = [ck.TessellatedSVR, ck.TessellatedRidge, ck.MultipleKernelSVR, ck.MultipleKernelRidge]
 
 
@@ -133,7 +134,7 @@ def test_held_out_rows_are_seen_by_neither_kernel_nor_functions():
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), rng.permutation(np.repeat([-1.0, 1.0], 100))
     problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(), X, y)
-    *_, found = choose(problem, [problem.family], "C", [lambda C, _: ck.Hinge(C)], np.array([0.1, 1.0, 10.0]), Clock())
+    *_, found = choose(problem, {"all": problem.family}, "C", HINGE, np.array([0.1, 1.0, 10.0]), Clock())
     assert found.scores.max() < 0.6
 
 
@@ -191,8 +192,8 @@ def test_folds_form_their_matrices_when_they_are_visited(monkeypatch):
     on_rows = ck.KernelLearning.on_rows
     monkeypatch.setattr(ck.KernelLearning, "on_rows", lambda *a: formed.append(a) or on_rows(*a))
     values = np.array([0.1, 1.0])
-    request = problem, [problem.family], "C", [lambda C, _: ck.EpsilonInsensitive(C)], values
-    assert choose(*request, over()) == (problem.family, request[3][0], None)
+    request = problem, {"all": problem.family}, "C", {"tube": lambda C, _: ck.EpsilonInsensitive(C)}, values
+    assert choose(*request, over()) == ("all", "tube", None)
     assert len(formed) == 1
     choose(*request, Clock())
     assert len(formed) == 1 + 5
@@ -522,17 +523,18 @@ def test_one_value_that_is_no_better_than_constants_decides_nothing(monkeypatch)
     family, other = (ck.Candidates([ck.Gaussian(20.0), ck.Gaussian(40.0)], "mean") for _ in range(2))
     problem = ck.KernelLearning(family, ck.EpsilonInsensitive(), X, y)
     limited_to_one_value(monkeypatch)
-    values, loss_at = np.array([0.1, 1.0, 10.0]), lambda C, _: ck.EpsilonInsensitive(C)
-    assert choose(problem, [family, other], "C", [loss_at], values, Clock(60.0)) == (family, loss_at, None)
+    request = {"all": family, "some": other}, "C", {"tube": lambda C, _: ck.EpsilonInsensitive(C)}
+    values = np.array([0.1, 1.0, 10.0])
+    assert choose(problem, *request, values, Clock(60.0)) == ("all", "tube", None)
     clear = ck.KernelLearning(family, ck.EpsilonInsensitive(), X / 10.0, X[:, 0])
-    found, _, path = choose(clear, [family, other], "C", [loss_at], values, Clock(60.0))
-    assert found is other
+    found, _, path = choose(clear, *request, values, Clock(60.0))
+    assert found == path.kernels == "some"
     assert path.score > 0.0
 
 
 def test_a_choice_is_kept_for_one_tolerance(tmp_path, monkeypatch):
     problem, other, values = moons()
-    request = problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values
+    request = problem, {"all": problem.family, "some": other}, "C", HINGE, values
     paths, checkpoint = followed(monkeypatch), Checkpoint(tmp_path / "kept", 0)
     for tol, count in ((1e-2, 2), (1e-2, 2), (1e-3, 4)):
         choose(*request, Clock(checkpoint=checkpoint), tol)
@@ -574,7 +576,7 @@ def test_matrices_of_a_family_that_has_lost_are_let_go(monkeypatch):
 
     monkeypatch.setattr(Path, "follow", kept)
     monkeypatch.setattr(Path, "refine", looked)
-    choose(problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
+    choose(problem, {"all": problem.family, "some": other}, "C", HINGE, values, Clock())
     assert (len(begun), alive) == (2, [True])
 
 
@@ -607,13 +609,13 @@ def moons(m=60):
 
 def test_of_two_equal_families_the_one_that_goes_first_is_chosen():
     problem, other, values = moons()
-    family, *_ = choose(problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
-    assert family is other
+    family, *_ = choose(problem, {"all": problem.family, "some": other}, "C", HINGE, values, Clock())
+    assert family == "some"
 
 
 def test_a_choice_that_was_cut_is_not_what_the_next_run_begins_with(tmp_path, monkeypatch):
     problem, other, values = moons()
-    request = problem, [problem.family, other], "C", [lambda C, _: ck.Hinge(C)], values
+    request = problem, {"all": problem.family, "some": other}, "C", HINGE, values
     visit, visited = Path.visit, []
 
     def cut(path, value, clock):
@@ -647,10 +649,10 @@ def test_one_value_that_was_compared_with_no_other_is_not_chosen(monkeypatch):
     problem, _, values = moons()
     limited_to_one_value(monkeypatch)
     clock = Clock(60.0)
-    *_, found = choose(problem, [problem.family], "C", [lambda C, _: ck.Hinge(C)], values, clock)
+    *_, found = choose(problem, {"all": problem.family}, "C", HINGE, values, clock)
     assert (found.values.tolist(), found.value) == ([1.0], 10.0)
     assert clock.cuts == {"the choice of C"}
-    *_, found = choose(problem, [problem.family], "C", [lambda C, _: ck.Hinge(C)], values[:1], clock)
+    *_, found = choose(problem, {"all": problem.family}, "C", HINGE, values[:1], clock)
     assert found.value == values[0]
 
 
@@ -706,7 +708,8 @@ def test_the_tube_follows_the_best_error_so_far():
         seen.append(deviation)
         return ck.EpsilonInsensitive(C, 0.25 * deviation)
 
-    *_, found = choose(problem, [problem.family], "C", [loss_at], np.array([0.1, 1.0, 10.0, 100.0]), Clock())
+    values = np.array([0.1, 1.0, 10.0, 100.0])
+    *_, found = choose(problem, {"all": problem.family}, "C", {"tube": loss_at}, values, Clock())
     assert seen[-1] < seen[1] == 1.0
     assert found.deviation == pytest.approx(np.std(y) * np.sqrt(1.0 - found.scores.max()), rel=0.1)
 
@@ -726,9 +729,9 @@ def test_time_is_left_for_the_matrices_of_the_largest_family(largest, monkeypatc
     X, y = noisy(ck.MultipleKernelRidge, 60)
     limits = []
 
-    def chosen(problem, families, name, losses, values, clock, tol, called):
+    def chosen(problem, families, name, losses, values, clock, tol):
         limits.append(clock.max_time)
-        return families[0], losses[0], None
+        return next(iter(families)), next(iter(losses)), None
 
     make_stack = candidates.make_stack
 
@@ -862,9 +865,10 @@ def test_another_loss_is_not_begun_where_no_value_was_tried_in_time(monkeypatch)
     begun = []
     monkeypatch.setattr(Path, "follow", lambda path, clock: begun.append(path.loss_at))
     problem, other, values = moons()
-    losses = [lambda C, _: ck.Hinge(C), lambda C, _: ck.LeastSquares(0.5 / C)]
-    assert choose(problem, [problem.family, other], "C", losses, values, Clock()) == (problem.family, losses[0], None)
-    assert begun == [losses[0], losses[0]]
+    families = {"all": problem.family, "some": other}
+    losses = HINGE | {"squares": lambda C, _: ck.LeastSquares(0.5 / C)}
+    assert choose(problem, families, "C", losses, values, Clock()) == ("all", "hinge", None)
+    assert begun == [losses["hinge"]] * 2
 
 
 def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
@@ -944,7 +948,7 @@ def test_a_rival_at_the_most_regular_value_does_not_say_where_to_begin(chosen, f
                 fold.errors[chosen] = np.zeros(len(fold.held))
 
     paths = followed(monkeypatch, then)
-    choose(problem, [family, family], "C", [lambda C, _: ck.Hinge(C)], values, Clock())
+    choose(problem, {"all": family, "some": family}, "C", HINGE, values, Clock())
     (_, _), (other, _) = paths
     assert list(other.errors)[:2] == first
 

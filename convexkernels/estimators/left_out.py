@@ -22,7 +22,7 @@ from convexkernels.criteria.ridge import solved_at
 from convexkernels.exceptions import MissingAttributeError
 from convexkernels.factored import FactoredGram
 from convexkernels.losses.base import Loss
-from convexkernels.losses.fit import fit
+from convexkernels.losses.fit import Fit, fit
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.validation import check_memory
 
@@ -116,14 +116,20 @@ def left_out_values(K: Array | FactoredGram, loss: Loss, Y: Array, weights: Arra
     if Y.shape[1] < FEWEST_ROWS:
         return np.repeat(loss.constant(Y, weights)[:, None], Y.shape[1], axis=1), None
     F = np.empty(Y.shape)
-    tol, deadline = TOL if loss.is_of_differences else TOL_OF_LABELS, _deadline.get()
+    tol = TOL if loss.is_of_differences else TOL_OF_LABELS
     for train, held in split_rows(Y, min(FOLDS, Y.shape[1] // 2), np.random.default_rng(0)):
         inner, cross = (np.ascontiguousarray(K[np.ix_(rows, train)]) for rows in (train, held))
-        until = None if np.isinf(deadline) else deadline
-        trained = fit(loss, inner, np.ascontiguousarray(Y[:, train]), weights[train], tol=tol, deadline=until)
-        _check_time()
+        trained = _fit(loss, inner, np.ascontiguousarray(Y[:, train]), weights[train], tol)
         F[:, held] = trained.multiples[:, None] * (trained.W @ cross.T + trained.b[:, None])
     return F, None
+
+
+def _fit(loss: Loss, K: Array, Y: Array, weights: Array, tol: float) -> Fit:
+    """The functions of some rows, if there is time."""
+    deadline = _deadline.get()
+    trained = fit(loss, K, Y, weights, tol=tol, deadline=None if np.isinf(deadline) else deadline)
+    _check_time()
+    return trained
 
 
 @contextmanager
@@ -196,13 +202,12 @@ def left_out_of_pairs(solution: Any, whole: bool) -> LeftOut:
     Y, weights = problem.Y[:, rows] + offset[:, None], problem.weights[rows]
     codes, K, F = Y.argmax(axis=0), _gram(kernel, problem.X[rows]), np.zeros((len(Y), len(rows)))
     for i, j in combinations(range(len(Y)), 2):
-        _check_time()
         pair, others = np.flatnonzero((codes == i) | (codes == j)), np.flatnonzero((codes != i) & (codes != j))
         y = np.where(codes[pair] == i, 1.0, -1.0)[None]
         own = loss.offset(y, weights[pair])
         shift = np.zeros(1) if own is None else own
         value = np.empty(len(rows))
-        trained = fit(loss, K[np.ix_(pair, pair)], y - shift[:, None], weights[pair], tol=TOL)
+        trained = _fit(loss, K[np.ix_(pair, pair)], y - shift[:, None], weights[pair], TOL)
         value[others] = trained.W[0] @ K[np.ix_(pair, others)] + trained.b[0]
         value[pair] = left_out_values(K[np.ix_(pair, pair)], loss, y - shift[:, None], weights[pair])[0][0]
         value = np.clip(value + shift[0], -1.0, 1.0)

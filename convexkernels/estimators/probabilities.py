@@ -135,7 +135,17 @@ def link_of(F: Array, Y: Array, weights: Array) -> Sigmoid:
     below 1 say how rows compare, in any unit.
     """
     seen = np.isfinite(F).all(axis=0)
-    F, Y, weights = F[:, seen].T, Y[:, seen], as_counts(weights[seen])
-    codes: Index = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
+    F, codes, weights = F[:, seen].T, _codes_of(Y[:, seen]), as_counts(weights[seen])
     many = len(F) >= ROWS_OF_MANY_SLOPES and F.shape[1] == 1
     return Sigmoid.of(F, codes, weights, MANY_SLOPES if many else 1)
+
+
+def deviance_of(F: Array, Y: Array, weights: Array) -> float:
+    """Minus the logarithm of the likelihood of the classes, by the link for these values, which are finite."""
+    told = np.take_along_axis(link_of(F, Y, weights)(F.T), _codes_of(Y)[:, None], axis=1)
+    return -float(as_counts(weights) @ np.log(told[:, 0]))
+
+
+def _codes_of(Y: Array) -> Index:
+    """Numbers of the classes of targets, one row for two classes, else one for each."""
+    return np.asarray((Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0))

@@ -115,26 +115,22 @@ class ConvexEstimator(KernelEstimator):
             # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
             known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
             values = values[known] if known.any() else values
-        called, families = list(self._compared), list(self._compared.values())
+        families, losses = self._compared, self._losses(len(problem.Y))
         self._compared = {}
-        names, losses = (list(part) for part in zip(*self._losses(len(problem.Y)).items(), strict=True))
-        family, loss_at, found = families[0], losses[0], None
+        (self._called, *_), (loss, *_), found = families, losses, None
         if (self._has_choice or len(families) > 1) and np.ptp(problem.Y, axis=1).any():
             tol = self._finer(PATH_TOL)
-            family, loss_at, found = choose(problem, families, name, losses, values, clock, tol, called)
-            if found is not None and len(losses) > 1 and len(found.values):
-                found = replace(found, loss=names[losses.index(loss_at)])
+            self._called, loss, found = choose(problem, families, name, losses, values, clock, tol)
             if found is not None and not found.interrupted:
-                found = self._beside_reference(problem, loss_at, found, values, clock)
+                found = self._beside_reference(problem, losses[loss], found, values, clock)
         value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
-        self._called = called[[family is one for one in families].index(True)]
         setattr(self, f"{name}_", value)
-        if family is not problem.family:
+        if (family := families[self._called]) is not problem.family:
             problem.gram_set.release()  # both would be in memory
             problem = problem.on_rows(np.arange(problem.m), family)
-        interrupted = found is not None and found.interrupted
-        return problem.with_loss(loss_at(value, 1.0 if found is None else found.deviation)), interrupted
+        interrupted, deviation = (False, 1.0) if found is None else (found.interrupted, found.deviation)
+        return problem.with_loss(losses[loss](value, deviation)), interrupted
 
     def _reference(self, X: Array) -> Family | None:
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""

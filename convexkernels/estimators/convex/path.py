@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, as_counts
+from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.comparison import Selection
 from convexkernels.estimators.convex.fold import Fold
-from convexkernels.estimators.probabilities import link_of
+from convexkernels.estimators.probabilities import deviance_of
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 
@@ -150,12 +150,8 @@ class Path:
     def _deviance(self, value: float) -> float:
         """Minus the logarithm of the likelihood of the labels held out, by the link of a value that was visited."""
         if value not in self.deviances:
-            F = np.hstack([fold.values[value] for fold in self.folds])
-            Y = np.hstack([fold.Y for fold in self.folds])
-            weights = as_counts(np.concatenate([fold.weights for fold in self.folds]))
-            P = link_of(F, Y, weights)(F.T)
-            codes = (Y[0] > 0.0).astype(np.intp) if len(Y) == 1 else Y.argmax(axis=0)
-            self.deviances[value] = -float(weights @ np.log(P[np.arange(len(P)), codes]))
+            parts = [(fold.values[value], fold.Y, fold.weights) for fold in self.folds]
+            self.deviances[value] = deviance_of(*map(np.hstack, zip(*parts, strict=True)))
         return self.deviances[value]
 
     def visit(self, value: float, clock: Clock) -> bool:

@@ -1,6 +1,6 @@
 """Regularization parameters and families by scores on rows that are left out of a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,14 +30,13 @@ SHARES = 0.5, 0.8
 
 def choose(
     problem: KernelLearning,
-    families: Sequence[Family],
+    families: Mapping[str, Family],
     name: str,
-    losses: Sequence[LossAt],
+    losses: Mapping[str, LossAt],
     values: Array,
     clock: Clock,
     tol: float = PATH_TOL,
-    called: Sequence[str] = (),
-) -> tuple[Family, LossAt, PathSelection | None]:
+) -> tuple[str, str, PathSelection | None]:
     """Choose among families, losses and values, given from the most regular one on, by learning and scoring.
 
     Where the problem is one of least squares, every row is left out in closed form; otherwise the kernel is learned
@@ -51,23 +50,33 @@ def choose(
     is kept where both are as good; of numbers only where the functions of the first are not the mean. On the best path
     the values between the best one and its neighbors are tried, too.
 
-    Each family is a part of the one before; several are `called` by names. The second one is tried first, because the
-    largest takes longest with regularization that suits none; the parts of one that is clearly behind are not tried.
+    Each family is a part of the one before. The second one is tried first, because the largest takes longest with
+    regularization that suits none; the parts of one that is clearly behind are not tried.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
     of the problem is. Kernels are learned to a relative gap of `tol`, or to a fifth of it where they see all rows, as
-    far as ten steps lead. With the best family and loss comes None where the rows are too few to hold any out, or no
-    value was tried in time, or one only that is no better than constants; then, as where the user interrupts before
-    anything was tried, they are the first family and the first loss.
+    far as ten steps lead. With the names of the best family and loss comes None where the rows are too few to hold any
+    out, or no value was tried in time, or one only that is no better than constants; then, as where the user interrupts
+    before anything was tried, they are the first ones.
     """
-    stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses)]
-    asked = problem.X, problem.Y, problem.weights, list(families), name, stated, values, tol
+    stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses.values())]
+    asked = problem.X, problem.Y, problem.weights, list(families.values()), name, stated, values, tol
     piece = clock.piece("path of values", *asked)
+    places, others = list(families), list(losses)
+
+    def named(
+        found: PathSelection, family: str, loss: str, tried: Mapping[str, tuple[Array, ...]]
+    ) -> tuple[str, str, PathSelection]:
+        if len(families) > 1:
+            paths = {called: tried[called] for called in places if called in tried}
+            found = replace(found, kernels=family, paths=paths)
+        return family, loss, replace(found, loss=loss) if len(losses) > 1 and len(found.values) else found
+
     if known := piece.found:
-        value, deviation, place = float(known["value"]), float(known["deviation"]), int(known["family"])
+        value, deviation = float(known["value"]), float(known["deviation"])
         kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
-        tried = {k: tuple(known[f"path {k}"]) for k in range(len(families)) if f"path {k}" in known}
-        return families[place], losses[int(known["loss"])], _named(kept, called, place, tried)
+        tried = {called: tuple(known[f"path {k}"]) for k, called in enumerate(places) if f"path {k}" in known}
+        return named(kept, places[int(known["family"])], others[int(known["loss"])], tried)
     search, interrupted = _Search(problem, families, name, losses, values, tol), False
     try:
         search.run(clock)
@@ -79,34 +88,22 @@ def choose(
     if best is None:
         none = np.zeros(0)
         nothing = PathSelection(name, none, none, float(values[0]), search.deviation, True)
-        return families[0], losses[0], _named(nothing, called, 0, {}) if interrupted else None
-    found, place = best.selection(name, interrupted), _place(best.family, families)
-    tried = search.tried | {place: (found.values, found.scores)}
+        return named(nothing, places[0], others[0], {}) if interrupted else (places[0], others[0], None)
+    family, loss = search.chosen
+    found = best.selection(name, interrupted)
+    tried = search.tried | {family: (found.values, found.scores)}
     if not (interrupted or cut):
-        paths: dict[str, Any] = {f"path {k}": np.array(path) for k, path in tried.items()}
+        paths: dict[str, Any] = {f"path {places.index(called)}": np.array(path) for called, path in tried.items()}
         piece.keep(
             values=found.values,
             scores=found.scores,
             value=found.value,
             deviation=found.deviation,
-            family=place,
-            loss=losses.index(best.loss_at),
+            family=places.index(family),
+            loss=others.index(loss),
             **paths,
         )
-    return best.family, best.loss_at, _named(found, called, place, tried)
-
-
-def _place(family: Family, families: Sequence[Family]) -> int:
-    return [family is one for one in families].index(True)
-
-
-def _named(
-    found: PathSelection, called: Sequence[str], place: int, tried: Mapping[int, tuple[Array, ...]]
-) -> PathSelection:
-    """What was chosen, with the names of several families, that of the one at a place and those that were tried."""
-    if len(called) < 2:
-        return found
-    return replace(found, kernels=called[place], paths={called[k]: tried[k] for k in sorted(tried)})
+    return named(found, family, loss, tried)
 
 
 def beside(
@@ -154,20 +151,21 @@ def _values_beside(path: Path, found: PathSelection, values: Array, notable: flo
 class _Search:
     """Paths followed so far: the best one with what it chose, and the errors of the smallest family.
 
-    `tried` has the values and scores of families by their places, with the first loss. `is_cut` says that the time of a
-    path was up.
+    `chosen` names the family and the loss of the best one; `tried` has the values and scores of families with the first
+    loss. `is_cut` says that the time of a path was up.
     """
 
     problem: KernelLearning
-    families: Sequence[Family]
+    families: Mapping[str, Family]
     name: str
-    losses: Sequence[LossAt]
+    losses: Mapping[str, LossAt]
     values: Array
     tol: float
     best: Path | None = None
     found: PathSelection | None = None
+    chosen: tuple[str, str] = ("", "")
     smallest: Array | None = None
-    tried: dict[int, tuple[Array, ...]] = field(default_factory=dict)
+    tried: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     is_cut: bool = False
 
     @property
@@ -177,23 +175,25 @@ class _Search:
 
     def run(self, clock: Clock) -> None:
         """Families first, then for the best one the other losses, and values beside the best one."""
-        order, scored = [*self.families[1:2], self.families[0], *self.families[2:]], _scored_weights(self.problem)
+        called, scored = list(self.families), _scored_weights(self.problem)
+        order, (first, *others) = [*called[1:2], called[0], *called[2:]], self.losses
         # Of numbers another loss is seldom tried, and has what is left.
-        left = len(order) + (0 if self.problem.loss.is_of_differences else len(self.losses) - 1)
+        left = len(order) + (0 if self.problem.loss.is_of_differences else len(others))
         for k, family in enumerate(order):
             if k > 0 and self._is_over(clock):
                 break
             if k < 2 or self.best is None or not self.best.is_clearly_ahead_of(self.smallest):
                 part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
-                errors = self._follow(family, _folds(self.problem, family, scored, self.tol), self.losses[0], part)
+                folds = _folds(self.problem, self.families[family], scored, self.tol)
+                errors = self._follow(family, folds, first, part)
                 self.smallest = self.smallest if k == 1 else errors
-        for k, loss_at in enumerate(self.losses[1:], 1):
+        for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
                 break
             if not self.best.may_gain_by_squares():
                 break
-            folds, part = [fold.again() for fold in self.best.folds], clock.part(1.0 / (len(self.losses) - k))
-            self._follow(self.best.family, folds, loss_at, part)
+            folds, part = [fold.again() for fold in self.best.folds], clock.part(1.0 / (len(others) - k))
+            self._follow(self.chosen[0], folds, loss, part)
         if self.best is not None:
             self.best.refine(clock)
 
@@ -203,23 +203,23 @@ class _Search:
             return clock.is_over
         return clock.is_over or self.best.is_exact or self.found.score >= 1.0
 
-    def _follow(self, family: Family, folds: list[Fold], loss_at: LossAt, part: Clock) -> Array | None:
+    def _follow(self, family: str, folds: list[Fold], loss: str, part: Clock) -> Array | None:
         """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried.
 
         Its errors row by row; None where time has cut it, and nothing is known of what it did not try.
         """
         # A rival that is best with the most regular value does not say where to begin.
         rival = None if self.found is None or self.found.value == self.values[0] else self.found
-        path = Path(family, folds, loss_at, self.values, self.deviation, rival)
+        path = Path(self.families[family], folds, self.losses[loss], self.values, self.deviation, rival)
         try:
             path.follow(part)
         finally:
             path.is_cut = part.is_over
             one = path.selection(self.name)
             if path.errors:
-                self.tried.setdefault(_place(family, self.families), (one.values, one.scores))
+                self.tried.setdefault(family, (one.values, one.scores))
             if path.says_something and (self.found is None or one.score > self.found.score):
-                self.best, self.found = path, one
+                self.best, self.found, self.chosen = path, one, (family, loss)
         self.is_cut |= path.is_cut
         return None if path.is_cut else path.errors_of_rows()
 
