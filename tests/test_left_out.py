@@ -18,7 +18,7 @@ from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellSelection
 from convexkernels.criteria.ridge import inverted, residuals_at
 from convexkernels.estimators.intervals import as_unseen, margin_around, margins, widened
-from convexkernels.estimators.left_out import _of_constant, left_out_values
+from convexkernels.estimators.left_out import _of_constant, learned_gram, left_out_values
 from convexkernels.estimators.probabilities import Sigmoid, likeliest, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance
 from convexkernels.losses import EpsilonInsensitive, Hinge, LeastSquares
@@ -44,6 +44,19 @@ def test_least_squares_leave_out_row_by_row(rng):
     F, leverage = left_out_values(K.copy(), LeastSquares(0.3, intercept=False), y[None], weights)
     np.testing.assert_allclose(F[0], [refitted(K, y, weights, 0.3, i) for i in range(25)], rtol=1e-8)
     np.testing.assert_allclose(leverage, np.diag(np.linalg.solve((K + np.diag(0.3 / weights)).T, K.T).T), rtol=1e-8)
+
+
+def test_the_learned_matrix_of_some_rows_is_a_part_of_that_of_all(rng):
+    """Also where matrices are not stored any more, and only that of these rows is made."""
+    X, y = noisy(40, rng)
+    rows, kernels = np.array([3, 4, 11, 30]), [ck.Gaussian(0.5), ck.Gaussian(5.0), ck.Linear()]
+    families = [ck.Candidates(kernels), ck.Candidates(kernels, center=True), ck.Tessellated(1, box=ck.Box.around(X))]
+    for problem in [ck.KernelLearning(family, LeastSquares(0.1), X, y) for family in families]:
+        theta = problem.solve().theta
+        part = problem.gram_set.gram(theta)[np.ix_(rows, rows)]
+        for _ in range(2):
+            np.testing.assert_allclose(learned_gram(problem, theta, rows), part, atol=1e-12)
+            problem.gram_set.release()
 
 
 @pytest.mark.parametrize("blocks", [None, [np.arange(0, 8), np.arange(8, 25)]], ids=["rows", "folds"])

@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 import convexkernels as ck
-from convexkernels.clock import Clock
-from convexkernels.estimators import left_out, tasks
+from convexkernels.estimators import left_out, read_out, tasks
 from convexkernels.estimators.read_out import RIDGE, ReadOut, held_out_scores, read_out_for
-from convexkernels.losses.fit import fit
+from convexkernels.estimators.voronoi import base as voronoi
+from convexkernels.solvers.convex.spectral_gradient import SpectralGradient
 
 CLASSIFIERS = {
     "tessellated": ck.TessellatedSVC(max_time=None),
@@ -63,17 +63,32 @@ def test_where_the_largest_value_decides_as_well_it_does():
     assert ck.VoronoiSVC(random_state=0).fit(X, y > 1).read_out_ is None
 
 
-def test_an_interrupt_leaves_the_largest_value(monkeypatch):
+@pytest.mark.parametrize("step", ["left_out_of_cells", "read_out_for", "link_of"])
+def test_an_interrupt_leaves_the_largest_value(step, monkeypatch):
     X, y = shells(250)
 
-    def interrupted(self, whole=False):
+    def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ck.VoronoiSVC, "_left_out", interrupted)
-    with pytest.warns(ck.ConvexKernelsWarning, match="by the largest value"):
+    monkeypatch.setattr(voronoi if step == "left_out_of_cells" else tasks, step, interrupted)
+    with pytest.warns(ck.ConvexKernelsWarning, match="the largest value does"):
         model = ck.VoronoiSVC(random_state=0).fit(X, y)
     assert model.read_out_ is None
     assert model.score(X, y) > 0.5
+
+
+def test_where_the_search_was_interrupted_the_largest_value_decides(monkeypatch):
+    X, y = shells(250)
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SpectralGradient, "step", interrupted)
+    monkeypatch.setattr(tasks, "read_out_for", None)
+    with pytest.warns(ck.ConvexKernelsWarning, match="INTERRUPTED"):
+        model = ck.TessellatedSVC(1.0).fit(X, y)
+    assert model.solution_.status is ck.Status.INTERRUPTED
+    assert model.read_out_ is None
 
 
 def test_scores_are_the_likeliest():
@@ -115,23 +130,27 @@ def test_means_of_the_other_rows_do_not_give_labels_away(rng):
 
 def test_rows_that_are_not_known_and_weights(rng):
     F, Y, codes = masked(90)
-    found = read_out_for(F, Y, np.ones(90))
+    found, unseen = read_out_for(F, Y, np.ones(90))
     assert (found(F.T).argmax(axis=1) == codes).mean() > 0.9 > 0.7 > (F.argmax(axis=0) == codes).mean()
     more, beside = np.hstack([F, np.full((3, 5), np.nan)]), np.hstack([Y, Y[:, :5]])
-    np.testing.assert_allclose(read_out_for(more, beside, np.ones(95)).A, found.A)
-    scores = held_out_scores(more, beside, np.ones(95))
+    again, scores = read_out_for(more, beside, np.ones(95))
+    np.testing.assert_allclose(again.A, found.A)
+    np.testing.assert_array_equal(scores, held_out_scores(more, beside, np.ones(95)))
+    np.testing.assert_array_equal(scores[:, :90], unseen)
     assert np.isnan(scores[:, 90:]).all()
     assert np.isfinite(scores[:, :90]).all()
-    twice = read_out_for(np.repeat(F, 2, axis=1), np.repeat(Y, 2, axis=1), np.ones(180))
-    np.testing.assert_allclose(read_out_for(F, Y, np.full(90, 2.0)).A, twice.A, rtol=1e-3, atol=1e-3)
-    assert read_out_for(F[:, :8], Y[:, :8], np.ones(8)) is None
-    assert read_out_for(rng.normal(size=(3, 90)), Y, np.ones(90)) is None
+    twice, _ = read_out_for(np.repeat(F, 2, axis=1), np.repeat(Y, 2, axis=1), np.ones(180))
+    np.testing.assert_allclose(read_out_for(F, Y, np.full(90, 2.0))[0].A, twice.A, rtol=1e-3, atol=1e-3)
+    for values, few in ((F[:, :8], Y[:, :8]), (rng.normal(size=(3, 90)), Y)):
+        none, same = read_out_for(values, few, np.ones(values.shape[1]))
+        assert none is None
+        assert same is values
 
 
 def test_functions_that_move_on_have_no_read_out(monkeypatch):
     X, y = shells(250)
     model = ck.SpectralKernelClassifier(n_components=20, training=ck.Training(max_epochs=1), random_state=0)
-    monkeypatch.setattr(tasks, "read_out_for", lambda F, Y, weights: ReadOut(np.eye(4) - 1.0, np.zeros(4)))
+    monkeypatch.setattr(tasks, "read_out_for", lambda F, Y, weights: (ReadOut(np.eye(4) - 1.0, np.zeros(4)), F))
     assert model.fit(X, y).read_out_ is not None
     assert model.partial_fit(X, y).read_out_ is None
     np.testing.assert_array_equal(model.decision_function(X), model._values(X))
@@ -140,26 +159,25 @@ def test_functions_that_move_on_have_no_read_out(monkeypatch):
 def test_a_refused_pass_leaves_the_read_out(monkeypatch):
     X, y = shells(250)
     model = ck.SpectralKernelClassifier(n_components=20, training=ck.Training(max_epochs=1), random_state=0)
-    monkeypatch.setattr(tasks, "read_out_for", lambda F, Y, weights: ReadOut(np.eye(4) - 1.0, np.zeros(4)))
+    monkeypatch.setattr(tasks, "read_out_for", lambda F, Y, weights: (ReadOut(np.eye(4) - 1.0, np.zeros(4)), F))
     model.fit(X, y)
     with pytest.raises(ck.InvalidInputError):
         model.partial_fit(X[:3] * np.nan, y[:3])
     assert model.read_out_ is not None
 
 
-def test_the_time_limit_ends_the_choice(monkeypatch):
-    """It comes while values at rows left out are found: the largest value decides, and that is told."""
+@pytest.mark.parametrize(("place", "work"), [(left_out, "fit"), (read_out, "log_softmax")])
+def test_the_time_limit_ends_the_choice(place, work, monkeypatch):
+    """While values at rows left out are found, or a read-out is: the largest value decides, and that is told."""
     X, y = shells(250)
-    over = ck.TessellatedSVC(1.0, max_time=60.0).fit(X, y)
-    assert over.read_out_ is not None
-    monkeypatch.setattr(type(over), "_decide", lambda self, clock: None)
-    model = ck.TessellatedSVC(1.0, max_time=60.0).fit(X, y)
-    monkeypatch.undo()
-    clock = Clock(0.05)
-    monkeypatch.setattr(left_out, "fit", lambda *given, **options: time.sleep(0.1) or fit(*given, **options))
-    with pytest.warns(ck.ConvexKernelsWarning, match="max_time came while"):
-        model._decide(clock)
+    assert ck.TessellatedSVC(1.0, max_time=60.0).fit(X, y).read_out_ is not None
+    plain, decide = getattr(place, work), ck.TessellatedSVC._decide
+    monkeypatch.setattr(place, work, lambda *given, **options: time.sleep(0.4) or plain(*given, **options))
+    monkeypatch.setattr(ck.TessellatedSVC, "_decide", lambda self, clock: decide(self, clock.part(0.005)))
+    with pytest.warns(ck.ConvexKernelsWarning, match="ended the choice of how several functions decide early") as told:
+        model = ck.TessellatedSVC(1.0, max_time=60.0).fit(X, y)
     assert model.read_out_ is None
+    assert len(told) == 1
 
 
 def test_cells_of_other_estimators_do_not_learn_again():

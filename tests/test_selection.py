@@ -453,7 +453,9 @@ def test_what_candidates_are_called_is_what_gives_them_back():
         sizes[name] = len(model.weights_)
     assert sizes == {"all": 23, "smooth": 8, "smoother": 7, "smoothest": 6, "joint": 11, "few": 3}
     listed = [ck.Gaussian(0.1), ck.Gaussian(1.0)]
-    assert ck.MultipleKernelRidge(listed, lam=1.0).fit(X, y).kernels_ is listed
+    model = ck.MultipleKernelRidge(listed, lam=1.0).fit(X, y)
+    assert model.set_params(kernels="few").kernels_ is listed
+    assert model.kernel_names_ == ["Gaussian(gamma=0.1)", "Gaussian()"]
     stack = np.stack([kernel(X) for kernel in listed])
     assert ck.MultipleKernelRidge("precomputed", lam=1.0).fit(stack, y).kernels_ == "precomputed"
     assert ck.MultipleKernelRidge(lam=1.0).fit(X, np.ones(60)).kernels_ == "all"  # constants say nothing of lists
@@ -464,8 +466,10 @@ def test_candidates_that_time_is_left_for_have_a_name_too(monkeypatch):
     monkeypatch.setattr(multiple_kernel, "_in_time", lambda family, *_: len(family.candidates) < 4)
     with pytest.warns(ConvexKernelsWarning, match="max_time left no time to form the matrices of 20 of the"):
         short = ck.MultipleKernelRidge(max_time=30.0).fit(X, y)
-    again = ck.MultipleKernelRidge(lam=short.lam_, kernels=short.kernels_).fit(X, y)
-    assert again.kernels_ == "few"
+    assert short.selection_.chosen == {"lam": short.lam_, "kernels": "few"}
+    assert list(short.selection_.paths) == ["few"]
+    again = ck.MultipleKernelRidge(**short.selection_.chosen).fit(X, y)
+    assert again.kernels_ == short.kernels_ == "few"
     np.testing.assert_allclose(again.predict(X), short.predict(X), rtol=1e-6)
 
 

@@ -171,13 +171,13 @@ class KernelEstimator(Learned, CallbackSupportMixin, BaseEstimator, ABC):
         finally:
             if self._checkpoint is not None:
                 self._checkpoint.write()
-        tell_cuts(clock, solution.status)
         self.targets_, self.scaling_, self.solution_ = targets, scaling, solution
         self._merged_rows = places, rows.weights, table.rows
         self.feature_labels_ = labels_of(self)
         self.n_iter_ = max(1, solution.n_iter)
         self._finish(rows, table)
         self._decide(clock)
+        tell_cuts(clock, solution.status)
         del self._checkpoint, self._tied  # what is fitted is kept without them
 
     def _points(self, X: Any) -> Array:

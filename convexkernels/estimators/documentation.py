@@ -193,7 +193,7 @@ loo_score_ : float
 read_out_ : ReadOut or None
     Of classifiers of three classes or more: a linear map ``F A + c`` of the values of all functions whose largest entry
     decides, where rows left out say that the largest value is right at clearly fewer of them. None where that decides;
-    Dask tables, `partial_fit`, cells of other estimators and fits whose time is up have none.
+    Dask tables, later calls of `partial_fit`, cells of other estimators and fits that leave no time for it have none.
 n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     When the features have names that are all text.

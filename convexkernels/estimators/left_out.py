@@ -116,25 +116,24 @@ def left_out_values(K: Array | FactoredGram, loss: Loss, Y: Array, weights: Arra
     if Y.shape[1] < FEWEST_ROWS:
         return np.repeat(loss.constant(Y, weights)[:, None], Y.shape[1], axis=1), None
     F = np.empty(Y.shape)
-    tol = TOL if loss.is_of_differences else TOL_OF_LABELS
     for train, held in split_rows(Y, min(FOLDS, Y.shape[1] // 2), np.random.default_rng(0)):
         inner, cross = (np.ascontiguousarray(K[np.ix_(rows, train)]) for rows in (train, held))
-        trained = _fit(loss, inner, np.ascontiguousarray(Y[:, train]), weights[train], tol)
+        trained = _fit(loss, inner, np.ascontiguousarray(Y[:, train]), weights[train])
         F[:, held] = trained.multiples[:, None] * (trained.W @ cross.T + trained.b[:, None])
     return F, None
 
 
-def _fit(loss: Loss, K: Array, Y: Array, weights: Array, tol: float) -> Fit:
+def _fit(loss: Loss, K: Array, Y: Array, weights: Array) -> Fit:
     """The functions of some rows, if there is time."""
-    deadline = _deadline.get()
+    tol, deadline = TOL if loss.is_of_differences else TOL_OF_LABELS, _deadline.get()
     trained = fit(loss, K, Y, weights, tol=tol, deadline=None if np.isinf(deadline) else deadline)
-    _check_time()
+    check_time()
     return trained
 
 
 @contextmanager
 def before(deadline: float) -> Iterator[None]:
-    """Within it, values at rows left out end in a TimeoutError at a deadline, by ``time.monotonic()``."""
+    """Within it, work on values at rows left out ends in a TimeoutError at a deadline, by ``time.monotonic()``."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -142,7 +141,8 @@ def before(deadline: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
-def _check_time() -> None:
+def check_time() -> None:
+    """End the work where its deadline has passed."""
     if time.monotonic() > _deadline.get():
         raise TimeoutError
 
@@ -163,11 +163,11 @@ def left_out_of_problem(problem: Any, theta: Any, gram: Callable[[Index], Any], 
 
 def learned_gram(problem: Any, theta: Array, rows: Index) -> Array | FactoredGram:
     """A new kernel matrix of some rows of a convex problem, or all factors where least squares work with these."""
+    if not problem.gram_set.is_factored:
+        return np.asarray(problem.gram_set.part(theta, rows))
     K = problem.gram_set.matrix(theta)
-    if isinstance(K, FactoredGram):
-        keeps = isinstance(problem.loss, LeastSquares) and len(rows) == len(K)
-        return K if keeps else K.rows(rows) @ K.rows(rows).T
-    return np.asarray(K[np.ix_(rows, rows)], dtype=np.float64)
+    keeps = isinstance(problem.loss, LeastSquares) and len(rows) == len(K)
+    return K if keeps else K.rows(rows) @ K.rows(rows).T
 
 
 def _at(problem: Any, theta: Any, whole: bool) -> tuple[Index, Loss, Array, Any]:
@@ -207,7 +207,7 @@ def left_out_of_pairs(solution: Any, whole: bool) -> LeftOut:
         own = loss.offset(y, weights[pair])
         shift = np.zeros(1) if own is None else own
         value = np.empty(len(rows))
-        trained = _fit(loss, K[np.ix_(pair, pair)], y - shift[:, None], weights[pair], TOL)
+        trained = _fit(loss, K[np.ix_(pair, pair)], y - shift[:, None], weights[pair])
         value[others] = trained.W[0] @ K[np.ix_(pair, others)] + trained.b[0]
         value[pair] = left_out_values(K[np.ix_(pair, pair)], loss, y - shift[:, None], weights[pair])[0][0]
         value = np.clip(value + shift[0], -1.0, 1.0)
@@ -222,7 +222,7 @@ def left_out_of_cells(localized: Any, whole: bool, seed: int = 0) -> LeftOut:
     parts: list[LeftOut] = []
     order = np.random.default_rng(seed).permutation(np.flatnonzero(localized.sizes)).tolist()
     while order and (whole or sum(part.F.shape[1] for part in parts) < EXACT_ROWS):
-        _check_time()
+        check_time()
         parts.append(_of_cell(localized, order.pop(), whole))
     return LeftOut.joined(parts)
 

@@ -14,6 +14,7 @@ from scipy.special import log_softmax
 
 from convexkernels.arrays import Array, Index, as_counts
 from convexkernels.criteria.folds import split_rows
+from convexkernels.estimators.left_out import check_time
 
 # Half the weight of the squared differences of slopes from one for all, values having unit deviations.
 RIDGE = 3.0
@@ -53,6 +54,7 @@ class ReadOut:
         G, T, others = (F - center) / unit, codes[:, None] == np.arange(n_classes), ~np.eye(n_classes, dtype=bool)
 
         def unlikelihood(at: Array) -> tuple[float, Array]:
+            check_time()
             slope, A, c = at[0], np.zeros(others.shape), at[-n_classes:]
             A[others] = -at[1:-n_classes]
             logarithms = log_softmax(G @ A + c, axis=1)
@@ -74,17 +76,18 @@ class ReadOut:
 def held_out_scores(F: Array, Y: Array, weights: Array) -> Array:
     """Scores at every row by read-outs of four fifths of the others; arguments and shape as of `read_out_for`."""
     scores, seen = np.full_like(F, np.nan), np.flatnonzero(np.isfinite(F).all(axis=0))
-    codes, weights = Y.argmax(axis=0), as_counts(weights)
+    codes, counts = Y.argmax(axis=0)[seen], as_counts(weights[seen])
     for train, held in split_rows(Y[:, seen], FOLDS, np.random.default_rng(0)):
-        rows = seen[train]
-        scores[:, seen[held]] = ReadOut.of(F[:, rows].T, codes[rows], weights[rows])(F[:, seen[held]].T).T
+        found = ReadOut.of(F[:, seen[train]].T, codes[train], counts[train])
+        scores[:, seen[held]] = found(F[:, seen[held]].T).T
     return scores
 
 
-def read_out_for(F: Array, Y: Array, weights: Array) -> ReadOut | None:
+def read_out_for(F: Array, Y: Array, weights: Array) -> tuple[ReadOut | None, Array]:
     """The read-out of values at rows that functions have not seen, None where the largest value decides as well.
 
-    It has to be right at more rows that it has not seen, too, by more than chance.
+    It has to be right at more rows that it has not seen, too, by more than chance. With it come its scores at these
+    rows, which it has not seen either; with None the values.
 
     Parameters
     ----------
@@ -94,13 +97,12 @@ def read_out_for(F: Array, Y: Array, weights: Array) -> ReadOut | None:
         Those whose mean is below 1 say how rows compare, in any unit.
     """
     seen = np.flatnonzero(np.isfinite(F).all(axis=0))
-    F, Y, weights = F[:, seen], Y[:, seen], weights[seen]
     # Fewer rows than there are numbers to be found do not tell.
     if len(seen) < max(len(F) ** 2, 2 * FOLDS):
-        return None
-    codes = Y.argmax(axis=0)
-    before, after = (values.argmax(axis=0) != codes for values in (F, held_out_scores(F, Y, weights)))
-    gained = weights * before - weights * after
+        return None, F
+    scores, codes, own = held_out_scores(F, Y, weights), Y.argmax(axis=0)[seen], weights[seen]
+    before, after = (values[:, seen].argmax(axis=0) != codes for values in (F, scores))
+    gained = own * before - own * after
     if gained.sum() <= CLEARLY * np.linalg.norm(gained):
-        return None
-    return ReadOut.of(F.T, codes, as_counts(weights))
+        return None, F
+    return ReadOut.of(F[:, seen].T, codes, as_counts(own)), scores

@@ -209,6 +209,11 @@ def _class_weights(class_weight: Any, classes: NDArray[Any], totals: Array) -> A
     if class_weight is None:
         return np.ones(len(classes))
     if isinstance(class_weight, str) and class_weight == "balanced":
+        if missing := classes[totals == 0.0].tolist():
+            raise InvalidInputError(
+                f"class_weight='balanced' needs rows of every class, but y has none of {missing[0]!r}; pass a dict of "
+                "weights."
+            )
         return np.asarray(totals.sum() / (len(classes) * totals))
     if not isinstance(class_weight, dict):
         raise InvalidInputError(f"class_weight must be None, 'balanced' or a dict, got {class_weight!r}.")

@@ -11,13 +11,14 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.intervals import check_coverage, margins
-from convexkernels.estimators.left_out import LeftOut, before
+from convexkernels.estimators.left_out import before
 from convexkernels.estimators.probabilities import Sigmoid, link_of
 from convexkernels.estimators.read_out import ReadOut, held_out_scores, read_out_for
 from convexkernels.estimators.scikit_learn import ClassifierMixin, RegressorMixin
 from convexkernels.estimators.table import TrainingTable, refuse_distributed_of
 from convexkernels.estimators.targets import ClassTargets, NumberTargets
 from convexkernels.exceptions import MemoryLimitError, tell
+from convexkernels.solution import Status
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -27,20 +28,23 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     class_weight: Any = None
 
     def _decide(self, clock: Clock) -> None:
-        if len(self.classes_) == 2 or clock.is_over:
+        if len(self.classes_) == 2 or clock.is_over or self.solution_.status is Status.INTERRUPTED:
             return
         try:
             with before(clock.deadline):
                 left = self._left_out()
-            found = read_out_for(left.F, left.Y, left.weights)
+                found, values = read_out_for(left.F, left.Y, left.weights)
+                link = link_of(values, left.Y, left.weights)
         except MemoryLimitError:  # the largest value decides
             return
-        except (KeyboardInterrupt, TimeoutError) as cut:
-            by = "max_time came" if isinstance(cut, TimeoutError) else "interrupted"
-            tell(f"{by} while it was chosen how classes are decided by several functions: by the largest value.")
+        except TimeoutError:
+            clock.cut("the choice of how several functions decide")
             return
+        except KeyboardInterrupt:
+            tell("interrupted while it was chosen how several functions decide: the largest value does.")
+            return
+        self._derived("link", lambda: link)
         self.targets_ = replace(cast(ClassTargets, self.targets_), read_out=found)
-        self._derived("link", lambda: self._link_of(left))
 
     def _targets_of(self, table: TrainingTable) -> ClassTargets:
         return ClassTargets.of_rows(table.y, table.weights, self.class_weight)
@@ -113,9 +117,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
             return logarithms
 
     def _link(self) -> Sigmoid:
-        return self._link_of(self._left_out())
-
-    def _link_of(self, left: LeftOut) -> Sigmoid:
+        left = self._left_out()
         parts = left.F, left.Y, left.weights
         return link_of(left.F if self.read_out_ is None else held_out_scores(*parts), left.Y, left.weights)
 

@@ -120,6 +120,10 @@ class GramSet(ABC):
         """K(theta) for a theta in Theta as it is learned with: `gram`, or by its factors where it is never formed."""
         return self.gram(theta, out)
 
+    def part(self, theta: Array, rows: Index) -> Array:
+        """K(theta) of some of the points."""
+        return np.asarray(self.gram(theta)[np.ix_(rows, rows)], dtype=np.float64)
+
     @property
     def is_factored(self) -> bool:
         """Whether `matrix` is a :class:`FactoredGram`."""

@@ -223,6 +223,12 @@ class CandidateGramSet(GramSet):
             out = np.empty((self.m, self.m), dtype=stored)
         return self.stack.combine(theta, out)
 
+    def part(self, theta: Array, rows: Index) -> Array:
+        if len(rows) == self.m or not isinstance(self.stack, StreamedStack):
+            return super().part(theta, rows)
+        points = np.ascontiguousarray(self.X[rows])  # what is not stored is made for them only
+        return replace(self, X=points, stack=StreamedStack(self.kernels, points)).gram(theta * self.scales)
+
     @property
     def is_factored(self) -> bool:
         return isinstance(self.stack, FactoredStack)

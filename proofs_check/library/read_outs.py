@@ -68,7 +68,7 @@ def measure_choice(more: float, rng: Generator) -> Verdict:
         gained = weights * (right[1].astype(np.float64) - right[0])
         told = gained.sum() / max(float(np.sqrt((gained**2).sum())), 1e-300)
         near.append(told)
-        wrong += int((told > CLEARLY + more) != (read_out_for(F, Y, weights) is not None))
+        wrong += int((told > CLEARLY + more) != (read_out_for(F, Y, weights)[0] is not None))
     return Verdict(float(wrong), 0.0, 1, {"standard errors": np.array(near)})
 
 

@@ -129,6 +129,19 @@ def test_suited_lam_has_the_least_error_of_functions_that_have_not_seen_the_row(
     assert suited_weights(problem)[0] == min(LAMS, key=risk)
 
 
+@pytest.mark.parametrize("unit", [2.0**-40, 1e-9, 1e9])
+def test_weights_of_norms_are_in_the_unit_of_the_weights_of_rows(unit):
+    X, y = rough(60)
+    plain, model = (
+        ConcatenatedKernelRegressor(n_restarts=1, random_state=0).fit(X, y, sample_weight=np.full(60, weight))
+        for weight in (1.0, unit)
+    )
+    assert model.score(X, y) > plain.score(X, y) - 0.02
+    if unit == 2.0**-40:
+        assert model.lam_ == unit * plain.lam_
+        assert model.mu_ == pytest.approx(unit * plain.mu_, rel=1e-6)
+
+
 def test_lists_of_weights_lie_around_what_suits_the_data():
     problem = deep_problem([Matern(2), Polynomial(1)])
     lam, mu = suited_weights(problem)

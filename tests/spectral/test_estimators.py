@@ -361,6 +361,9 @@ def test_classes_that_come_later_have_to_be_announced(digits):
     X, T, y, _ = digits
     with pytest.raises(InvalidInputError, match=r"class 7, which is not among the classes"):
         SpectralKernelClassifier(**SMALL).partial_fit(X, y, classes=np.arange(7))
+    few = X[y < 5], y[y < 5], np.arange(10)
+    with pytest.raises(InvalidInputError, match="'balanced' needs rows of every class, but y has none of 5; pass a"):
+        SpectralKernelClassifier(class_weight="balanced", **SMALL).partial_fit(*few)
     model = SpectralKernelClassifier(**SMALL).partial_fit(X[y < 5], y[y < 5], classes=np.arange(10))
     for _ in range(8):
         model.partial_fit(X, y)

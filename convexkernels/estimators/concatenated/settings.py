@@ -19,7 +19,8 @@ from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.outer_learning import OuterLearning
 from convexkernels.validation import check_number
 
-# Candidates of lam for the plainest start, and what lam and mu are tried at beside those that suit it.
+# Candidates of lam for the plainest start and rows of unit weight, and what lam and mu are tried at beside those that
+# suit it.
 LAMS = 2.0 ** np.arange(-23.0, 11.0)
 LAM_FACTORS, MU_FACTORS = 8.0 ** np.arange(-1.0, 2.0), 16.0 ** np.arange(-1.0, 2.0)
 # What is left of the leave-one-out risk where a width per feature is worth its overfitting.
@@ -47,33 +48,40 @@ def suited_weights(problem: OuterLearning, lam: float | None = None) -> tuple[fl
 
     lam, unless it is given, is that of the least leave-one-out risk of least squares. With mu the objective is
     stationary along multiples of all layers: larger images, which are a narrower kernel, gain in fit what their norms
-    cost. Where they gain nothing, norms cost a hundredth of the fit. Both are 1 where nothing can be learned.
+    cost. Where they gain nothing, norms cost a hundredth of the fit. Where nothing can be learned, both are as the
+    weights of rows.
     """
+    unit = unit_of(problem.weights)
     if not (np.ptp(problem.Y, axis=1).any() and np.ptp(problem.X, axis=0).any()):
-        return 1.0 if lam is None else lam, 1.0
+        return unit if lam is None else lam, unit
     z = problem.split(problem.start(0))[0]
     if lam is None:
         squares = [float(np.sum(errors**2 @ problem.weights)) for errors in _left_out_errors(problem)]
-        lam = float(LAMS[np.argmin(squares)])
+        lam = float(unit * LAMS[np.argmin(squares)])
     values, slopes = np.empty(2), np.empty(2)
     for k in range(2):
-        here = with_weights(problem, lam, k + 1.0)
+        here = with_weights(problem, lam, unit * (k + 1.0))
         chart = here.gram_set.chart(z)
         there = here.evaluate(chart, chart.u)
         values[k], slopes[k] = there.value, there.gradient() @ chart.u
     of_norms = slopes[1] - slopes[0]
     mu = (of_norms - slopes[0]) / of_norms
     if mu > 0.0:
-        return lam, float(mu)
+        return lam, unit * float(mu)
     cost = values[1] - values[0]
-    return lam, SMALL * float((values[0] - cost) / cost)
+    return lam, unit * SMALL * float((values[0] - cost) / cost)
+
+
+def unit_of(weights: Array) -> float:
+    """The mean weight of rows to a power of 2: what weights of norms are compared with."""
+    return float(2.0 ** np.round(np.log2(weights.mean())))
 
 
 def _left_out_errors(problem: OuterLearning) -> Iterator[Array]:
-    """Errors of the plainest start at rows left out, shape (n_outputs, m), for every lam of LAMS."""
+    """Errors of the plainest start at rows left out, shape (n_outputs, m), for every candidate of lam."""
     at_start = problem.gram_set.at(problem.split(problem.start(0))[0])
     assert at_start is not None
-    return matrix_path_residuals(at_start.gram(), problem.Y, problem.weights, LAMS)
+    return matrix_path_residuals(at_start.gram(), problem.Y, problem.weights, unit_of(problem.weights) * LAMS)
 
 
 def suited_epsilon(problem: OuterLearning) -> float:

@@ -86,7 +86,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
             for name, entries in self._lists(X).items()
         }
         if self.kernels is not None:
-            return {self.kernels: of_name[self.kernels]}
+            return {"": of_name[self.kernels]}
         # A limit by default is generous: how busy a computer is must not decide what is learned.
         shorter = () if self.max_time == "auto" else SHORTER
         if not shorter or _in_time(of_name["all"], X, clock):
@@ -171,6 +171,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         super()._finish(rows, table)
         self.weights_ = self.solution_.theta.copy()
         self._learned_points = table.X
+        self._fitted_kernels, self._fitted_of_library = self._called or self.kernels, self._is_of_library
         if self._stack is not None:
             self._stack = self._stack[:0]  # the solution holds what prediction needs
 
@@ -178,14 +179,14 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     def kernels_(self) -> Any:
         """The name of the list of candidates; what was passed, where that was no name."""
         check_is_fitted(self)
-        return self._called or self.kernels
+        return self._fitted_kernels
 
     @property
     def kernel_names_(self) -> list[str]:
         """Names of the candidates; those of the library say on which column they are."""
         check_is_fitted(self)
         names = list(self.solution_.problem.gram_set.names)
-        if not self._called:
+        if not self._fitted_of_library:
             return names
         return [re.sub(r"(?<= on )x(\d+)( to x\d+)?$", self._column_of, name) for name in names]
 
@@ -214,7 +215,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
     @property
     def feature_relevance_(self) -> Array:
         """As for every estimator; Gram matrices that were passed have no features."""
-        if self._stack is not None or isinstance(self.kernels, np.ndarray):
+        if self._stack is not None or isinstance(self.kernels_, np.ndarray):
             raise MissingAttributeError(
                 "Gram matrices have no features to be relevant; weights_by_name says which of them count."
             )

@@ -54,8 +54,8 @@ class PathSelection(Selection):
         regression, by functions that had not seen the row, for the kernel learned from all rows; of support vector
         regression, without rows whose targets are outliers.
     value : float
-        The value of the best score; the most regular one of those that are as good. Where the time was up after one of
-        several, the one of a soft margin.
+        The value of the best score; the most regular one of those that are as good. Where none tells more labels than
+        constants do, that of the likeliest ones; where the time was up after one of several, the one of a soft margin.
     deviation : float
         Deviation of the held-out errors there, in standard deviations of the outputs: by squares, or where outliers
         rule these by the median size. Of classes, 1.

@@ -50,8 +50,9 @@ def choose(
     is kept where both are as good; of numbers only where the functions of the first are not the mean. On the best path
     the values between the best one and its neighbors are tried, too.
 
-    Each family is a part of the one before. The second one is tried first, because the largest takes longest with
-    regularization that suits none; the parts of one that is clearly behind are not tried.
+    Each family is a part of the one before; the only one, where it was given, has no name. The second one is tried
+    first, because the largest takes longest with regularization that suits none; the parts of one that is clearly
+    behind are not tried.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
     of the problem is. Kernels are learned to a relative gap of `tol`, or to a fifth of it where they see all rows, as
@@ -67,7 +68,7 @@ def choose(
     def named(
         found: PathSelection, family: str, loss: str, tried: Mapping[str, tuple[Array, ...]]
     ) -> tuple[str, str, PathSelection]:
-        if len(families) > 1:
+        if all(families):
             paths = {called: tried[called] for called in places if called in tried}
             found = replace(found, kernels=family, paths=paths)
         return family, loss, replace(found, loss=loss) if len(losses) > 1 and len(found.values) else found
