@@ -294,8 +294,8 @@ def test_families_share_the_time_of_the_choice_and_the_largest_is_the_second(mon
     climb = Path.climb
     monkeypatch.setattr(Path, "climb", lambda *given: paths.append((given[0], given[-1].max_time)) or climb(*given))
     ck.TessellatedSVR(tol=1e-2, max_time=600.0).fit(X, y)
-    # Its own path, and that of the reference.
-    assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 2
+    # Its own path, and those of the references.
+    assert [limit for _, limit in paths] == [pytest.approx(300.0, rel=0.1)] * 6
 
 
 def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(monkeypatch):
@@ -320,25 +320,28 @@ def test_matrices_of_all_rows_are_those_of_the_first_family_and_of_the_best_one(
 
 
 @pytest.mark.parametrize("estimator", [ck.MultipleKernelSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
-def test_parts_of_a_family_that_is_clearly_behind_are_not_tried(estimator, monkeypatch):
+def test_rougher_or_smoother_families_are_tried_where_the_second_says_so(estimator, monkeypatch):
     """Steps along two of eight features, which kernels on all features together see badly, and a smooth function."""
     rng, paths = np.random.default_rng(0), followed(monkeypatch)
     X = rng.uniform(-1.0, 1.0, (200, 8))
-    for F, at_most in ((np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), 2), (X.sum(axis=1) ** 2 / 3.0 - 1.0, 4)):
+    steps, smooth = np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), X.sum(axis=1) ** 2 / 3.0 - 1.0
+    for F, after in ((steps, [12, 13]), (smooth, [7, 6])):
         paths.clear()
         one_loss = {"loss": "epsilon_insensitive"} if estimator is ck.MultipleKernelSVR else {}
         model = estimator(tol=1e-2, **one_loss).fit(X, np.sign(F) if estimator is ck.MultipleKernelSVC else F)
         sizes = [len(path.family.candidates) for path, _ in paths]
-        assert sizes == [8, 27, 7, 6][:at_most]
-        assert (len(model.weights_) == 27) == (at_most == 2)
+        assert sizes[:2] == [8, 27]
+        assert 2 < len(sizes) <= 4
+        assert sizes[2:] == after[: len(sizes) - 2]
+        assert (len(model.weights_) == 27) == (F is steps)
 
 
-def test_the_loss_is_chosen_after_families_that_are_not_tried(monkeypatch):
+def test_the_loss_is_chosen_after_families(monkeypatch):
     rng, paths = np.random.default_rng(0), followed(monkeypatch)
     X = rng.uniform(-1.0, 1.0, (200, 8))
     y = np.digitize(np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), [-0.5, 0.5])
     ck.MultipleKernelSVC(loss="auto", tol=1e-2).fit(X, y)
-    assert [len(path.family.candidates) for path, _ in paths] == [8, 27, 27]
+    assert [len(path.family.candidates) for path, _ in paths] == [8, 27, 12, 13, 27]
     assert isinstance(paths[-1][0].loss_at(1.0, 1.0), ck.LeastSquares)
 
 
@@ -360,7 +363,7 @@ def test_of_a_path_that_the_time_has_cut_nothing_is_known(monkeypatch):
 
 
 def test_a_choice_goes_on_from_the_errors_of_rows_that_its_checkpoint_holds(tmp_path, monkeypatch):
-    """An interrupt after the path of the largest family, and another run after all of it."""
+    """An interrupt after the path of the second family, and another run after all of it."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1.0, 1.0, (200, 8))
     y = np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1])
@@ -378,9 +381,9 @@ def test_a_choice_goes_on_from_the_errors_of_rows_that_its_checkpoint_holds(tmp_
     solved = []
     monkeypatch.setattr(Fold, "values_of", lambda fold, found: solved.append(fold))
     paths = followed(monkeypatch)
-    with pytest.raises(TypeError):  # the values between, which were not tried before
+    with pytest.raises(TypeError):  # the next family, which was not tried before
         model.fit(X, y)
-    assert [len(path.family.candidates) for path, _ in paths] == [8, 27]
+    assert [len(path.family.candidates) for path, _ in paths] == [8, 27, 12]
     assert len(solved) == 1
     monkeypatch.undo()
     for _ in range(2):
@@ -451,7 +454,8 @@ def test_what_candidates_are_called_is_what_gives_them_back():
         assert (model.kernels_, model.selection_.chosen) == (name, {"lam": model.lam_})
         assert model.kernel_names_[-1].endswith(" on x5" if name == "all" else " on all")
         sizes[name] = len(model.weights_)
-    assert sizes == {"all": 23, "smooth": 8, "smoother": 7, "smoothest": 6, "joint": 11, "few": 3}
+    of_few = {"smooth": 8, "smoother": 7, "smoothest": 6, "joint": 11, "few": 3}
+    assert sizes == {"rougher": 13, "rough": 12, "all": 23} | of_few
     listed = [ck.Gaussian(0.1), ck.Gaussian(1.0)]
     model = ck.MultipleKernelRidge(listed, lam=1.0).fit(X, y)
     assert model.set_params(kernels="few").kernels_ is listed
@@ -558,7 +562,7 @@ def test_a_choice_is_kept_for_one_tolerance(tmp_path, monkeypatch):
 )
 def test_one_value_says_something_where_it_beats_constants_or_time_is_not_up(errors, cut, given, says):
     """Constants have an error of 10."""
-    folds = [SimpleNamespace(constant_error=lambda: 10.0)]
+    folds = [SimpleNamespace(errors_of_constants=lambda: np.array([10.0]))]
     values = np.ones(1) if given else np.array([1.0, 10.0])
     path = Path(None, folds, None, values, 1.0, errors=dict(zip((1.0, 10.0), errors, strict=False)), is_cut=cut)
     assert path.says_something is says
@@ -1134,7 +1138,7 @@ def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numb
         SimpleNamespace(is_of_differences=of_numbers, bears_outliers=of_numbers),
     )
     whole = SimpleNamespace(loss=loss)
-    fold = SimpleNamespace(whole=whole, constant_error=lambda: 8.0, weights=np.ones(3), total=8.0)
+    fold = SimpleNamespace(whole=whole, errors_of_constants=lambda: np.array([8.0]), weights=np.ones(3), total=8.0)
     fold.error = lambda value, loss, clock: table[value]
     fold.deviations = {value: np.sqrt(error) for value, error in table.items()}
     fold.is_inside = lambda value, loss: value >= end
@@ -1183,7 +1187,8 @@ def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_a
 def test_beside_a_rival_a_path_goes_on_while_it_is_ahead_or_may_come_to_be(errors, near, visited, end):
     values = 10.0 ** np.arange(-2, 4)
     table, loss = dict(zip(values, errors, strict=True)), SimpleNamespace(is_of_differences=False, bears_outliers=False)
-    fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), constant_error=lambda: 10.0, weights=np.full(10, 1.0))
+    constants = {"errors_of_constants": lambda: np.array([10.0])}
+    fold = SimpleNamespace(whole=SimpleNamespace(loss=loss), weights=np.full(10, 1.0), **constants)
     fold.total = 10.0
     fold.error, fold.is_inside = lambda value, loss, clock: table.get(value, 10.0), lambda value, loss: value >= end
     rival = SimpleNamespace(value=near, score=0.7)  # three errors of ten
@@ -1288,14 +1293,59 @@ def test_another_family_is_scored_where_it_can_say_something(score, value, score
 
     monkeypatch.setattr(Path, "visit", better)
     monkeypatch.setattr(Path, "constant", property(lambda path: path.total))
+    monkeypatch.setattr(Path, "is_clearly_ahead_of", lambda path, others: True)
     found = path_module.PathSelection("C", values, np.array([score]), float(unit(value)), 1.0, False)
-    request = problem, problem.family, found, lambda C, _: ck.Hinge(C)
+    request = problem, [problem.family] * 2, found, lambda C, _: ck.Hinge(C)
     reference = selection.beside(*request, unit(values), 0.02, Clock())
     assert visited == pytest.approx(scored)
     assert reference == pytest.approx(10.0 * len(scored) / len(problem.X), rel=0.1)
     visited.clear()
     selection.beside(*request, unit(np.array([value])), 0.02, Clock())  # one that was given
     assert visited == pytest.approx([value])
+
+
+def test_further_families_are_scored_where_the_first_says_nothing(monkeypatch):
+    problem, *_ = moons()
+    scores, followed = {2: 0.02, 3: 0.4, 4: 0.1}, []
+    families = [ck.Candidates([ck.Gaussian(float(k)) for k in range(1, size + 1)]) for size in scores]
+
+    def climbed(path, gain, clock):
+        followed.append(len(path.family.candidates))
+        path.errors[1.0] = (1.0 - scores[followed[-1]]) * path.total
+
+    monkeypatch.setattr(Path, "climb", climbed)
+    monkeypatch.setattr(Path, "constant", property(lambda path: path.total))
+    monkeypatch.setattr(Path, "is_clearly_ahead_of", lambda path, others: path.score(1.0) > 0.1)
+    found = path_module.PathSelection("C", np.array([1.0]), np.array([0.3]), 1.0, 1.0, False)
+    request = found, lambda C, _: ck.Hinge(C), np.array([1.0]), 0.03, Clock()
+    assert selection.beside(problem, families, *request) == pytest.approx(0.4)
+    assert followed == [2, 3, 4]
+    scores[2] = 0.05  # by chance
+    assert selection.beside(problem, families, *request) == pytest.approx(0.4)
+    scores[2], followed[:] = 0.2, []
+    assert selection.beside(problem, families, *request) == pytest.approx(0.2)
+    assert followed == [2]
+
+
+@pytest.mark.parametrize("kind", REGRESSORS[3:] + CLASSIFIERS[1:], ids=lambda kind: kind.__name__)
+def test_functions_that_change_quickly_are_told_by_narrower_gaussians(kind):
+    rng = np.random.default_rng(12)
+    X = rng.uniform(-1.0, 1.0, (700, 2))
+    y = np.sin(10.0 * X[:, 0]) * np.sin(10.0 * X[:, 1]) + 0.1 * rng.standard_normal(700)
+    model = kind().fit(X[:300], y[:300] > 0.0 if kind in CLASSIFIERS else y[:300])
+    assert model.kernels_ in {"rough", "rougher"}
+    score = model.score(X[300:], y[300:] > 0.0 if kind in CLASSIFIERS else y[300:])
+    assert score > (0.72 if kind in CLASSIFIERS else 0.85)
+
+
+@pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.TessellatedRidge])
+def test_a_family_that_changes_too_slowly_is_told(kind):
+    rng = np.random.default_rng(12)
+    X = rng.uniform(-1.0, 1.0, (300, 2))
+    y = np.sin(10.0 * X[:, 0]) * np.sin(10.0 * X[:, 1])
+    with pytest.warns(UnsuitedFamilyWarning, match="Gaussian kernels predict rows"):
+        model = kind().fit(X, y > 0.0 if kind in CLASSIFIERS else y)
+    assert model.selection_.reference > 0.7
 
 
 def test_a_path_that_climbs_ends_with_the_first_value_that_gains_little():

@@ -20,6 +20,8 @@ from convexkernels.validation import check_number, check_whole_number
 # Features from which on a single one has one candidate only, and none: forming a matrix of 2,000 rows for each of 256
 # columns takes longer than learning from the others.
 MANY_FEATURES, TOO_MANY_FEATURES = 30, 100
+# Bandwidths of further Gaussians, in median distances, where functions change quickly.
+NARROWER = (1.0 / 16.0, 1.0 / 8.0)
 
 
 def kernel_library(
@@ -57,7 +59,11 @@ def kernel_library(
 
 
 def data_library(
-    X: Array, rows: int = 500, single: bool = True, groups: Sequence[Sequence[int] | Index] = ()
+    X: Array,
+    rows: int = 500,
+    single: bool = True,
+    groups: Sequence[Sequence[int] | Index] = (),
+    narrower: Sequence[float] = (),
 ) -> list[tuple[str, Kernel, list[int]]]:
     """Candidates with bandwidths from a table: kernels on all features, and Gaussians on every feature alone.
 
@@ -71,14 +77,17 @@ def data_library(
         Whether there are candidates on single features.
     groups : sequence of lists of int
         Columns that are one feature, such as the indicators of a column of categories.
+    narrower : sequence of float, > 0
+        Bandwidths of further Gaussians on all features, in median distances, for functions that change quickly.
 
     Returns
     -------
     list of (name, kernel, columns)
-        On all features Gaussians with bandwidths from a quarter of the median distance to four times of it, Laplacians
-        ``exp(-r / length)`` at half of it and at twice, and polynomials of degree 1 to 3; on single features two
-        Gaussians, one where there are more than 30, or none where there are more than 100: ``11 + 2 n``, ``11 + n`` or
-        11 candidates. Of a group of indicators one is all there is, since rows are of one category or not.
+        Those of `narrower` before all others. On all features Gaussians with bandwidths from a quarter of the median
+        distance to four times of it, Laplacians ``exp(-r / length)`` at half of it and at twice, and polynomials of
+        degree 1 to 3; on single features two Gaussians, one where there are more than 30, or none where there are more
+        than 100: ``11 + 2 n``, ``11 + n`` or 11 candidates. Of a group of indicators one is all there is, since rows
+        are of one category or not.
     """
     sample, columns = X[np.unique(np.linspace(0, len(X) - 1, rows).round().astype(np.intp))], list(range(X.shape[1]))
     grouped = [sorted(map(int, group)) for group in groups if len(group)]
@@ -86,7 +95,7 @@ def data_library(
     features = sorted([*([j] for j in alone), *grouped])
     typical, n = typical_of(pdist(sample)), len(features)
     found: list[tuple[str, Kernel, list[int]]] = []
-    for s in (typical * np.geomspace(0.25, 4.0, 6)).tolist():
+    for s in (typical * np.append(narrower, np.geomspace(0.25, 4.0, 6))).tolist():
         found.append((f"gaussian s={s:.3g} on all", Gaussian(0.5 / s**2), columns))
     for length in (0.5 * typical, 2.0 * typical):
         found.append((f"laplacian length={length:.3g} on all", Matern(1, length), columns))

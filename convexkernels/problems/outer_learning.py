@@ -12,6 +12,7 @@ from convexkernels.certificate import Stationarity
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
+from convexkernels.criteria.ridge import matrix_path_residuals
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram
@@ -30,6 +31,11 @@ Rows = Index
 
 # Rows that certificates look at, where the family means the same kernel on any rows.
 CERTIFICATE_ROWS = 1500
+# Rows at most, and at least, on which starts are compared, values of lam for rows of unit weight, and the part of the
+# error of the plainest one that another has to have.
+START_ROWS, FEWEST_ROWS, START_LAMS, CLEARLY_LESS = 300, 20, np.geomspace(1e-4, 1e1, 6), 0.9
+# Between these lam begins, far from where losses refuse it.
+USUAL_LAMS = 1e-50, 1e50
 
 
 class OuterLearning:
@@ -164,6 +170,33 @@ class OuterLearning:
     def start(self, random_state: Any = None, k: int = 0) -> Array:
         """Initial point number `k`."""
         return self.joined(self.gram_set.start(np.random.default_rng(random_state), k), float(np.log(self.loss.lam)))
+
+    def best_start(self, random_state: Any = None) -> Array:
+        """Initial point 0, or that of a narrower kernel, with a lam of its own, where least squares err clearly less.
+
+        At rows left out one by one, of some of the rows. Where functions change more quickly than all kernels near a
+        point can, no slope leads away from it.
+        """
+        theta = self.start(random_state)
+        z = self.split(theta)[0]
+        others = self.gram_set.narrower(z)
+        if not (others and self.criterion.learns_lam) or self.m < FEWEST_ROWS:
+            return theta
+        some = self.on_rows(np.sort(np.random.default_rng(0).permutation(self.m)[:START_ROWS]))
+        least = some._left_out_errors(z).min()
+        errors = np.array([some._left_out_errors(other) for other in others])
+        k, j = np.unravel_index(errors.argmin(), errors.shape)
+        if errors[k, j] >= CLEARLY_LESS * least:
+            return theta
+        return self.joined(others[k], float(np.log(np.clip(START_LAMS[j] * self.weights.mean(), *USUAL_LAMS))))
+
+    def _left_out_errors(self, z: Array) -> Array:
+        """Errors of least squares at rows left out, for a few lam, by the kernel of a point; inf where it has none."""
+        at = self.gram_set.at(z)
+        if at is None:
+            return np.full(len(START_LAMS), np.inf)
+        path = matrix_path_residuals(at.gram(), self.Y, self.weights, START_LAMS * float(self.weights.mean()))
+        return np.array([float((residual**2 @ self.weights).sum()) for residual in path])
 
     def check(self, theta: Any) -> Array:
         """A point to begin with, which has a kernel, or a refusal."""

@@ -58,6 +58,21 @@ def test_regressor_finds_the_features_that_matter():
     assert model.predict(T).max() <= y.max() + 1e-9
 
 
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_functions_that_change_quickly_are_found(seed):
+    """Whatever is drawn: R^2 was .77 to .68 for one feature, and mostly 0 for two, beside .9 of an RBF ridge."""
+    rng = np.random.default_rng(seed)
+    X, noise = rng.uniform(-1.0, 1.0, (700, 2)), rng.standard_normal(700)
+    for Z, y, m in (
+        (X[:, :1], np.sin(40.0 * X[:, 0]) + 0.2 * noise, 150),
+        (X, np.sin(10.0 * X[:, 0]) * np.sin(10.0 * X[:, 1]) + 0.1 * noise, 300),
+    ):
+        assert HierarchicalGaussianRegressor(random_state=0).fit(Z[:m], y[:m]).score(Z[m:], y[m:]) > 0.84
+        labels = y > 0.0
+        classifier = HierarchicalGaussianClassifier(random_state=0).fit(Z[:m], labels[:m])
+        assert classifier.score(Z[m:], labels[m:]) > 0.72
+
+
 def test_kernel_reproduces_the_function_in_scikit_learn():
     X, y = make_friedman1(150, random_state=0)
     options = {"search": TreeSearch(max_iter=20), "selection": TreeSelection(combine="one"), "random_state": 0}

@@ -24,7 +24,7 @@ from convexkernels import (
 )
 from convexkernels.criteria.folds import split_rows, three_parts
 from convexkernels.datasets import make_friedman1, make_two_moons
-from convexkernels.families.curved.trees import PAPER_ARCHITECTURES, make_tree, start_weights
+from convexkernels.families.curved.trees import NARROWER, PAPER_ARCHITECTURES, make_tree, start_weights
 from convexkernels.kernels.hierarchical.evaluation import TreeEvaluation
 from convexkernels.progress import Silent
 from convexkernels.solvers.nonconvex.algorithm1 import Annealing, _halves, _parts, _Search
@@ -49,6 +49,43 @@ def friedman(m=200, seed=0):
 def learning(architecture, X, y, loss="least_squares", **options):
     criterion = LeaveOneOut() if loss == "least_squares" else HeldOut(1)
     return OuterLearning(Trees(architecture), LOSSES[loss], criterion, X, y, **options)
+
+
+def waves(m=150, seed=0):
+    """A function of one feature that changes too quickly for the kernels of a plain start."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (m, 1))
+    return X, np.sin(40.0 * X[:, 0]) + 0.2 * rng.standard_normal(m)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_a_search_begins_with_a_narrower_kernel_where_that_errs_clearly_less(unit):
+    """Its lam is the one of least error, in the unit of the weights; leaves alone are multiplied."""
+    X, y = waves()
+    problem = learning(3, X, y, sample_weight=np.full(150, unit))
+    plain, best = problem.start(0), problem.best_start(0)
+    moved, tree = best[:-1] - plain[:-1], problem.gram_set.tree
+    leaves = np.zeros(len(moved), dtype=bool)
+    for i in tree.leaves:
+        leaves[tree.places[i].weights] = True
+    assert np.ptp(moved[leaves]) < 1e-12
+    assert min(abs(np.exp(2.0 * moved[leaves][0]) - rate) for rate in NARROWER) < 1e-9
+    assert not moved[~leaves].any()
+    lams = unit * np.geomspace(1e-4, 1e1, 6)
+    assert np.exp(best[-1]) == pytest.approx(lams[problem.along_lam(best, lams).argmin()])
+    assert problem.along_lam(best, lams).min() < 0.3 * problem.along_lam(plain, lams).min()
+    found = problem.solve("stochastic", random_state=0)
+    assert found.value < 0.3 * problem.along_lam(plain, lams).min()
+
+
+def test_a_search_begins_with_the_plain_start_where_no_other_is_clearly_better():
+    for problem in (
+        learning(3, *friedman()),
+        learning(3, *waves(15)),
+        OuterLearning(Trees(3), LOSSES["least_squares"], TrainingValue(), *waves()),
+        OuterLearning(Widths(Gaussian()), LOSSES["least_squares"], LeaveOneOut(), *waves()),
+    ):
+        np.testing.assert_array_equal(problem.best_start(0), problem.start(0))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.fold import PATH_TOL
 from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, beside, choose
+from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, beside, choose, default_of, first_of
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable
@@ -56,9 +56,9 @@ class ConvexEstimator(KernelEstimator):
 
     @abstractmethod
     def _families(self, X: Array, clock: Clock) -> dict[str, Family]:
-        """The families to choose from by name, for the scaled rows of a table and for the time, the largest first.
+        """The families to choose from by name, for the scaled rows of a table and for the time, the roughest first.
 
-        They are on a scale on which C = 1 is a soft margin, and each is a part of the one before.
+        They are on a scale on which C = 1 is a soft margin.
         """
 
     @abstractmethod
@@ -89,7 +89,7 @@ class ConvexEstimator(KernelEstimator):
         # Stated with the family that is tried first: matrices of the largest one on all rows are formed after the
         # choice, for which time is left.
         self._compared = self._families(table.X, clock)
-        return KernelLearning(list(self._compared.values())[:2][-1], loss, table.X, y, **options)
+        return KernelLearning(self._compared[first_of(self._compared)], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self._finer(self.tol)}
@@ -117,7 +117,7 @@ class ConvexEstimator(KernelEstimator):
             values = values[known] if known.any() else values
         families, losses = self._compared, self._losses(len(problem.Y))
         self._compared = {}
-        (self._called, *_), (loss, *_), found = families, losses, None
+        self._called, (loss, *_), found = default_of(families), losses, None
         if (self._has_choice or len(families) > 1) and np.ptp(problem.Y, axis=1).any():
             tol = self._finer(PATH_TOL)
             self._called, loss, found = choose(problem, families, name, losses, values, clock, tol)
@@ -132,21 +132,21 @@ class ConvexEstimator(KernelEstimator):
         interrupted, deviation = (False, 1.0) if found is None else (found.interrupted, found.deviation)
         return problem.with_loss(losses[loss](value, deviation)), interrupted
 
-    def _reference(self, X: Array) -> Family | None:
+    def _references(self, X: Array) -> list[Family]:
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
-        return None
+        return []
 
     def _beside_reference(
         self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, values: Array, clock: Clock
     ) -> PathSelection:
         """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
-        reference, of_numbers = self._reference(problem.X), problem.loss.is_of_differences
-        if reference is None or clock.is_over:
+        references, of_numbers = self._references(problem.X), problem.loss.is_of_differences
+        if not references or clock.is_over:
             return found
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
         notable, tol = NOTABLE[of_numbers], self._finer(PATH_TOL)
         try:
-            score = beside(problem, reference, found, loss_at, values, notable, own, tol)
+            score = beside(problem, references, found, loss_at, values, notable, own, tol)
         except KeyboardInterrupt:
             return replace(found, interrupted=True)
         if np.isinf(score):

@@ -127,12 +127,14 @@ class Fold:
             return float(self.weights.sum())
         return float(self.errors_of(mean_of_targets(self.Y, self.scored)).sum())
 
-    def constant_error(self) -> float:
-        """Error of the best constants."""
+    def errors_of_constants(self) -> Array:
+        """Errors of the best constants, row by row."""
         Y, weights, loss = self.targets[:, self.train], self.whole.weights[self.train], self.whole.loss
         center = free_centers(loss, Y, weights)
         b = center + loss.constant(Y - center[:, None], weights)
-        return float(self.errors_of(np.broadcast_to(b[:, None], self.Y.shape)).sum())
+        if not loss.is_of_differences:
+            b[b == 0.0] = 1.0  # of two classes that are as frequent either is a guess; 0 is wrong everywhere
+        return self.errors_of(np.broadcast_to(b[:, None], self.Y.shape))
 
 
 class EachRow(Fold):

@@ -28,7 +28,7 @@ from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, Mi
 from convexkernels.families.base import Family
 from convexkernels.families.candidate_list import check_matrices
 from convexkernels.families.candidates import Candidates
-from convexkernels.families.library import data_library
+from convexkernels.families.library import NARROWER, data_library
 from convexkernels.families.precomputed import Precomputed, row_numbers
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.polynomial import Polynomial
@@ -41,7 +41,7 @@ LANDMARKS = 100
 MEASURED_ROWS, MATRICES_SHARE = 250, 0.4
 # Lists of candidates from the library, those that are compared and those that stay where the time is too short for
 # all; of the last ones Gaussians of 0.4, 1.3 and 4 times the median distance.
-COMPARED, SHORTER = ("all", "smooth", "smoother", "smoothest"), ("joint", "few")
+COMPARED, SHORTER = ("rougher", "rough", "all", "smooth", "smoother", "smoothest"), ("joint", "few")
 FEW = slice(1, 6, 2)
 
 
@@ -97,19 +97,22 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
 
     def _lists(self, X: Array) -> dict[str, list[Any]]:
         """Lists of candidates from the library by name."""
-        library = data_library(X, groups=self._tied)
-        on_all = [entry for entry in library if len(entry[2]) == X.shape[1]]
+        with_narrower = data_library(X, groups=self._tied, narrower=NARROWER)
+        library = with_narrower[len(NARROWER) :]
+        rougher = [entry for entry in with_narrower if len(entry[2]) == X.shape[1]]
+        on_all = rougher[len(NARROWER) :]
         # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
         # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
         smooth = [entry for entry in on_all if isinstance(entry[1], Gaussian | Polynomial)]
-        compared = library, smooth[1:], smooth[2:], smooth[3:]
+        compared = rougher, rougher[1:], library, smooth[1:], smooth[2:], smooth[3:]
         return dict(zip(COMPARED + SHORTER, (*compared, on_all, on_all[FEW]), strict=True))
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
         began = clock.seconds
         problem = super()._problem(table, targets, clock)
         compared: list[Any] = list(self._compared.values())
-        times = len(compared[0].candidates) / len(compared[:2][-1].candidates)
+        here: Any = problem.family
+        times = max(len(family.candidates) for family in compared) / len(here.candidates)
         self._reserved = times * (clock.seconds - began) if len(compared) > 1 else 0.0
         return problem
 

@@ -197,9 +197,14 @@ class Path:
         return self.folds[0].whole.loss.bears_outliers and least <= EXACT * self.total
 
     @cached_property
+    def errors_of_constants(self) -> Array:
+        """Errors of the best constants, row by row."""
+        return np.concatenate([fold.errors_of_constants() for fold in self.folds])
+
+    @property
     def constant(self) -> float:
         """The error of the best constants."""
-        return sum(fold.constant_error() for fold in self.folds)
+        return float(self.errors_of_constants.sum())
 
     @property
     def says_something(self) -> bool:

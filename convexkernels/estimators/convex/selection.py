@@ -1,6 +1,6 @@
 """Regularization parameters and families by scores on rows that are left out of a table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ LARGEST_SAMPLE = 1000
 REACH = 3
 # Rows up to which there are five folds instead of three.
 FEW_ROWS = 200
+# The place of the family that is tried first, where there are so many, and how many are tried at most of six.
+FIRST, MOST_TRIED = 3, 4
 # The parts of the time for the path of the first of several families, which finds where others begin, and, of what it
 # has left, for that of the largest one.
 SHARES = 0.5, 0.8
@@ -50,15 +52,16 @@ def choose(
     is kept where both are as good; of numbers only where the functions of the first are not the mean. On the best path
     the values between the best one and its neighbors are tried, too.
 
-    Each family is a part of the one before; the only one, where it was given, has no name. The second one is tried
-    first, because the largest takes longest with regularization that suits none; the parts of one that is clearly
-    behind are not tried.
+    Families go from those of functions that change quickly to smooth ones; the only one, where it was given, has no
+    name. One in the middle is tried first (`first_of`), because rougher ones take longest with regularization that
+    suits none, then the one before it. Where that is clearly ahead come those before; otherwise those after the first
+    one, until one is clearly behind.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
     of the problem is. Kernels are learned to a relative gap of `tol`, or to a fifth of it where they see all rows, as
     far as ten steps lead. With the names of the best family and loss comes None where the rows are too few to hold any
     out, or no value was tried in time, or one only that is no better than constants; then, as where the user interrupts
-    before anything was tried, they are the first ones.
+    before anything was tried, they are that of `default_of` and the first loss.
     """
     stated = [problem.loss, *(loss_at(values[0], 1.0) for loss_at in losses.values())]
     asked = problem.X, problem.Y, problem.weights, list(families.values()), name, stated, values, tol
@@ -89,7 +92,8 @@ def choose(
     if best is None:
         none = np.zeros(0)
         nothing = PathSelection(name, none, none, float(values[0]), search.deviation, True)
-        return named(nothing, places[0], others[0], {}) if interrupted else (places[0], others[0], None)
+        plain = default_of(families), others[0]
+        return named(nothing, *plain, {}) if interrupted else (*plain, None)
     family, loss = search.chosen
     found = best.selection(name, interrupted)
     tried = search.tried | {family: (found.values, found.scores)}
@@ -109,7 +113,7 @@ def choose(
 
 def beside(
     problem: KernelLearning,
-    family: Family,
+    families: Sequence[Family],
     found: PathSelection,
     loss_at: LossAt,
     values: Array,
@@ -117,23 +121,31 @@ def beside(
     clock: Clock,
     tol: float = PATH_TOL,
 ) -> float:
-    """The score of another family on the rows that a value was found by, at that value: nothing is chosen.
+    """The score of other families on the rows that a value was found by, at that value: nothing is chosen.
+
+    That of the first one, or where this hardly predicts anything the best one of all.
 
     Where functions are hardly better than constants, their value is one of chance, often the most regular one, with
-    which those of any family are constant: the other one is scored with a soft margin and less regularization, as long
-    as it gains notably. So it is with less, after the value itself, where that is more regular than a soft margin. -inf
+    which those of any family are constant: others are scored with a soft margin and less regularization, as long as
+    they gain notably. So it is with less, after the value itself, where that is more regular than a soft margin. -inf
     where the time is up.
     """
 
     def climbed() -> dict[str, Any]:
-        folds = _folds(problem, family, _scored_weights(problem), tol)
-        path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
-        path.values = _values_beside(path, found, values, notable)
-        path.climb(notable, clock)
-        return {"score": path.selection(found.name).score}
+        best, scored = -np.inf, _scored_weights(problem)
+        for family in families:
+            folds = _folds(problem, family, scored, tol)
+            path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
+            path.values = _values_beside(path, found, values, notable)
+            path.climb(notable, clock)
+            best = max(best, path.selection(found.name).score)
+            predicts = best >= _of_constants(path) + notable and path.is_clearly_ahead_of(path.errors_of_constants)
+            if clock.is_over or (family is families[0] and predicts):
+                break
+        return {"score": best}
 
     stated = problem.loss, loss_at(found.value, found.deviation), found.value, found.score, values, notable, tol
-    asked = problem.X, problem.Y, problem.weights, family, *stated
+    asked = problem.X, problem.Y, problem.weights, list(families), *stated
     return float(clock.once(climbed, "score of another family", *asked)["score"])
 
 
@@ -142,15 +154,30 @@ def _values_beside(path: Path, found: PathSelection, values: Array, notable: flo
     if len(values) <= SECOND:
         return np.array([found.value])
     few = values[SECOND : SECOND + REACH]
-    if found.score < max(0.0, 1.0 - path.constant / path.total) + notable:
+    if found.score < _of_constants(path) + notable:
         return few
     is_regular = (found.value - few[0]) * (values[0] - few[0]) > 0.0
     return np.append(found.value, few[1:] if is_regular else [])
 
 
+def _of_constants(path: Path) -> float:
+    """The score of the best constants, 0 at least."""
+    return max(0.0, 1.0 - path.constant / path.total)
+
+
+def first_of(families: Mapping[str, Family]) -> str:
+    """The name of the family that is tried first."""
+    return list(families)[: FIRST + 1][-1]
+
+
+def default_of(families: Mapping[str, Family]) -> str:
+    """The name of the family that stays where nothing is compared: the one before the first one."""
+    return list(families)[: FIRST + 1][-2:][0]
+
+
 @dataclass(eq=False)
 class _Search:
-    """Paths followed so far: the best one with what it chose, and the errors of the smallest family.
+    """Paths followed so far: the best one with what it chose, and the errors of the last one row by row.
 
     `chosen` names the family and the loss of the best one; `tried` has the values and scores of families with the first
     loss. `is_cut` says that the time of a path was up.
@@ -165,9 +192,14 @@ class _Search:
     best: Path | None = None
     found: PathSelection | None = None
     chosen: tuple[str, str] = ("", "")
-    smallest: Array | None = None
+    last: Array | None = None
     tried: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     is_cut: bool = False
+
+    @property
+    def constants(self) -> Array | None:
+        """Errors of the best constants row by row."""
+        return None if self.best is None else self.best.errors_of_constants
 
     @property
     def deviation(self) -> float:
@@ -176,18 +208,14 @@ class _Search:
 
     def run(self, clock: Clock) -> None:
         """Families first, then for the best one the other losses, and values beside the best one."""
-        called, scored = list(self.families), _scored_weights(self.problem)
-        order, (first, *others) = [*called[1:2], called[0], *called[2:]], self.losses
+        scored, (first, *others) = _scored_weights(self.problem), self.losses
         # Of numbers another loss is seldom tried, and has what is left.
-        left = len(order) + (0 if self.problem.loss.is_of_differences else len(others))
-        for k, family in enumerate(order):
+        left = min(len(self.families), MOST_TRIED) + (0 if self.problem.loss.is_of_differences else len(others))
+        for k, family in enumerate(self._in_order()):
             if k > 0 and self._is_over(clock):
                 break
-            if k < 2 or self.best is None or not self.best.is_clearly_ahead_of(self.smallest):
-                part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
-                folds = _folds(self.problem, self.families[family], scored, self.tol)
-                errors = self._follow(family, folds, first, part)
-                self.smallest = self.smallest if k == 1 else errors
+            part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
+            self._follow(family, _folds(self.problem, self.families[family], scored, self.tol), first, part)
         for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
                 break
@@ -198,19 +226,36 @@ class _Search:
         if self.best is not None:
             self.best.refine(clock)
 
+    def _in_order(self) -> Iterator[str]:
+        """Names of families, each as soon as it is to be tried."""
+        called, first = list(self.families), first_of(self.families)
+        rougher, smoother = called[: called.index(first)][::-1], called[called.index(first) + 1 :]
+        yield first
+        of_first = self.last
+        yield from rougher[:1]
+        if self._is_ahead_of(of_first):
+            yield from rougher[1:]
+            return
+        for family in smoother:
+            yield family
+            if self._is_ahead_of(self.last):
+                return
+
+    def _is_ahead_of(self, errors: Array | None) -> bool:
+        """Whether the best path is clearly better than errors row by row."""
+        return self.best is not None and self.best.is_clearly_ahead_of(errors)
+
     def _is_over(self, clock: Clock) -> bool:
         """Whether not even a fold would be in time, or nothing can be better."""
         if self.best is None or self.found is None:
             return clock.is_over
         return clock.is_over or self.best.is_exact or self.found.score >= 1.0
 
-    def _follow(self, family: str, folds: list[Fold], loss: str, part: Clock) -> Array | None:
-        """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried.
-
-        Its errors row by row; None where time has cut it, and nothing is known of what it did not try.
-        """
-        # A rival that is best with the most regular value does not say where to begin.
-        rival = None if self.found is None or self.found.value == self.values[0] else self.found
+    def _follow(self, family: str, folds: list[Fold], loss: str, part: Clock) -> None:
+        """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried."""
+        # A rival that is best with the most regular value, or no better than constants, does not say where to begin.
+        says = self.found is not None and self.found.value != self.values[0] and self._is_ahead_of(self.constants)
+        rival = self.found if says else None
         path = Path(self.families[family], folds, self.losses[loss], self.values, self.deviation, rival)
         try:
             path.follow(part)
@@ -222,7 +267,8 @@ class _Search:
             if path.says_something and (self.found is None or one.score > self.found.score):
                 self.best, self.found, self.chosen = path, one, (family, loss)
         self.is_cut |= path.is_cut
-        return None if path.is_cut else path.errors_of_rows()
+        # Where time has cut a path, nothing is known of what it did not try.
+        self.last = None if path.is_cut else path.errors_of_rows()
 
 
 def _scored_weights(problem: KernelLearning) -> Array:

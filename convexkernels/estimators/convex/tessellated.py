@@ -20,7 +20,7 @@ from convexkernels.estimators.tasks import KernelClassifier, KernelRegressor
 from convexkernels.families.base import Family
 from convexkernels.families.box import Box, BoxRule, UnitBox
 from convexkernels.families.candidates import Candidates
-from convexkernels.families.library import data_library
+from convexkernels.families.library import NARROWER, data_library
 from convexkernels.families.tessellated import Tessellated
 from convexkernels.kernels.gaussian import Gaussian
 
@@ -77,13 +77,13 @@ class _TessellatedEstimator(ConvexEstimator):
         size = family.on(sample, modulo_constants=self.intercept).largest_scale(self.intercept)
         return {"": Tessellated(degree, self.z_degree, box, 1.0 / size if size > 0.0 else 1.0, landmarks)}
 
-    def _reference(self, X: Array) -> Family:
-        # The narrowest Gaussians would fit the rows best and get all weight.
-        gaussians = [
-            entry for entry in data_library(X) if isinstance(entry[1], Gaussian) and len(entry[2]) == X.shape[1]
-        ]
-        normalize = "variance" if self.intercept else "mean"
-        return Candidates(gaussians[2:], normalize, allow_duplicates=True)
+    def _references(self, X: Array) -> list[Family]:
+        library = data_library(X, single=False, narrower=NARROWER)
+        gaussians = [entry for entry in library if isinstance(entry[1], Gaussian)]
+        normalize, narrow = "variance" if self.intercept else "mean", len(NARROWER) + 2
+        # The narrowest ones would fit the rows best and get all weight: where functions change quickly, each by itself.
+        lists = [gaussians[narrow:], *([entry] for entry in gaussians[:narrow])]
+        return [Candidates(some, normalize, allow_duplicates=True) for some in lists]
 
 
 def _sample(X: Array) -> Array:

@@ -46,6 +46,10 @@ class CurvedGramSet(ABC):
     def start(self, rng: np.random.Generator, k: int = 0) -> Array:
         """Initial z number `k`; number 0 is the plainest one, the others are drawn."""
 
+    def narrower(self, z: Array) -> list[Array]:
+        """Points of kernels like that of `z`, but narrower, with which a search may begin as well."""
+        return []
+
     @abstractmethod
     def at(self, z: Array, dtype: Any = np.float64) -> CurvedGram | None:
         """What the family is at a point; None outside of where it can be evaluated."""

@@ -23,6 +23,8 @@ from convexkernels.validation import check_points, check_whole_number
 PAPER_ARCHITECTURES: tuple[int, ...] = (1, 4, 6, 8, 10, 12, 16)
 # Mean exponents of the leaves at the start are spread over this range, so that the nodes see different scales.
 FIRST_RATES = (0.3, 3.0)
+# Factors of these rates with which a search may begin where functions change more quickly.
+NARROWER = (4.0, 16.0, 64.0)
 # Larger weights make every node that has one a Kronecker delta on scaled features.
 LARGEST_LOG = 8.0
 
@@ -108,6 +110,13 @@ class TreesGramSet(CurvedGramSet):
                 "searched; rescale the features, to [-1, 1] for example."
             )
         return z
+
+    def narrower(self, z: Array) -> list[Array]:
+        of_leaves = np.zeros(self.n_unknowns, dtype=bool)
+        for i in self.tree.leaves:
+            of_leaves[self.weight_of[self.tree.places[i].weights]] = True
+        found = [z + 0.5 * np.log(rate) * of_leaves for rate in NARROWER]
+        return [other for other in found if other.max() <= LARGEST_LOG]
 
     def at(self, z: Array, dtype: Any = np.float64) -> TreeAt | None:
         if not np.isfinite(z).all() or z.max() > LARGEST_LOG:

@@ -22,7 +22,7 @@ class QuasiNewton(OuterSolver):
     Parameters
     ----------
     initial : ndarray, optional
-        A point to begin with; the plainest start of the family when not given.
+        A point to begin with; the best one of the plain starts of the family when not given.
     stall_tol : float, optional
         Ten steps that gain less than this fraction are the end. When not given, it is the resolution of the criterion,
         and a search for lam ends, too, where they gain less of a risk than its m rows can tell, ``1 / sqrt(m)``.
@@ -49,7 +49,7 @@ class QuasiNewton(OuterSolver):
         return Limits(tol, resolution, self.max_iter, end, trials, told_by_rows(problem))
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
-        theta = problem.start(self.random_state) if self.initial is None else problem.check(self.initial)
+        theta = problem.best_start(self.random_state) if self.initial is None else problem.check(self.initial)
         steps = descents(problem, theta, self.limits(problem, tol, deadline))
         return self.step(problem, Iterate(theta, None, np.inf, memory=steps), tol, deadline)
 

@@ -58,7 +58,7 @@ class Stochastic(OuterSolver):
     Parameters
     ----------
     initial : ndarray, optional
-        A point to begin with.
+        A point to begin with; the best one of the plain starts of the family when not given.
     size : int, optional
         Rows of a step: a third of them, but 50 at least and 1,500 at most, and 750 at most in the first 70 % of the
         steps, when not given.
@@ -106,7 +106,7 @@ class Stochastic(OuterSolver):
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
         rng = np.random.default_rng(self.random_state)
-        theta = problem.start(rng) if self.initial is None else problem.check(self.initial)
+        theta = problem.best_start(rng) if self.initial is None else problem.check(self.initial)
         adam = Adam(theta, decay_of_squares=SQUARES_MEMORY, tiny=SMALL)
         state = _State(rng, rng.permutation(problem.m), adam, taken=self._taken)
         return Iterate(theta, None, np.inf, memory=state)
