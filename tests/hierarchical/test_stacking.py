@@ -33,6 +33,16 @@ def task_of(X, Y, weights):
     return TreeTask(X, Y.T if len(Y) > 1 else Y[0], weights, loss, LeaveOneOut(), True, keys)
 
 
+def test_classes_that_are_balls_are_told_by_one_width_for_all_columns():
+    rng = np.random.default_rng(101)
+    X = rng.standard_normal((1500, 10))
+    y = (X**2).sum(axis=1) > 9.34
+    model = ck.HierarchicalGaussianClassifier(random_state=0).fit(X[:300], y[:300])
+    shares = dict(zip(model.function_.names, model.function_.shares, strict=True))
+    assert shares["gaussian"] > 0.2
+    assert model.score(X[300:], y[300:]) > 0.895  # .93 by the best SVC, .885 without
+
+
 def parts_of(m, count=4):
     return np.array_split(np.random.default_rng(0).permutation(m), count)
 
@@ -44,7 +54,7 @@ def test_values_at_rows_held_out_are_those_of_functions_trained_without_them(n_o
     codes = rng.integers(0, max(n_outputs, 2), 60)
     Y = np.where(codes == np.arange(max(n_outputs, 2))[:, None], 1.0, -1.0)[-n_outputs:]
     parts, seen = parts_of(60), LeftOut(np.zeros(Y.shape), Y, weights)
-    for kernel in simple_kernels(X, with_linear=True).values():
+    for kernel in simple_kernels(X, with_linear=True, with_gaussian=True).values():
         function, F = ridge(kernel, seen, task_of(X, Y, weights), parts, Clock())
         gram, found = kernel(X), {}
         for lam in weights.sum() * np.geomspace(1e-6, 1e2, 25):  # the same by training anew
@@ -194,7 +204,7 @@ def test_small_tables_of_classes_are_stacked_others_are_not(capsys):
 
     assert shares(X, y) is not None
     model = ck.HierarchicalGaussianClassifier(2, search=QUICK, verbose=True, random_state=0).fit(X, y)
-    assert model.function_.names == ("learned", "linear", "stumps", "pairs of stumps")
+    assert model.function_.names == ("learned", "linear", "stumps", "pairs of stumps", "gaussian")
     assert f"rows held out: learned {model.function_.shares[0]:.2f}, linear" in capsys.readouterr().err
     for few in ({"loss": "hinge"}, {"selection": ck.TreeSelection(combine="one")}):
         assert shares(X, y, **few) is None

@@ -124,12 +124,12 @@ class TreeSelection:
     combine : {"auto", "one", "mean", "stack"}
         What predicts: one function, trained on all rows with the kernel that was found on them; the mean of the
         functions of the folds [ST16 Section 5]; or a stack, for least squares: functions of simple kernels (`Linear`,
-        `Stumps` and pairs of these) beside this mean, for classes and for numbers of fewer than 150 rows, or than ten
-        for each column, where the criterion divides none, or, for other numbers, beside the mean of two functions of
-        all rows, whose kernels see the features and these beside their ranks, each with the share that is best on rows
-        held out, or left out one by one. "auto" stacks where a table is small, up to 3,000 rows and 300,000 numbers,
-        nearly all of its points are different, there are two for every fold (50 where the criterion divides them
-        again), and no short `max_time` was given. Otherwise one function.
+        `Stumps` and pairs of these, for classes one `Gaussian`) beside this mean, for classes and for numbers of fewer
+        than 150 rows, or than ten for each column, where the criterion divides none, or, for other numbers, beside the
+        mean of two functions of all rows, whose kernels see the features and these beside their ranks, each with the
+        share that is best on rows held out, or left out one by one. "auto" stacks where a table is small, up to 3,000
+        rows and 300,000 numbers, nearly all of its points are different, there are two for every fold (50 where the
+        criterion divides them again), and no short `max_time` was given. Otherwise one function.
     training : AllRows, optional
         How functions are trained on all rows, and the memory it may take; ``AllRows()`` when not given.
     """

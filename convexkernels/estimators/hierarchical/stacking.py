@@ -1,7 +1,8 @@
 """Functions of simple kernels beside learned ones, each with the share that is best on rows it has not seen.
 
 Weights of a tree that were found on a few hundred noisy rows fit some of the noise. Linear functions, those of decision
-stumps and of pairs of them have one parameter to choose; where they are as good, a combination is better than each.
+stumps and of pairs of them, and for labels those of one Gaussian have one parameter to choose; where they are as good,
+a combination is better than each.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.spatial.distance import pdist
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
@@ -21,7 +23,10 @@ from convexkernels.estimators.hierarchical.functions import MeanFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
 from convexkernels.estimators.left_out import LeftOut
 from convexkernels.estimators.probabilities import likeliest
+from convexkernels.estimators.relevance import spread_rows
 from convexkernels.kernels.base import Kernel
+from convexkernels.kernels.distances import typical_of
+from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.polynomial import Linear
 from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.kernels.stumps import Stumps
@@ -37,20 +42,26 @@ WORTHWHILE = 0.998
 # How much the sum of shares counts beside errors of at most 1.
 SUM_TO_ONE = 1e4
 # What simple kernels cost, in trainings of one function on all rows: matrices, factorizations and inverses.
-SIMPLE_FITS = 12
+SIMPLE_FITS = 16
+# Bandwidth of a Gaussian in median distances, which are measured between so many rows.
+WIDTH, MEASURED = 0.5, 300
 # What pairs of stumps are added to: ``(k + c)^2 = k^2 + 2 c k + c^2``.
 SINGLE = 0.25
 # What a factor of that rank leaves out of a diagonal about 1: as much as the least lam of a thousand rows.
 LEFT_OUT = 1e-3
 
 
-def simple_kernels(X: Array, with_linear: bool) -> dict[str, Kernel]:
+def simple_kernels(X: Array, with_linear: bool, with_gaussian: bool) -> dict[str, Kernel]:
     """Kernels with nothing to learn, for which all columns of `X` count alike; diagonals are 1/2 to 1 on average."""
-    stumps = Stumps(X)
+    stumps, center, spread = Stumps(X), X.mean(axis=0), X.std(axis=0)
     single = stumps + SINGLE
     kernels: dict[str, Kernel] = {"stumps": stumps, "pairs of stumps": single * single}
-    linear = Rescaled(Linear(), X.mean(axis=0), X.std(axis=0) * np.sqrt(X.shape[1]))
-    return {"linear": linear, **kernels} if with_linear else kernels
+    if with_linear:
+        kernels = {"linear": Rescaled(Linear(), center, spread * np.sqrt(X.shape[1])), **kernels}
+    if with_gaussian:
+        width = WIDTH * typical_of(pdist(X[spread_rows(len(X), MEASURED)] / spread))
+        kernels["gaussian"] = Rescaled(Gaussian(0.5 / width**2), center, spread)
+    return kernels
 
 
 def stacked(
@@ -70,8 +81,10 @@ def stacked(
     """
     names, functions, values = ["learned"], [function], [seen.F]
     try:
-        # Of many numbers a linear function goes astray at outliers, of few rows it may be all that they tell.
-        for name, kernel in simple_kernels(task.X, with_linear=labels or parts is not None).items():
+        # Of many numbers a linear function goes astray at outliers, of few rows it may be all that they tell. Labels of
+        # classes that are balls say too little of a weight for each column.
+        kernels = simple_kernels(task.X, with_linear=labels or parts is not None, with_gaussian=labels)
+        for name, kernel in kernels.items():
             if clock.is_over:
                 clock.cut("the combination with other kernels")
                 break
