@@ -71,9 +71,9 @@ def measure_narrower(part: float, rng: Generator) -> Verdict:
     one of the least, in the unit of the weights.
     """
     wrong, ratios = 0, []
-    for frequency in (1.0, 4.0, 6.0, 8.0, 10.0, 14.0, 20.0, 40.0):
+    for frequency, noise in [*((value, 0.1) for value in (1.0, 4.0, 10.0, 20.0, 40.0)), *[(3.0, 1.0)] * 12]:
         X, unit = rng.uniform(-1.0, 1.0, (40, 2)), float(rng.choice([1.0, 1e-3]))
-        y = np.sin(frequency * X[:, 0]) + 0.1 * rng.standard_normal(40)
+        y = np.sin(frequency * X[:, 0]) + noise * rng.standard_normal(40)
         weights = unit * rng.uniform(0.5, 2.0, 40)
         loss = LeastSquares(0.1 * unit, intercept=False)
         problem = OuterLearning(Trees([[0, 1], [0]]), loss, LeaveOneOut(), X, y, sample_weight=weights)
