@@ -1338,6 +1338,16 @@ def test_functions_that_change_quickly_are_told_by_narrower_gaussians(kind):
     assert score > (0.72 if kind in CLASSIFIERS else 0.85)
 
 
+@pytest.mark.parametrize("names", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_constants_tell_the_most_frequent_class_whatever_it_is_called(names, rng):
+    codes = rng.permutation(np.repeat(np.asarray(names), (6, 30, 24)))
+    X, Y = rng.random((60, 2)), np.where(codes[:, None] == np.arange(3), 1.0, -1.0)
+    weights = np.where(codes == names[2], 2.0, 1.0)  # which counts 48 rows
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, Y, sample_weight=weights)
+    fold = Fold(problem, problem.family, np.arange(60), np.arange(60), np.broadcast_to(weights, (3, 60)))
+    np.testing.assert_array_equal(fold.errors_of_constants(), weights * (codes != names[2]))
+
+
 @pytest.mark.parametrize("kind", [ck.TessellatedSVC, ck.TessellatedRidge])
 def test_a_family_that_changes_too_slowly_is_told(kind):
     rng = np.random.default_rng(12)

@@ -171,13 +171,13 @@ class OuterLearning:
         """Initial point number `k`."""
         return self.joined(self.gram_set.start(np.random.default_rng(random_state), k), float(np.log(self.loss.lam)))
 
-    def best_start(self, random_state: Any = None) -> Array:
-        """Initial point 0, or that of a narrower kernel, with a lam of its own, where least squares err clearly less.
+    def best_start(self, random_state: Any = None, k: int = 0) -> Array:
+        """Initial point number `k`, or that of a narrower kernel, with its own lam, where least squares err clearly less.
 
         At rows left out one by one, of some of the rows. Where functions change more quickly than all kernels near a
         point can, no slope leads away from it.
         """
-        theta = self.start(random_state)
+        theta = self.start(random_state, k)
         z = self.split(theta)[0]
         others = self.gram_set.narrower(z)
         if not (others and self.criterion.learns_lam) or self.m < FEWEST_ROWS:

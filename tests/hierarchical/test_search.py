@@ -78,6 +78,14 @@ def test_a_search_begins_with_a_narrower_kernel_where_that_errs_clearly_less(uni
     assert found.value < 0.3 * problem.along_lam(plain, lams).min()
 
 
+@pytest.mark.parametrize("restarts", [1, 3])
+def test_restarts_begin_with_narrower_kernels_too(restarts):
+    X, y = waves()
+    T, t = waves(500, 1)
+    found = learning(2, X, y).solve("quasi-newton" if restarts == 1 else "auto", restarts=restarts, random_state=0)
+    assert np.square(found.decision_function(T) - t).mean() < 0.25 * t.var()
+
+
 def test_a_search_begins_with_the_plain_start_where_no_other_is_clearly_better():
     for problem in (
         learning(3, *friedman()),

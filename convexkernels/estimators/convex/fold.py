@@ -128,12 +128,15 @@ class Fold:
         return float(self.errors_of(mean_of_targets(self.Y, self.scored)).sum())
 
     def errors_of_constants(self) -> Array:
-        """Errors of the best constants, row by row."""
+        """Errors of the best constants, row by row: of labels those of the most frequent one."""
         Y, weights, loss = self.targets[:, self.train], self.whole.weights[self.train], self.whole.loss
-        center = free_centers(loss, Y, weights)
-        b = center + loss.constant(Y - center[:, None], weights)
-        if not loss.is_of_differences:
-            b[b == 0.0] = 1.0  # of two classes that are as frequent either is a guess; 0 is wrong everywhere
+        if loss.is_of_differences:
+            center = free_centers(loss, Y, weights)
+            b = center + loss.constant(Y - center[:, None], weights)
+        else:
+            counts = np.where(Y > 0.0, weights, 0.0).sum(axis=1)
+            best = 2.0 * counts >= weights.sum() if len(Y) == 1 else np.arange(len(Y)) == counts.argmax()
+            b = np.where(best, 1.0, -1.0)
         return self.errors_of(np.broadcast_to(b[:, None], self.Y.shape))
 
 

@@ -214,7 +214,7 @@ class _Search:
         for k, family in enumerate(self._in_order()):
             if k > 0 and self._is_over(clock):
                 break
-            part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
+            part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / max(left - k, 1))
             self._follow(family, _folds(self.problem, self.families[family], scored, self.tol), first, part)
         for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value

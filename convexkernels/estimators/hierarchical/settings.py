@@ -38,7 +38,8 @@ class TreeSearch:
         [ST16 Algorithm 1]. "auto" draws rows where there are more than a step takes.
     lam : float, > 0, optional
         Regularization parameter at the start, the weight of ``|f|^2`` against the sum of losses; the search moves it.
-        That of the loss when it is given as an object, else 0.1.
+        That of the loss when it is given as an object, else 0.1. Where a search begins with a narrower kernel
+        (:meth:`OuterLearning.best_start`), with a lam that suits it.
     size : int, >= 4, optional
         Rows that a step draws: a third of them, but 50 at least and 1,500 at most, and 750 at most in the first 70 % of
         the steps, when not given.

@@ -28,7 +28,7 @@ from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import typical_of
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.polynomial import Linear
-from convexkernels.kernels.rescaled import Rescaled
+from convexkernels.kernels.rescaled import Rescaled, rescale
 from convexkernels.kernels.stumps import Stumps
 from convexkernels.linalg import pivoted_cholesky
 from convexkernels.losses.fit import fit
@@ -59,7 +59,7 @@ def simple_kernels(X: Array, with_linear: bool, with_gaussian: bool) -> dict[str
     if with_linear:
         kernels = {"linear": Rescaled(Linear(), center, spread * np.sqrt(X.shape[1])), **kernels}
     if with_gaussian:
-        width = WIDTH * typical_of(pdist(X[spread_rows(len(X), MEASURED)] / spread))
+        width = WIDTH * typical_of(pdist(rescale(X[spread_rows(len(X), MEASURED)], center, spread)))
         kernels["gaussian"] = Rescaled(Gaussian(0.5 / width**2), center, spread)
     return kernels
 

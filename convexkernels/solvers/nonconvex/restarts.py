@@ -206,7 +206,7 @@ def descended(problem: Any, start: Start, limits: Limits, renewals: int | None =
     problem = problem.with_loss(problem.loss)  # with no solution of another start to begin from
     theta = start.theta
     if theta is None:
-        theta = problem.start(np.random.default_rng(start.seed), start.index)
+        theta = problem.best_start(np.random.default_rng(start.seed), start.index)
     last = None
     try:
         for step in descents(problem, theta, limits, renewals):
