@@ -172,7 +172,7 @@ class OuterLearning:
         return self.joined(self.gram_set.start(np.random.default_rng(random_state), k), float(np.log(self.loss.lam)))
 
     def best_start(self, random_state: Any = None, k: int = 0) -> Array:
-        """Initial point number `k`, or that of a narrower kernel, with its own lam, where least squares err clearly less.
+        """Initial point number `k`, or that of a narrower kernel, with a lam, where least squares err clearly less.
 
         At rows left out one by one, of some of the rows. Where functions change more quickly than all kernels near a
         point can, no slope leads away from it.
@@ -185,10 +185,10 @@ class OuterLearning:
         some = self.on_rows(np.sort(np.random.default_rng(0).permutation(self.m)[:START_ROWS]))
         least = some._left_out_errors(z).min()
         errors = np.array([some._left_out_errors(other) for other in others])
-        k, j = np.unravel_index(errors.argmin(), errors.shape)
-        if errors[k, j] >= CLEARLY_LESS * least:
+        i, j = np.unravel_index(errors.argmin(), errors.shape)
+        if errors[i, j] >= CLEARLY_LESS * least:
             return theta
-        return self.joined(others[k], float(np.log(np.clip(START_LAMS[j] * self.weights.mean(), *USUAL_LAMS))))
+        return self.joined(others[i], float(np.log(np.clip(START_LAMS[j] * self.weights.mean(), *USUAL_LAMS))))
 
     def _left_out_errors(self, z: Array) -> Array:
         """Errors of least squares at rows left out, for a few lam, by the kernel of a point; inf where it has none."""
