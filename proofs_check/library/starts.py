@@ -74,7 +74,7 @@ def measure_narrower(part: float, rng: Generator) -> Verdict:
     for frequency, noise in [*((value, 0.1) for value in (1.0, 4.0, 10.0, 20.0, 40.0)), *[(3.0, 1.0)] * 12]:
         X, unit = rng.uniform(-1.0, 1.0, (40, 2)), float(rng.choice([1.0, 1e-3]))
         y = np.sin(frequency * X[:, 0]) + noise * rng.standard_normal(40)
-        weights = unit * rng.uniform(0.5, 2.0, 40)
+        weights = unit * 10.0 ** rng.uniform(-1.0, 1.0, 40)
         loss = LeastSquares(0.1 * unit, intercept=False)
         problem = OuterLearning(Trees([[0, 1], [0]]), loss, LeaveOneOut(), X, y, sample_weight=weights)
         plain, found = problem.start(0), problem.best_start(0)
