@@ -12,7 +12,7 @@ from convexkernels.certificate import Stationarity
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
 from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
-from convexkernels.criteria.ridge import matrix_path_residuals
+from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram
@@ -20,6 +20,7 @@ from convexkernels.families.curved.convex import Convex
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
 from convexkernels.validation import check_points, check_weights
 
@@ -195,8 +196,8 @@ class OuterLearning:
         at = self.gram_set.at(z)
         if at is None:
             return np.full(len(START_LAMS), np.inf)
-        path = matrix_path_residuals(at.gram(), self.Y, self.weights, START_LAMS * float(self.weights.mean()))
-        return np.array([float((residual**2 @ self.weights).sum()) for residual in path])
+        squares = LeaveOneOut().on(LeastSquares(intercept=self.loss.intercept), self.Y, self.weights)
+        return squares.along(at.gram(), START_LAMS * float(self.weights.mean()))
 
     def check(self, theta: Any) -> Array:
         """A point to begin with, which has a kernel, or a refusal."""

@@ -78,6 +78,14 @@ def test_a_search_begins_with_a_narrower_kernel_where_that_errs_clearly_less(uni
     assert found.value < 0.3 * problem.along_lam(plain, lams).min()
 
 
+def test_a_search_with_an_intercept_begins_where_it_does_without_an_offset():
+    X, y = waves()
+    loss = LeastSquares(0.1, intercept=True)
+    starts = [OuterLearning(Trees(3), loss, LeaveOneOut(), X, y + offset).best_start(0) for offset in (0.0, 1e4)]
+    np.testing.assert_allclose(*starts, rtol=1e-12)
+    assert not np.array_equal(starts[0], OuterLearning(Trees(3), loss, LeaveOneOut(), X, y).start(0))
+
+
 @pytest.mark.parametrize("restarts", [1, 3])
 def test_restarts_begin_with_narrower_kernels_too(restarts):
     X, y = waves()
