@@ -216,6 +216,8 @@ def _concluded(
         status = success
     elif status.is_success:  # the running values promised more than the problem confirms
         status = Status.NUMERICAL_ERROR if success is Status.OPTIMAL else Status.STALLED
+    elif status in AS_MEANT and not np.isfinite(certificate.value):
+        status = Status.NUMERICAL_ERROR
     status = because_of_rounding(certificate, status, tol)
     single = getattr(problem, "single", False)
     alpha, witness = (None if a is None else a[0] if single else a for a in (best.alpha, best.witness))

@@ -562,7 +562,8 @@ def test_a_choice_is_kept_for_one_tolerance(tmp_path, monkeypatch):
 )
 def test_one_value_says_something_where_it_beats_constants_or_time_is_not_up(errors, cut, given, says):
     """Constants have an error of 10."""
-    folds = [SimpleNamespace(errors_of_constants=lambda: np.array([10.0]))]
+    whole = SimpleNamespace(loss=ck.LeastSquares())
+    folds = [SimpleNamespace(errors_of_constants=lambda: np.array([10.0]), whole=whole)]
     values = np.ones(1) if given else np.array([1.0, 10.0])
     path = Path(None, folds, None, values, 1.0, errors=dict(zip((1.0, 10.0), errors, strict=False)), is_cut=cut)
     assert path.says_something is says
@@ -1515,3 +1516,73 @@ def test_labels_that_nothing_tells_keep_the_most_regular_value(rng):
     X, y = rng.normal(size=(150, 10)), np.arange(150) % 8 == 0
     model = ck.TessellatedSVC(max_time=None).fit(X, y)
     assert model.C_ <= 0.1
+
+
+def test_an_interrupt_before_any_value_was_tried_leaves_a_soft_margin(monkeypatch):
+    X, y = noisy(ck.MultipleKernelSVR, 60)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Fold, "error", interrupted)
+    with pytest.warns(ConvexKernelsWarning, match="interrupted while"):
+        model = ck.MultipleKernelSVR().fit(X, y)
+    assert pytest.approx(1.0) == model.C_
+
+
+@pytest.mark.parametrize("weight", [1e-200, 1e120])
+@pytest.mark.parametrize(
+    "name", ["MultipleKernelRidge", "TessellatedSVR", "ConcatenatedKernelRegressor", "VoronoiRidge"]
+)
+def test_weights_beside_which_nothing_is_a_number_are_refused_by_name(name, weight):
+    X, y = noisy(ck.TessellatedRidge, 20)
+    with pytest.raises(InvalidInputError, match=r"sample_weight has the mean 1e.*divide it by its mean"):
+        getattr(ck, name)().fit(X, y, sample_weight=np.full(20, weight))
+
+
+def test_what_is_open_is_what_time_ended(monkeypatch):
+    X, y = noisy(ck.TessellatedSVR, 60)
+    whole = Path.visit
+
+    def late(self, value, clock):
+        done = whole(self, value, clock)
+        clock.max_time = 0.0
+        return done
+
+    monkeypatch.setattr(Path, "visit", late)
+    for given, said in (({"C": 1.0}, "epsilon"), ({}, "C")):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            ck.TessellatedSVR(**given, max_time=60.0).fit(X, y)
+        assert f"max_time ended the choice of {said} early" in str(told[-1].message)
+
+
+def test_equal_numbers_of_wrong_labels_are_equal_whatever_rows_weigh():
+    """Sums of tenths are not: 3.1 and 3.1000000000000005."""
+    X, y = noisy(ck.TessellatedSVC, 60)
+    for weight in (1.0, 0.1, 1.0 / 7.0):
+        problem = ck.KernelLearning(
+            ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, np.where(y > 0, 1, -1), sample_weight=np.full(60, weight)
+        )
+        folds = selection._folds(problem, problem.family, selection._scored_weights(problem))
+        path = Path(problem.family, folds, lambda value, deviation: ck.Hinge(value), np.array([1.0]), 1.0)
+        rng = np.random.default_rng(0)
+        sums = {path._settled(float(np.cumsum(weight * (rng.permutation(60) < 31))[-1])) for _ in range(20)}
+        sums |= {path._settled(31 * weight), path._settled(60 * weight - sum([weight] * 29))}
+        assert len(sums) == 1
+
+
+def test_landmarks_that_cannot_learn_a_function_are_told(monkeypatch):
+    """Of tables with matrices, and where landmarks suffice, nothing is compared or told."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    quick = np.sin(10.0 * X[:, 0]) * np.sin(10.0 * X[:, 1])
+    assert ck.MultipleKernelRidge().fit(X, quick).selection_.reference is None
+    monkeypatch.setattr("convexkernels.estimators.convex.base.MATRIX_ROWS", 300)
+    monkeypatch.setattr(multiple_kernel, "LANDMARKS", 15)
+    with pytest.warns(UnsuitedFamilyWarning, match="Rough candidates with matrices predict .* pass more landmarks"):
+        ck.MultipleKernelRidge().fit(X, quick)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnsuitedFamilyWarning)
+        model = ck.MultipleKernelRidge().fit(X, X[:, 0] + X[:, 1] ** 2)
+    assert model.selection_.reference is not None

@@ -12,7 +12,8 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.choice import PairSelection
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellRows, CellSelection, is_constant
-from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices, Matrices
+from convexkernels.cells.many_rows import bytes_of, fits, is_many, solved
+from convexkernels.cells.matrices import GaussianMatrices, GaussianRows, KernelMatrices, Matrices
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.certificate import DualityGap
 from convexkernels.criteria.folds import held_out_blocks
@@ -22,6 +23,7 @@ from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.problems.rounding import charged_gap
 from convexkernels.threads import threads_for
 from convexkernels.validation import check_number
@@ -97,6 +99,9 @@ class CellFunction:
         """Compute the certificate again, from the rows and the function."""
         if not np.isfinite(self.width):
             return _gap_of_constant(self.loss, self.function.b, self.Y, self.weights)
+        if is_many(len(self.X)):
+            problem = FixedKernel(self.kernel, self.loss, self.X, self.Y.T, sample_weight=self.weights)
+            return problem.certificate(np.zeros(0), self.alpha)
         K = self.kernel(self.X)
         found = measure(self.loss, K, self.Y, self.weights, self.alpha)
         return charged_gap(self.loss, self.Y, self.weights, self.kernel._sizes(self.X), found, found.W @ K)
@@ -200,10 +205,9 @@ class KernelLearner:
         if matrices is None or inside is not rows:
             rows = self._in_time(rows, width, lam, rng, deadline)
             matrices = self._matrices(rows.X)
-        X, loss, kernel = rows.X, self.loss.at(lam), matrices.kernel(width)
-        K, squares = matrices.last(width), kernel._sizes(X)
-        found, gap = self._trained(loss, K, squares, rows, deadline)
-        function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=self._bounds(len(rows.Y)))
+        X, loss, kernel, bounds = rows.X, self.loss.at(lam), matrices.kernel(width), self._bounds(len(rows.Y))
+        found, gap = self._trained(loss, matrices, width, rows, deadline)
+        function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=bounds)
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
         return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, choice, m - len(rows.X))
@@ -228,7 +232,24 @@ class KernelLearner:
         own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
         return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(fits), TIMED_ROWS)]))
 
-    def _trained(self, loss: Loss, K: Array, squares: Array, rows: CellRows, deadline: float) -> tuple[Fit, DualityGap]:
+    def _trained(
+        self, loss: Loss, matrices: Matrices, width: float, rows: CellRows, deadline: float
+    ) -> tuple[Fit, DualityGap]:
+        """What is found at lam and a width: by steps where the rows are many, and by factors where these fall short."""
+        m, squares = len(rows.X), matrices.kernel(width)._sizes(rows.X)
+        if not (isinstance(matrices, KernelMatrices) and self._is_by_steps(m)):
+            return self._by_factors(loss, matrices.last(width), squares, rows, deadline)
+        begin = None if self.begin is None else self.begin[:, :m]
+        by_steps = solved(matrices.problem(width, loss, rows.Y, rows.weights), self.tol, deadline, begin)
+        # Tiles tell nothing of functions with lam far below their rounding.
+        if by_steps[1].holds(self.tol) or time.monotonic() > deadline or not fits(m):
+            return by_steps
+        by_factors = self._by_factors(loss, matrices.last(width), squares, rows, deadline)
+        return min(by_steps, by_factors, key=lambda found: found[1].gap)
+
+    def _by_factors(
+        self, loss: Loss, K: Array, squares: Array, rows: CellRows, deadline: float
+    ) -> tuple[Fit, DualityGap]:
         """The function of an earlier run, where its certificate, computed anew, holds; else one that is trained."""
         Y, weights, found = rows.Y, rows.weights, None
         if self.begin is not None:
@@ -250,7 +271,14 @@ class KernelLearner:
         return DualityGap(found.upper, found.value).holds(self.tol)
 
     def _matrices(self, X: Array) -> Matrices:
-        return GaussianMatrices(X) if self.kernel is None else KernelMatrices(self.kernel, X)
+        if self.kernel is not None:
+            return KernelMatrices(self.kernel, X)
+        return GaussianRows(X) if self._is_by_steps(len(X)) else GaussianMatrices(X)
+
+    def _is_by_steps(self, m: int) -> bool:
+        """Whether functions come from steps on tiles of the matrix; not where every row is left out by itself."""
+        chosen_by_blocks = self.pair is not None or self.selection.of_loss(self.loss) != "leave-one-out"
+        return isinstance(self.loss, LeastSquares) and chosen_by_blocks and is_many(m)
 
     def _selected(
         self, rows: CellRows, matrices: Matrices, rng: np.random.Generator, deadline: float
@@ -316,6 +344,8 @@ class KernelLearner:
 
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""
+        if self._is_by_steps(m):
+            return bytes_of(m)
         return 8.0 * m * (4.0 * m + 4.0 * min(m, self.selection.rank))
 
 

@@ -12,6 +12,8 @@ from convexkernels.kernels.distances import squared_distances
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.linalg import flush
+from convexkernels.losses.base import Loss
+from convexkernels.problems.fixed_kernel import FixedKernel
 
 Rows = Index | slice
 ALL = slice(None)
@@ -48,7 +50,7 @@ class GaussianMatrices(Matrices):
         self.D, self.m = squared_distances(X, X), len(X)
 
     def kernel(self, width: float) -> Kernel:
-        return Gaussian(width**-2)
+        return _gaussian(width)
 
     def __call__(self, width: float, rows: Rows = ALL, columns: Rows = ALL) -> Array:
         return _exponential(_part(self.D, rows, columns) * (-1.0 / width**2))
@@ -77,6 +79,24 @@ class KernelMatrices(Matrices):
 
     def diagonal(self, width: float) -> Array:
         return self.kernel(width).diag(self.X)
+
+    def problem(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel:
+        """What is learned with the kernel of a width, for targets of shape (n_outputs, m)."""
+        return FixedKernel(self.kernel(width), loss, self.X, Y.T, sample_weight=weights)
+
+
+class GaussianRows(KernelMatrices):
+    """The matrices of `GaussianMatrices` for more points than a matrix is kept of: rows are made as they are needed."""
+
+    def __init__(self, X: Array) -> None:
+        super().__init__(Gaussian(1.0), X)
+
+    def kernel(self, width: float) -> Kernel:
+        return _gaussian(width)
+
+
+def _gaussian(width: float) -> Kernel:
+    return Gaussian(width**-2)
 
 
 def _exponential(K: Array) -> Array:

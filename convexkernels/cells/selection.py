@@ -10,7 +10,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from convexkernels.arrays import Array, Mask
-from convexkernels.cells.matrices import Matrices
+from convexkernels.cells.many_rows import Folds, is_many
+from convexkernels.cells.matrices import KernelMatrices, Matrices
 from convexkernels.criteria.comparison import is_clearly_worse, least, over_folds, survivors
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge import path_residuals, residuals_at
@@ -88,6 +89,8 @@ class GridSearch:
     deadline: float = np.inf
     # Losses of the rows that are held out, by pairs that were measured with all rows.
     _known: dict[tuple[int, int], Array] = field(default_factory=dict, init=False, repr=False)
+    # What functions without some of the rows begin with, by the place of the width.
+    _folds: dict[int, Folds] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -196,8 +199,15 @@ class GridSearch:
         that was measured before, on some folds: it is spared the others.
         """
         if isinstance(self.loss, LeastSquares):
-            K = self.matrices(self.grid.widths[i])
-            residual = residuals_at(K, self.Y, self.weights, float(self.grid.lams[k]), self.blocks)
+            width, lam = float(self.grid.widths[i]), float(self.grid.lams[k])
+            if self.blocks is not None and isinstance(self.matrices, KernelMatrices) and is_many(self.matrices.m):
+                if i not in self._folds:
+                    self._folds.clear()  # there is memory for those of one width
+                    # Of the least lam, beside which the preconditioner may leave out what is negligible.
+                    loss = self.loss.at(float(self.grid.lams[0]))
+                    self._folds[i] = Folds(self.matrices.problem(width, loss, self.Y, self.weights), self.blocks)
+                return self.risk(self._folds[i].values(lam, self.deadline))
+            residual = residuals_at(self.matrices(width), self.Y, self.weights, lam, self.blocks)
             return np.inf if residual is None else self.risk(self.Y - residual)
         wanted = np.zeros(self.shape, dtype=bool)
         wanted[i, k] = True

@@ -14,7 +14,7 @@ class Selection(ABC):
     @property
     @abstractmethod
     def chosen(self) -> dict[str, Any]:
-        """The value that was chosen for every parameter, by its name."""
+        """The value that was chosen for every parameter, by its name; not what follows from errors, as epsilon does."""
 
     @property
     @abstractmethod

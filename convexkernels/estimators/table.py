@@ -38,6 +38,10 @@ SAID_OF_ENTRIES = (
 )
 
 
+# The largest mean of weights beside which regularization parameters are numbers, and one over the least.
+LARGEST_MEAN = 1e99
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingTable:
     """Validated rows of positive weight, and their places in the table that was passed.
@@ -91,6 +95,12 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     _check_columns(estimator, X, reset=True)  # sets the number of columns and their names
     weights = check_weights(sample_weight, len(X))
     rows = np.flatnonzero(weights)
+    mean = float(np.mean(weights[rows])) if rows.size else 1.0
+    if not 1.0 / LARGEST_MEAN <= mean <= LARGEST_MEAN:
+        raise InvalidInputError(
+            f"sample_weight has the mean {mean:.3g}, beside which no regularization parameter is a number of float64; "
+            "divide it by its mean."
+        )
     # A row that counts stands in for each of weight 0, whatever that holds, and every row keeps its number.
     shown = slice(None) if len(rows) == len(X) else np.where(weights > 0.0, np.arange(len(X)), rows[0])
     X = X if isinstance(shown, slice) else _safe_indexing(X, shown)

@@ -28,7 +28,10 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     class_weight: Any = None
 
     def _decide(self, clock: Clock) -> None:
-        if len(self.classes_) == 2 or clock.is_over or self.solution_.status is Status.INTERRUPTED:
+        if len(self.classes_) == 2 or self.solution_.status is Status.INTERRUPTED:
+            return
+        if clock.is_over:
+            clock.cut("the choice of how several functions decide")
             return
         try:
             with before(clock.deadline):

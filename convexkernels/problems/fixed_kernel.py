@@ -186,11 +186,16 @@ class FixedKernel(OnRows):
         b = self.function(theta, alpha).b
         return float(b[0]) if self.single else b
 
+    def found(self, alpha: Any) -> Fit:
+        """What dual variables are worth, as they are certified."""
+        if "_known" not in self.__dict__ or not np.array_equal(self.__dict__["_known"][0], np.atleast_2d(alpha)):
+            self.certificate(np.zeros(0), alpha)
+        known: Fit = self.__dict__["_known"][1]
+        return known
+
     def function(self, theta: Any, alpha: Any) -> DecisionFunction:
         """The functions behind the upper bound."""
-        if "_known" not in self.__dict__ or not np.array_equal(self.__dict__["_known"][0], np.atleast_2d(alpha)):
-            self.certificate(theta, alpha)
-        found = self.__dict__["_known"][1]
+        found = self.found(alpha)
         bounds = None if self.bounds is None else tuple(np.full((len(self.Y), 1), end) for end in self.bounds)
         W, b = found.multiples[:, None] * found.W, found.multiples * found.b + self.offset
         return DecisionFunction.of_kernel(self.kernel_, self.X, W, b, single=self.single, bounds=bounds)

@@ -11,7 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.certificate import Stationarity
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
+from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Bounds, Criterion, CriterionValue
 from convexkernels.criteria.leave_one_out import LeaveOneOut
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
@@ -35,8 +35,8 @@ CERTIFICATE_ROWS = 1500
 # Rows at most, and at least, on which starts are compared, values of lam for rows of unit weight, and the part of the
 # error of the plainest one that another has to have.
 START_ROWS, FEWEST_ROWS, START_LAMS, CLEARLY_LESS = 300, 20, np.geomspace(1e-4, 1e1, 6), 0.9
-# Between these lam begins, far from where losses refuse it.
-USUAL_LAMS = 1e-50, 1e50
+# Between these lam begins, well within what criteria know.
+USUAL_LAMS = float(np.exp(5.0 - LARGEST_LOG_LAM)), float(np.exp(LARGEST_LOG_LAM - 5.0))
 
 
 class OuterLearning:

@@ -215,7 +215,7 @@ def charged_cell(rng: Generator) -> Verdict:
     unit = charged_gap(loss, Y, weights, np.full(m, 1e6), known, known.W @ K).charged
     learner = KernelLearner(loss, tol=1.5 * gap / known.upper, begin=known.alpha)
     rows = CellRows(np.zeros((m, 1)), Y, weights)
-    _, found = learner._trained(loss, K, np.full(m, 1e6 * gap / unit), rows, np.inf)
+    _, found = learner._by_factors(loss, K, np.full(m, 1e6 * gap / unit), rows, np.inf)
     return Verdict(max(0.0, found.relative_gap - learner.tol), 0.0, 1, {"K": K, "Y": Y, "weights": weights})
 
 

@@ -353,6 +353,16 @@ CLAIMS = [
         trials=2,
     ),
     Claim(
+        "folds-of-many-rows",
+        "In cells of many rows functions of all folds come from the same steps, as near as their gaps say.",
+        PAPER,
+        "Section 4.2",
+        shared.measure_many_rows,
+        1.0,
+        1.2,
+        trials=6,
+    ),
+    Claim(
         "grid-of-a-division",
         "Candidates of a cell of a divided table belong to the mean over D1: what D2 weighs is no part of lambda.",
         PAPER,

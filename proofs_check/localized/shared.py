@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import EpsilonInsensitive, Gaussian, Hinge, LeastSquares, Linear
+from convexkernels import EpsilonInsensitive, FixedKernel, Gaussian, Hinge, LeastSquares, Linear
 from convexkernels.arrays import Array
 from convexkernels.cells.kernel_learner import KernelLearner, _around, multiples
 from convexkernels.cells.learner import CellRows, CellSelection
+from convexkernels.cells.many_rows import Folds
 from convexkernels.cells.matrices import GaussianMatrices
 from convexkernels.cells.selection import Grid, GridSearch
 from convexkernels.cells.stand_in import FunctionOfTable, _norms
@@ -72,6 +73,29 @@ def measure_exact_risk(factor: float, rng: Generator) -> Verdict:
     witness = {"X": X, "y": y, "weights": weights, "risks": risks, "direct": direct}
     # Functions are trained to a gap of 1 percent.
     return Verdict(float(np.abs(risks / direct - 1.0).max()), 0.05, 1, witness)
+
+
+def measure_many_rows(factor: float, rng: Generator) -> Verdict:
+    """In cells of many rows the functions of all folds come from the same steps, and are as near as their gaps say.
+
+    ``lam |f - f*|^2`` is at most the gap, a part of the optimum, and values differ by at most the norm. `factor`
+    multiplies lam.
+    """
+    m, tol = 60, float(rng.choice([1e-3, 1e-8]))
+    X, weights, lam = rng.uniform(-1.0, 1.0, (m, 2)), rng.uniform(0.2, 3.0, m), float(rng.uniform(0.5, 3.0))
+    Y = np.sin(3.0 * X[:, 0] + np.arange(2)[:, None]) + 0.4 * rng.standard_normal((2, m))
+    blocks = held_out(m, 4, int(rng.integers(2**31)))
+    problem = FixedKernel(Gaussian(2.0), LeastSquares(lam, intercept=False), X, Y.T, sample_weight=weights)
+    F, parts = Folds(problem, blocks).values(lam, tol=tol), []
+    for block in blocks:
+        rest = np.setdiff1d(np.arange(m), block)
+        W = np.linalg.solve(
+            gaussian(X[rest], X[rest], 0.5**0.5) + factor * lam * np.diag(1.0 / weights[rest]), Y[:, rest].T
+        )
+        apart = np.square(F[:, block] - (gaussian(X[block], X[rest], 0.5**0.5) @ W).T).max(axis=1)
+        parts.append(apart / (tol * np.einsum("ki,ik->k", Y[:, rest], W)))
+    # Tiles are rounded to 6e-8 of their entries.
+    return Verdict(float(np.max(parts)), 1.1, 1, {"X": X, "Y": Y, "weights": weights, "parts": np.array(parts)})
 
 
 def measure_grid_of_division(factor: float, rng: Generator) -> Verdict:

@@ -86,6 +86,25 @@ def test_a_search_with_an_intercept_begins_where_it_does_without_an_offset():
     assert not np.array_equal(starts[0], OuterLearning(Trees(3), loss, LeaveOneOut(), X, y).start(0))
 
 
+@pytest.mark.parametrize("unit", [1e-15, 1e21])
+def test_searches_begin_with_a_lam_that_criteria_know(unit):
+    X, y = waves()
+    for criterion in (LeaveOneOut(), HeldOut(3)):
+        problem = OuterLearning(Trees(3), LeastSquares(0.1), criterion, X, y, sample_weight=np.full(150, unit))
+        chart = problem.gram_set.chart(problem.split(problem.best_start(0))[0])
+        assert np.isfinite(problem.evaluate(chart, problem.best_start(0)).value)
+
+
+def test_a_search_without_a_finite_value_is_no_success():
+    X, y = friedman()
+    problem = learning(3, X, y)
+    start = problem.start(0)
+    start[-1] = 45.0
+    with pytest.warns(ConvexKernelsWarning, match="NUMERICAL_ERROR"):
+        found = problem.solve("stochastic", start=start, max_iter=3)
+    assert found.status is Status.NUMERICAL_ERROR
+
+
 @pytest.mark.parametrize("restarts", [1, 3])
 def test_restarts_begin_with_narrower_kernels_too(restarts):
     X, y = waves()

@@ -136,6 +136,11 @@ class ConvexEstimator(KernelEstimator):
         """What the family is to be compared with, so that the estimator notices where it does not suit a table."""
         return []
 
+    @property
+    def _compared_with(self) -> tuple[str, str, str]:
+        """What these are called, what the kernels of the family are, and what to do where these are better."""
+        return "Gaussian kernels", "the kernels of this estimator", "try MultipleKernel... or HierarchicalGaussian..."
+
     def _beside_reference(
         self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, values: Array, clock: Clock
     ) -> PathSelection:
@@ -155,10 +160,11 @@ class ConvexEstimator(KernelEstimator):
         doubt = float(np.sqrt((2.0 - found.score - score) / min(problem.m, LARGEST_SAMPLE)))
         if score > max(0.0, found.score + max(doubt, notable)):
             called = "R^2" if of_numbers else "accuracy"
+            others, own_ones, remedy = self._compared_with
             tell(
-                f"Gaussian kernels predict rows that were held out better ({called} {score:.3f}) than the kernels "
-                f"of this estimator ({found.score:.3f}). Where predictions count, try MultipleKernel... or "
-                "HierarchicalGaussian...; a given value of the parameter is not questioned.",
+                f"{others} predict rows that were held out better ({called} {score:.3f}) than {own_ones} "
+                f"({found.score:.3f}). Where predictions count, {remedy}; where all parameters are given, nothing is "
+                "compared.",
                 UnsuitedFamilyWarning,
             )
         return replace(found, reference=score)

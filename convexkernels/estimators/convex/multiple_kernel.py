@@ -107,6 +107,23 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         compared = rougher, rougher[1:], library, smooth[1:], smooth[2:], smooth[3:]
         return dict(zip(COMPARED + SHORTER, (*compared, on_all, on_all[FEW]), strict=True))
 
+    def _references(self, X: Array) -> list[Family]:
+        """Rough candidates by matrices, on a table on which landmarks cannot learn them."""
+        if not self._is_of_library or number_of_features("landmarks", self.landmarks, len(X), LANDMARKS) is None:
+            return []
+        lists, normalize = self._lists(X), self._normalization
+        rough = [lists[name] for name in COMPARED[1::-1]]
+        return [Candidates(entries, normalize, self.center, allow_duplicates=True) for entries in rough]
+
+    @property
+    def _compared_with(self) -> tuple[str, str, str]:
+        remedy = "pass more landmarks, or None where there is memory, or try HierarchicalGaussian..."
+        return "Rough candidates with matrices", "candidates with landmarks", remedy
+
+    @property
+    def _normalization(self) -> str:
+        return self.normalize or ("variance" if self.intercept else "mean")
+
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
         began = clock.seconds
         problem = super()._problem(table, targets, clock)
@@ -134,8 +151,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         landmarks = number_of_features("landmarks", self.landmarks, len(X), LANDMARKS)
         if self.landmarks == "auto" and (self.center or any(isinstance(kernel, Precomputed) for kernel in kernels)):
             landmarks = None
-        normalize = self.normalize or ("variance" if self.intercept else "mean")
-        return Candidates(kernels, normalize, self.center, landmarks=landmarks, **options)
+        return Candidates(kernels, self._normalization, self.center, landmarks=landmarks, **options)
 
     def _listed(self) -> list[Any]:
         """The candidates that were passed."""

@@ -27,6 +27,8 @@ PATIENCE, PATIENCE_OF_LABELS, PATIENCE_BESIDE_RIVAL, WORTHWHILE = 2, 3, 1, 0.99
 RISEN, RISEN_DEVIATIONS = 1.1, 1.5
 # How many standard errors a family is ahead of another one by that is clearly ahead, or a mean from 0.
 CLEARLY = 2.0
+# Numbers of labels are compared to so many digits, and with standard errors beyond rounding: weights add up to others.
+DIGITS, TIE = 12, 1.0 + 1e-9
 # The place among the values of the second one that is tried: the most regular ones take long, and are seldom the best.
 SECOND = 2
 # Errors within this factor of the least one are as good, and deviances that are larger by no more than this: one number
@@ -67,11 +69,11 @@ class PathSelection(Selection):
         The list of candidates, where it was chosen, too; the values are those that were tried with it.
     paths : dict of str to (ndarray, ndarray)
         Values that were tried with each of these lists, and their scores: with the loss that was chosen for the list
-        that was, with the first loss for others. Lists that cannot be better than those before are not tried.
+        that was, with the first loss for others. Lists are not tried where those before say that they gain nothing.
     reference : float or None
-        The score of Gaussian kernels of several widths on the same rows, where it was asked whether the family suits
-        the table: at that value, or the best one of a few with less regularization, where it is more regular than a
-        soft margin or predicts hardly better than constants.
+        The score of what the family is compared with (Gaussian kernels, of several widths or of a narrow one) on the
+        same rows, where it was asked whether it suits the table: at that value, or the best one of a few with less
+        regularization, where it is more regular than a soft margin or predicts hardly better than constants.
     """
 
     name: str
@@ -161,7 +163,7 @@ class Path:
             total += fold.error(value, loss, clock)
             if clock.is_over:  # the next fold would form matrices first
                 return False
-        self.errors[value], before = total, self.deviation
+        self.errors[value], before = self._settled(total), self.deviation
         if value == self.best and self._is_of_differences and math.isfinite(total):
             shares = [fold.weights.sum() for fold in self.folds]
             squares = [fold.deviations[value] ** 2 for fold in self.folds]
@@ -204,7 +206,11 @@ class Path:
     @property
     def constant(self) -> float:
         """The error of the best constants."""
-        return float(self.errors_of_constants.sum())
+        return self._settled(float(self.errors_of_constants.sum()))
+
+    def _settled(self, error: float) -> float:
+        """An error in units of the total one to some digits: equal numbers of labels are equal whatever rows weigh."""
+        return error if self._is_of_differences else round(error / self.total, DIGITS) * self.total
 
     @property
     def says_something(self) -> bool:
@@ -225,7 +231,7 @@ class Path:
         if own is None or others is None:
             return False
         more = others - own
-        return bool(more.sum() > CLEARLY * math.hypot(*more.tolist()))
+        return bool(more.sum() > TIE * CLEARLY * math.hypot(*more.tolist()))
 
     def may_gain_by_squares(self) -> bool:
         """Whether squares may be better than the loss: of classes; of numbers where its functions are not the mean.
@@ -276,7 +282,7 @@ class Path:
         if self._is_of_differences:
             return error > RISEN * least
         of_a_row = float(np.mean(np.concatenate([fold.weights for fold in self.folds])))
-        return error - least > RISEN_DEVIATIONS * math.sqrt(of_a_row * error)
+        return error - least > TIE * RISEN_DEVIATIONS * math.sqrt(of_a_row * error)
 
     def follow(self, clock: Clock) -> None:
         """Visit the values until some in a row are hardly better than one that beats constants, or one is much worse.
@@ -303,7 +309,7 @@ class Path:
             if k > 0 and self.rival is not None:
                 behind = (self.rival.score - self.score(self.best)) * self.total
                 gained = abs(least - error) if of_two else least - error
-                if behind >= 0.0 and gained < behind:
+                if behind >= 0.0 and TIE * gained < behind:
                     return
             self.waited = 0 if of_two else self.waited
             least = min(least, error)

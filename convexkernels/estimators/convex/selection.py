@@ -10,7 +10,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold
-from convexkernels.estimators.convex.path import SECOND, LossAt, Path, PathSelection
+from convexkernels.estimators.convex.path import SECOND, LossAt, Path, PathSelection, soft
 from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -88,10 +88,12 @@ def choose(
         interrupted = True
     best, cut = search.best, search.is_cut or clock.is_over
     if cut and not interrupted:
-        clock.cut(f"the choice of {name if len(values) > 1 or len(families) == 1 else 'kernels'}")
+        # With one value and one family it is epsilon that is open, which follows from the errors met on the way.
+        open_ones = name if len(values) > 1 else "kernels" if len(families) > 1 else "epsilon"
+        clock.cut(f"the choice of {open_ones}")
     if best is None:
         none = np.zeros(0)
-        nothing = PathSelection(name, none, none, float(values[0]), search.deviation, True)
+        nothing = PathSelection(name, none, none, soft(values), search.deviation, True)
         plain = default_of(families), others[0]
         return named(nothing, *plain, {}) if interrupted else (*plain, None)
     family, loss = search.chosen

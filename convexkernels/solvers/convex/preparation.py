@@ -68,14 +68,14 @@ class Stage:
 
 
 class Preparation:
-    """Tiles of a problem, and a preconditioner of so many columns (`rank`) at most."""
+    """Tiles of a problem, and a preconditioner of so many columns (`rank`, beside the root of the rows) at most."""
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: Any, rank: float = RANK) -> None:
         self.problem = problem
         m, limit = problem.m, allowed_bytes(problem)
         # The factor is alive twice while it is made.
         fits = (limit - other_bytes(problem)) / (2.0 * 8.0 * m)
-        self.rank = int(max(1, min(m, RANK * np.sqrt(m), RANK_SHARE * limit / (8.0 * m), fits)))
+        self.rank = int(max(1, min(m, rank * np.sqrt(m), RANK_SHARE * limit / (8.0 * m), fits)))
         self.other_bytes = other_bytes(problem) + 2.0 * 8.0 * m * self.rank
         self.operator = problem.operator(np.float32, tile_bytes(problem, self.other_bytes))
 

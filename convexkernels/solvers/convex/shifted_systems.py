@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,13 +56,15 @@ class LowRank:
 
     def solve(self, R: Array, lams: Array) -> Array:
         """Solutions for right-hand sides in the rows of `R`, each with its lam."""
-        scaled = R * self.weights
-        inner = to_numpy(self.backend.there(scaled) @ self.Z)
+        return solve_together([self], [R], [lams])[0]
+
+    def _solve_inside(self, inner: Array, lams: Array) -> Array:
+        """``(lam I + Z' S Z)^-1`` times the rows of `inner`."""
+        solved = np.empty_like(inner)
         for lam in np.unique(lams):
             at = lams == lam
-            inner[at] = cho_solve(self._factor(float(lam)), inner[at].T, check_finite=False).T
-        spread = to_numpy(self.backend.there(inner) @ self.Z.T)
-        return np.asarray((scaled - spread * self.weights) / lams[:, None])
+            solved[at] = cho_solve(self._factor(float(lam)), inner[at].T, check_finite=False).T
+        return solved
 
     def _factor(self, lam: float) -> Any:
         if lam not in self._factors:
@@ -71,6 +73,19 @@ class LowRank:
                 raise InvalidInputError("the kernel has values that are not finite on these points; rescale them.")
             self._factors[lam] = factor
         return self._factors[lam]
+
+
+def solve_together(parts: Sequence[LowRank], rights: Sequence[Array], lams: Sequence[Array]) -> list[Array]:
+    """What `LowRank.solve` gives for each part; all have one Z, which is looked at twice."""
+    backend, Z, ends = parts[0].backend, parts[0].Z, np.cumsum([len(R) for R in rights])[:-1]
+    scaled = [R * part.weights for part, R in zip(parts, rights, strict=True)]
+    inner = np.split(to_numpy(backend.there(np.concatenate(scaled)) @ Z), ends)
+    solved = [part._solve_inside(one, own) for part, one, own in zip(parts, inner, lams, strict=True)]
+    spread = np.split(to_numpy(backend.there(np.concatenate(solved)) @ Z.T), ends)
+    return [
+        np.asarray((one - F * part.weights) / own[:, None])
+        for part, one, F, own in zip(parts, scaled, spread, lams, strict=True)
+    ]
 
 
 class ShiftedSystems:
@@ -102,7 +117,7 @@ class ShiftedSystems:
         """Take values ``F = W K`` from elsewhere, and forget all directions: correcting them saves no steps."""
         self.F = F
         self.R = self._centered(self.Y - F - self.lams[:, None] * self._inverse * self.W)
-        self._P = self._preconditioned(self.R, self.lams)
+        self._P = self._projected(self.preconditioner.solve(self.R, self.lams), self.lams)
         self._descent = np.einsum("cm,cm->c", self._P, self.R)
 
     def joined(self, other: ShiftedSystems) -> ShiftedSystems:
@@ -128,28 +143,36 @@ class ShiftedSystems:
     def step(
         self, which: Index, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None
     ) -> bool:
-        """One step of those of some systems that can go on; False where none can any more.
+        """One step of those of some systems that can go on; False where none can any more."""
+        return step_together([self], [which], deadline, tell)
+
+    def _going_on(self, which: Index) -> Index:
+        """Those of some systems that can go on.
 
         Where lam is far below the rounding of the tiles, their matrix is not definite, and residuals grow without end.
         """
         self._descent[self.gaps() > LOST * (np.square(self.Y) @ self.weights)] = 0.0
-        which = which[self.moving[which]]
-        if not which.size:
-            return False
-        KP = self.operator.product(self._P[which], deadline, tell)
+        return which[self.moving[which]]
+
+    def _advance(self, which: Index, KP: Array) -> tuple[Index, Array]:
+        """One step of some systems, given the products of their directions: those that took it, and old residuals."""
         AP = KP + self.lams[which, None] * self._inverse * self._P[which]
         curvature = np.einsum("cm,cm->c", self._P[which], AP)
         able = (curvature > 0.0) & np.isfinite(curvature)
         self._descent[which[~able]] = 0.0
         which, KP, AP, curvature = which[able], KP[able], AP[able], curvature[able]
-        P, lams = self._P[which], self.lams[which]
+        P = self._P[which]
         length = (self._descent[which] / curvature)[:, None]
         self.W[which] += length * P
         self.F[which] += length * KP
         old, self.R[which] = self.R[which], self._centered(self.R[which] - length * AP)
-        Z = self._preconditioned(self.R[which], lams)
+        return which, old
+
+    def _turn(self, which: Index, old: Array, Z: Array) -> bool:
+        """New directions of some systems, given what the preconditioner says; whether any of them can go on."""
+        Z = self._projected(Z, self.lams[which])
         turn = np.einsum("cm,cm->c", Z, self.R[which] - old) / self._descent[which]
-        self._P[which] = Z + np.maximum(turn, 0.0)[:, None] * P
+        self._P[which] = Z + np.maximum(turn, 0.0)[:, None] * self._P[which]
         self._descent[which] = np.einsum("cm,cm->c", self._P[which], self.R[which])
         return bool(self.moving[which].any())
 
@@ -165,12 +188,35 @@ class ShiftedSystems:
             R -= np.where(self._counted, (R @ self.weights / self.weights.sum())[:, None], 0.0)
         return R
 
-    def _preconditioned(self, R: Array, lams: Array) -> Array:
-        Z = self.preconditioner.solve(R, lams)
+    def _projected(self, Z: Array, lams: Array) -> Array:
+        """What the preconditioner says of residuals, with ``sum w = 0`` where there is an intercept."""
         if self.intercept:
             for lam in np.unique(lams):
                 if lam not in self._ones:
-                    self._ones[lam] = self.preconditioner.solve(np.ones((1, R.shape[1])), np.array([lam]))[0]
+                    self._ones[lam] = self.preconditioner.solve(np.ones((1, Z.shape[1])), np.array([lam]))[0]
                 at, ones = lams == lam, self._ones[lam]
                 Z[at] -= np.outer(Z[at].sum(axis=1) / ones.sum(), ones)
         return Z
+
+
+def step_together(
+    parts: Sequence[ShiftedSystems],
+    which: Sequence[Index],
+    deadline: float | None = None,
+    tell: Callable[[float], Any] = lambda share: None,
+) -> bool:
+    """One step of some systems of each part by one product with the matrix that all have; False where none can go on.
+
+    Preconditioners of parts differ by the rows that count.
+    """
+    going = [part._going_on(some) for part, some in zip(parts, which, strict=True)]
+    if not any(some.size for some in going):
+        return False
+    P = np.concatenate([part._P[some] for part, some in zip(parts, going, strict=True)])
+    KP = np.split(parts[0].operator.product(P, deadline, tell), np.cumsum([some.size for some in going])[:-1])
+    taken = [part._advance(some, own) for part, some, own in zip(parts, going, KP, strict=True)]
+    rights = [part.R[some] for part, (some, _) in zip(parts, taken, strict=True)]
+    lams = [part.lams[some] for part, (some, _) in zip(parts, taken, strict=True)]
+    said = solve_together([part.preconditioner for part in parts], rights, lams)
+    moving = [part._turn(some, old, Z) for part, (some, old), Z in zip(parts, taken, said, strict=True)]
+    return any(moving)

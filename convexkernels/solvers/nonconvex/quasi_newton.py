@@ -22,7 +22,7 @@ class QuasiNewton(OuterSolver):
     Parameters
     ----------
     initial : ndarray, optional
-        A point to begin with; the best one of the plain starts of the family when not given.
+        A point to begin with; when not given the plain start of the family, or a narrower one.
     stall_tol : float, optional
         Ten steps that gain less than this fraction are the end. When not given, it is the resolution of the criterion,
         and a search for lam ends, too, where they gain less of a risk than its m rows can tell, ``1 / sqrt(m)``.

@@ -66,7 +66,8 @@ class Found:
 class Restarts(OuterSolver):
     """Coarse descents from all starts, of which the best four are continued to the tolerance [BGR19 Section 3.3.2].
 
-    Start number 0 is the plainest one of the family, the others are drawn. A step is a start that has ended.
+    Start number 0 is the plainest one of the family, the others are drawn; each where :meth:`OuterLearning.best_start`
+    moves it. A step is a start that has ended.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Stochastic(OuterSolver):
     Parameters
     ----------
     initial : ndarray, optional
-        A point to begin with; the best one of the plain starts of the family when not given.
+        A point to begin with; when not given the plain start of the family, or a narrower one.
     size : int, optional
         Rows of a step: a third of them, but 50 at least and 1,500 at most, and 750 at most in the first 70 % of the
         steps, when not given.
