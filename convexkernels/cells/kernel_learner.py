@@ -12,7 +12,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.cells.choice import PairSelection
 from convexkernels.cells.learner import GLOBAL_SPLIT, CellRows, CellSelection, is_constant
-from convexkernels.cells.many_rows import bytes_of, fits, is_many, solved
+from convexkernels.cells.many_rows import MANY_ROWS, bytes_of, fits, is_many, solved
 from convexkernels.cells.matrices import GaussianMatrices, GaussianRows, KernelMatrices, Matrices
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.certificate import DualityGap
@@ -99,7 +99,7 @@ class CellFunction:
         """Compute the certificate again, from the rows and the function."""
         if not np.isfinite(self.width):
             return _gap_of_constant(self.loss, self.function.b, self.Y, self.weights)
-        if is_many(len(self.X)):
+        if isinstance(self.loss, LeastSquares) and is_many(len(self.X)):
             problem = FixedKernel(self.kernel, self.loss, self.X, self.Y.T, sample_weight=self.weights)
             return problem.certificate(np.zeros(0), self.alpha)
         K = self.kernel(self.X)
@@ -202,7 +202,7 @@ class KernelLearner:
             # Where a limit cuts the selection short, the function of what it has found is still to be trained.
             now = time.monotonic()
             width, lam, choice = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
-        if matrices is None or inside is not rows:
+        if matrices is None or inside is not rows or self._is_by_steps(m):
             rows = self._in_time(rows, width, lam, rng, deadline)
             matrices = self._matrices(rows.X)
         X, loss, kernel, bounds = rows.X, self.loss.at(lam), matrices.kernel(width), self._bounds(len(rows.Y))
@@ -225,19 +225,21 @@ class KernelLearner:
         began, part = time.monotonic(), rows.part(np.sort(drawn[:TIMED_ROWS]))
         fit(self.loss.at(lam), self._matrices(part.X)(width), part.Y, part.weights, tol=self.tol, deadline=deadline)
         now = time.monotonic()
-        power = 3.0 if isinstance(self.loss, LeastSquares) else 2.0
-        fits = TIMED_ROWS * (max(deadline - now, 0.0) / max(now - began, 1e-6)) ** (1.0 / power)
-        if fits >= m:
+        times = max(deadline - now, 0.0) / max(now - began, 1e-6)
+        most = TIMED_ROWS * times ** (1.0 / 3.0 if isinstance(self.loss, LeastSquares) else 0.5)
+        if self._is_by_steps(int(min(most, m))):  # like a factor where steps begin, and like the matrix beyond
+            most = MANY_ROWS * (times * (TIMED_ROWS / MANY_ROWS) ** 3) ** 0.5
+        if most >= m:
             return rows
         own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
-        return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(fits), TIMED_ROWS)]))
+        return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(most), TIMED_ROWS)]))
 
     def _trained(
         self, loss: Loss, matrices: Matrices, width: float, rows: CellRows, deadline: float
     ) -> tuple[Fit, DualityGap]:
         """What is found at lam and a width: by steps where the rows are many, and by factors where these fall short."""
         m, squares = len(rows.X), matrices.kernel(width)._sizes(rows.X)
-        if not (isinstance(matrices, KernelMatrices) and self._is_by_steps(m)):
+        if not (isinstance(matrices, KernelMatrices) and self._is_by_steps(m) and matrices.is_by_steps(width)):
             return self._by_factors(loss, matrices.last(width), squares, rows, deadline)
         begin = None if self.begin is None else self.begin[:, :m]
         by_steps = solved(matrices.problem(width, loss, rows.Y, rows.weights), self.tol, deadline, begin)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from convexkernels.losses.fit import Fit
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.conjugate_gradients import ConjugateGradients
-from convexkernels.solvers.convex.preparation import Preparation
+from convexkernels.solvers.convex.preparation import AUDITED, OWN_SHARE, Preparation
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems, step_together
 from convexkernels.validation import allowed_memory
 
@@ -33,8 +32,10 @@ MANY_ROWS = 3000
 RANK = 15.0
 # Relative duality gap of functions that only choose: held-out risks are larger by a five hundredth.
 CHOICE_TOL = 1e-3
-# Bytes of a row for each of the rows: tiles of one triangle in float32.
-TILE_BYTES = 2.0
+# Shares of the optimum beyond which steps have gone astray.
+ASTRAY = 0.1
+# Of five folds, and their factors.
+INNER_MATRICES = 11.0
 
 
 def is_many(m: int) -> bool:
@@ -54,49 +55,81 @@ class Folds:
         self.operator = prepared.operator
         self.low_ranks = [prepared.low_rank.without(block) for block in blocks]
 
-    def values(self, lam: float, deadline: float = np.inf, tol: float = CHOICE_TOL) -> Array:
+    def values(self, lam: float, deadline: float = np.inf, tol: float = CHOICE_TOL) -> Array | None:
         """Values at the rows of each block by functions of all others, shape (n_outputs, m); 0 at rows in no block.
 
-        To a relative gap `tol`, all blocks by the same products with the matrix. After the deadline, by the monotonic
-        clock, values are those of the last step.
+        To a relative gap `tol`, all blocks by the same products with the matrix. None where tiles do not tell these
+        functions, or the deadline, by the monotonic clock, comes first.
         """
         Y, intercept = self.problem.Y, self.problem.loss.intercept
-        every, lams = np.arange(len(Y)), np.full(len(Y), lam)
+        lams = np.full(len(Y), lam)
         folds = [ShiftedSystems(self.operator, low_rank, Y, lams, intercept) for low_rank in self.low_ranks]
-        with suppress(OutOfTimeError):
-            for _ in range(self.problem.m):
-                open_ones = [every[fold.gaps() > tol * np.abs(fold.lams * fold.energies())] for fold in folds]
-                if not step_together(folds, open_ones, deadline):
-                    break
         F = np.zeros(Y.shape)
+        try:
+            if not self._are_solved(folds, tol, deadline):
+                return None
+        except OutOfTimeError:
+            return None
         for fold, block in zip(folds, self.blocks, strict=True):
             F[:, block] = fold.F[:, block] + fold.intercepts()[:, None]
         return F
+
+    def _are_solved(self, folds: list[ShiftedSystems], tol: float, deadline: float) -> bool:
+        """Take steps until exact values on some rows confirm the gaps; where they do not, form all of them once."""
+        every = np.arange(len(self.problem.Y))
+        for is_last in (False, True):
+            for _ in range(self.problem.m):
+                still = [every[fold.gaps() > OWN_SHARE * _part(fold, tol)] for fold in folds]
+                if not step_together(folds, still, deadline):
+                    break
+            gaps = [self._gaps(fold) for fold in folds]
+            if all((gap <= _part(fold, tol)).all() for gap, fold in zip(gaps, folds, strict=True)):
+                return True
+            if is_last or any((gap > _part(fold, ASTRAY)).any() for gap, fold in zip(gaps, folds, strict=True)):
+                return False
+            exact = self.problem.operator(np.float64).product(np.vstack([fold.W for fold in folds]), deadline)
+            for fold, F in zip(folds, np.split(exact, len(folds)), strict=True):
+                fold.begin_again(F)
+        return False
+
+    def _gaps(self, fold: ShiftedSystems) -> Array:
+        """Duality gaps of a fold by exact values on some of the rows, shape (n_outputs,)."""
+        m = self.problem.m
+        rows = np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
+        error = fold.W @ self.operator.rows(rows).T - fold.F[:, rows]
+        gaps = m / len(rows) * (np.square(fold.R[:, rows] - error) @ fold.weights[rows])
+        return np.asarray(gaps)
+
+
+def _part(fold: ShiftedSystems, share: float) -> Array:
+    """A share of the optima of a fold."""
+    return share * np.abs(fold.lams * fold.energies())
 
 
 def solved(problem: FixedKernel, tol: float, deadline: float, begin: Array | None = None) -> tuple[Fit, DualityGap]:
     """What is found on all rows, and what it proves.
 
-    From dual variables that an earlier run has found, NaN where it has not: the same function, where it holds.
+    Where dual variables that an earlier run has found, NaN where it has not, prove it, it is theirs.
     """
-    solver = ConjugateGradients(Preparation(problem))
     if begin is not None and np.isfinite(begin).all():
         known = problem.certificate(np.zeros(0), begin)
         if known.holds(tol):
             return problem.found(begin), known
-        solver.initial = begin
-    clock = Clock(None if np.isinf(deadline) else max(deadline - time.monotonic(), 1e-3))
-    found: Any = run(problem, solver, tol=tol, clock=clock, warn=False)
+    prepared = Preparation(problem)
+    left = deadline - time.monotonic() - prepared.seconds_of_certificate()
+    clock = Clock(None if np.isinf(deadline) else max(left, 1e-3))
+    found: Any = run(problem, ConjugateGradients(prepared), tol=tol, clock=clock, warn=False)
     if found.status is Status.INTERRUPTED:  # of all cells
         raise KeyboardInterrupt
     return problem.found(found.alpha), found.certificate
 
 
 def fits(m: int) -> bool:
-    """Whether there is memory for the matrix itself in float64, and for its factor."""
-    return 2.0 * 8.0 * m * m <= allowed_memory(None)
+    """Whether there is memory for the matrix itself in float64, for its factor and what is made of both."""
+    return 3.0 * 8.0 * m * m <= allowed_memory(None)
 
 
 def bytes_of(m: int) -> float:
-    """Bytes that this takes, about: tiles, and the preconditioner twice."""
-    return TILE_BYTES * m * m + 2.0 * 8.0 * m * RANK * float(np.sqrt(m))
+    """Bytes that this takes, about: tiles of one triangle, three times the preconditioner, and its inner matrices."""
+    rank = min(m, RANK * float(np.sqrt(m)))
+    return 2.0 * m * m + 8.0 * (3.0 * m * rank + INNER_MATRICES * rank**2)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.many_rows import is_many
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.kernels.gaussian import Gaussian
@@ -14,6 +15,7 @@ from convexkernels.kernels.rescaled import Rescaled
 from convexkernels.linalg import flush
 from convexkernels.losses.base import Loss
 from convexkernels.problems.fixed_kernel import FixedKernel
+from convexkernels.validation import LARGEST_VALUE
 
 Rows = Index | slice
 ALL = slice(None)
@@ -79,6 +81,10 @@ class KernelMatrices(Matrices):
 
     def diagonal(self, width: float) -> Array:
         return self.kernel(width).diag(self.X)
+
+    def is_by_steps(self, width: float) -> bool:
+        """Whether least squares are solved by steps on tiles in float32: of many rows, and of values these hold."""
+        return is_many(self.m) and float(self.diagonal(width).max()) < LARGEST_VALUE["float32"]
 
     def problem(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel:
         """What is learned with the kernel of a width, for targets of shape (n_outputs, m)."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
 
 from convexkernels.arrays import Array, Mask
-from convexkernels.cells.many_rows import Folds, is_many
+from convexkernels.cells.many_rows import Folds, fits
 from convexkernels.cells.matrices import KernelMatrices, Matrices
 from convexkernels.criteria.comparison import is_clearly_worse, least, over_folds, survivors
 from convexkernels.criteria.folds import Rows
@@ -129,9 +129,10 @@ class GridSearch:
         risks = np.full(self.shape, np.inf)
         # What the factor leaves out has to be small beside the least lam.
         tol = 0.01 * self.grid.lams[0] / float(self.weights.max())
-        for i, width in enumerate(self.grid.widths):
+        for i in self._from_the_middle(range(len(self.grid.widths))):
             if time.monotonic() > self.deadline:
                 break
+            width = float(self.grid.widths[i])
             rows_of = partial(self.matrices, width)
             Z, _ = pivoted_cholesky(rows_of, self.matrices.diagonal(width), rank, tol)
             path = path_residuals(Z, self.Y, self.weights, self.grid.lams, self.blocks)
@@ -171,8 +172,7 @@ class GridSearch:
         when the time is up: widths in the middle of the grid come first.
         """
         Y, weights = np.ascontiguousarray(self.Y[:, train]), self.weights[train]
-        middle = len(self.grid.widths) // 2
-        for i in sorted(np.flatnonzero(wanted.any(axis=1)).tolist(), key=lambda i: abs(i - middle)):
+        for i in self._from_the_middle(np.flatnonzero(wanted.any(axis=1)).tolist()):
             inner, cross = (self.matrices(self.grid.widths[i], rows, train) for rows in (train, held))
             alpha = None
             for k in np.flatnonzero(wanted[i])[::-1].tolist():
@@ -182,6 +182,11 @@ class GridSearch:
                 found = fit(loss, inner, Y, weights, start=alpha, tol=PATH_TOL, deadline=self.deadline)
                 alpha = found.alpha
                 yield (i, k), found.W @ cross.T
+
+    def _from_the_middle(self, places: Iterable[int]) -> list[int]:
+        """Places of widths, those in the middle of the grid first: where time is up, they are what was looked at."""
+        middle = len(self.grid.widths) // 2
+        return sorted(places, key=lambda i: abs(i - middle))
 
     def _losses(self, F: Array, rows: Rows | slice) -> Array:
         """Loss of each of the rows, added over the outputs, of predictions of shape (n_outputs, n_rows)."""
@@ -200,13 +205,18 @@ class GridSearch:
         """
         if isinstance(self.loss, LeastSquares):
             width, lam = float(self.grid.widths[i]), float(self.grid.lams[k])
-            if self.blocks is not None and isinstance(self.matrices, KernelMatrices) and is_many(self.matrices.m):
+            matrices = self.matrices
+            if self.blocks is not None and isinstance(matrices, KernelMatrices) and matrices.is_by_steps(width):
                 if i not in self._folds:
                     self._folds.clear()  # there is memory for those of one width
                     # Of the least lam, beside which the preconditioner may leave out what is negligible.
                     loss = self.loss.at(float(self.grid.lams[0]))
-                    self._folds[i] = Folds(self.matrices.problem(width, loss, self.Y, self.weights), self.blocks)
-                return self.risk(self._folds[i].values(lam, self.deadline))
+                    self._folds[i] = Folds(matrices.problem(width, loss, self.Y, self.weights), self.blocks)
+                F = self._folds[i].values(lam, self.deadline)
+                if F is not None:
+                    return self.risk(F)
+                if time.monotonic() > self.deadline or not fits(matrices.m):
+                    return np.inf
             residual = residuals_at(self.matrices(width), self.Y, self.weights, lam, self.blocks)
             return np.inf if residual is None else self.risk(self.Y - residual)
         wanted = np.zeros(self.shape, dtype=bool)
@@ -270,6 +280,8 @@ def walk(
     found, seen = np.full(risks.shape, np.inf), np.zeros(risks.shape, dtype=bool)
     at = least(risks)
     found[at], seen[at] = exact(*at, None), True
+    if np.isinf(found[at]) and time.monotonic() > deadline:
+        return risks
     moved = True
     while moved and found[at] > enough:
         moved = False

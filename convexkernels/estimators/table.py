@@ -39,7 +39,7 @@ SAID_OF_ENTRIES = (
 
 
 # The largest mean of weights beside which regularization parameters are numbers, and one over the least.
-LARGEST_MEAN = 1e99
+LARGEST_MEAN = 1e95
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,8 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     _check_columns(estimator, X, reset=True)  # sets the number of columns and their names
     weights = check_weights(sample_weight, len(X))
     rows = np.flatnonzero(weights)
-    mean = float(np.mean(weights[rows])) if rows.size else 1.0
+    largest = float(weights.max(initial=0.0))
+    mean = largest * float(np.mean(weights[rows] / largest)) if rows.size else 1.0
     if not 1.0 / LARGEST_MEAN <= mean <= LARGEST_MEAN:
         raise InvalidInputError(
             f"sample_weight has the mean {mean:.3g}, beside which no regularization parameter is a number of float64; "

@@ -87,6 +87,7 @@ def measure_many_rows(factor: float, rng: Generator) -> Verdict:
     blocks = held_out(m, 4, int(rng.integers(2**31)))
     problem = FixedKernel(Gaussian(2.0), LeastSquares(lam, intercept=False), X, Y.T, sample_weight=weights)
     F, parts = Folds(problem, blocks).values(lam, tol=tol), []
+    assert F is not None
     for block in blocks:
         rest = np.setdiff1d(np.arange(m), block)
         W = np.linalg.solve(

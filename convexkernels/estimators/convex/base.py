@@ -112,9 +112,6 @@ class ConvexEstimator(KernelEstimator):
         values = np.array([given], dtype=np.float64)
         if given is None:
             values = self._path_values(float(problem.weights.mean()))
-            # Both a loss that has C and one that has lam know them, whatever the unit of the weights.
-            known = (values >= SMALLEST_PARAMETER) & (values <= 0.5 * LARGEST_PARAMETER)
-            values = values[known] if known.any() else values
         families, losses = self._compared, self._losses(len(problem.Y))
         self._compared = {}
         self._called, (loss, *_), found = default_of(families), losses, None
