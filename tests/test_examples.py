@@ -86,7 +86,7 @@ def test_chunks_without_two_rows_are_refused_before_anything_is_read(chunks, cap
 
 def test_the_largest_cell_of_the_printed_sizes_is_what_the_memory_holds(monkeypatch):
     monkeypatch.setattr(voronoi_svm, "available_memory", lambda: 24.0 * 2**30)
-    assert voronoi_svm.rows_in_memory(PRINTED) == 66_000
+    assert voronoi_svm.rows_in_memory(PRINTED) == 57_000
     monkeypatch.setattr(voronoi_svm, "available_memory", lambda: 1.0)
     assert voronoi_svm.rows_in_memory(PRINTED) == 1000
 

@@ -76,6 +76,17 @@ class TrainingTable:
         return TrainingTable(self.X[first], self.y[first], weights, self.rows[first], drawn_by), places
 
 
+def check_unit(weights: Array) -> None:
+    """Refuse weights > 0 beside whose mean no regularization parameter is a number of float64."""
+    largest = float(weights.max())
+    mean = largest * float(np.mean(weights / largest))
+    if not 1.0 / LARGEST_MEAN <= mean <= LARGEST_MEAN:
+        raise InvalidInputError(
+            f"sample_weight has the mean {mean:.3g}, beside which no regularization parameter is a number of float64; "
+            "divide it by its mean."
+        )
+
+
 def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_output: bool = False) -> TrainingTable:
     """The rows of positive weight of a table, validated; the estimator gets ``n_features_in_`` and names of columns.
 
@@ -95,13 +106,6 @@ def read_table(estimator: Any, X: Any, y: Any, sample_weight: Any, *, multi_outp
     _check_columns(estimator, X, reset=True)  # sets the number of columns and their names
     weights = check_weights(sample_weight, len(X))
     rows = np.flatnonzero(weights)
-    largest = float(weights.max(initial=0.0))
-    mean = largest * float(np.mean(weights[rows] / largest)) if rows.size else 1.0
-    if not 1.0 / LARGEST_MEAN <= mean <= LARGEST_MEAN:
-        raise InvalidInputError(
-            f"sample_weight has the mean {mean:.3g}, beside which no regularization parameter is a number of float64; "
-            "divide it by its mean."
-        )
     # A row that counts stands in for each of weight 0, whatever that holds, and every row keeps its number.
     shown = slice(None) if len(rows) == len(X) else np.where(weights > 0.0, np.arange(len(X)), rows[0])
     X = X if isinstance(shown, slice) else _safe_indexing(X, shown)

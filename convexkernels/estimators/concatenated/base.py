@@ -18,7 +18,7 @@ from convexkernels.estimators.in_time import solved_in_time
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel
 from convexkernels.estimators.scaling import Scaling
 from convexkernels.estimators.scikit_learn import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.table import TrainingTable, check_unit
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import kept_back, tell, tell_again
 from convexkernels.families.curved.concatenations import Concatenations
@@ -105,6 +105,7 @@ class ConcatenatedEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, K
         return solver
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> OuterLearning:
+        check_unit(table.weights)
         X, y, state = table.X, targets.expanded(table.y), self.random_state
         self._seed = self._kept_seed(seed_of(seed_from(state) if isinstance(state, np.random.RandomState) else state))
         family, loss, self._learned_factors = self._family(X.shape[1]), self._chosen_loss(), None

@@ -16,7 +16,7 @@ from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
 from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, beside, choose, default_of, first_of
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
-from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.table import TrainingTable, check_unit
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import ConvexKernelsWarning, InvalidInputError, UnsuitedFamilyWarning, tell
 from convexkernels.factored import FactoredGram
@@ -82,6 +82,7 @@ class ConvexEstimator(KernelEstimator):
         self._loss(1.0 if given is None else given, 1.0)
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> KernelLearning:
+        check_unit(table.weights)
         # With weights all alike, the problem is the plain one, and says so.
         weights = None if (table.weights == 1.0).all() else table.weights
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)

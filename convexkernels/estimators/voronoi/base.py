@@ -31,7 +31,7 @@ from convexkernels.estimators.left_out import LeftOut, left_out_of_cells, points
 from convexkernels.estimators.outliers import without_outliers
 from convexkernels.estimators.relevance import effective_rank, spread_rows
 from convexkernels.estimators.scaling import Scaling
-from convexkernels.estimators.table import TrainingTable
+from convexkernels.estimators.table import TrainingTable, check_unit
 from convexkernels.estimators.targets import Targets
 from convexkernels.exceptions import InvalidInputError, MissingAttributeError
 from convexkernels.kernels.base import Kernel
@@ -185,6 +185,7 @@ class VoronoiEstimator(LearnsInParts):
         return replace(scaling, factors=factors[scaling.columns])
 
     def _problem(self, table: TrainingTable, targets: Targets, clock: Clock) -> CellRows:
+        check_unit(table.weights)
         return problem_of(table, targets)
 
     def _solve(self, problem: CellRows, clock: Clock) -> Solution:
