@@ -82,10 +82,10 @@ class Folds:
                 still = [every[fold.gaps() > OWN_SHARE * _part(fold, tol)] for fold in folds]
                 if not step_together(folds, still, deadline):
                     break
-            gaps = [self._gaps(fold) for fold in folds]
-            if all((gap <= _part(fold, tol)).all() for gap, fold in zip(gaps, folds, strict=True)):
+            gaps = np.array([self._gaps(fold) for fold in folds])
+            if (gaps <= [_part(fold, tol) for fold in folds]).all():
                 return True
-            if is_last or any((gap > _part(fold, ASTRAY)).any() for gap, fold in zip(gaps, folds, strict=True)):
+            if is_last or not (gaps <= [_part(fold, ASTRAY) for fold in folds]).all():
                 return False
             exact = self.problem.operator(np.float64).product(np.vstack([fold.W for fold in folds]), deadline)
             for fold, F in zip(folds, np.split(exact, len(folds)), strict=True):
