@@ -336,6 +336,41 @@ def test_rougher_or_smoother_families_are_tried_where_the_second_says_so(estimat
         assert (len(model.weights_) == 27) == (F is steps)
 
 
+@pytest.mark.parametrize("estimator", [ck.MultipleKernelSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_many_candidates_that_lose_on_half_of_the_rows_are_not_tried_on_all(estimator, monkeypatch):
+    rng, paths, looked_at, visit_all = np.random.default_rng(1), followed(monkeypatch), [], Path.visit_all
+    monkeypatch.setattr(Path, "visit_all", lambda path, clock: looked_at.append(path) or visit_all(path, clock))
+    X = rng.uniform(-1.0, 1.0, (500, 8))
+    steps, smooth = np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), X.sum(axis=1) ** 2 / 3.0 - 1.0
+    for F, second in ((steps + smooth, 27), (smooth, 7)):
+        paths.clear(), looked_at.clear()
+        y = F + 0.5 * rng.standard_normal(500)
+        one_loss = {"loss": "epsilon_insensitive"} if estimator is ck.MultipleKernelSVR else {}
+        model = estimator(tol=1e-2, **one_loss).fit(X, np.sign(y) if estimator is ck.MultipleKernelSVC else y)
+        assert [len(path.family.candidates) for path, _ in paths[:2]] == [8, second]
+        assert ("all" in model.selection_.paths) == (second == 27)
+        assert [len(path.family.candidates) for path in looked_at] == [8, 27]
+        for path in looked_at:  # at two values, the second one where the first path was best
+            rows = np.unique(np.concatenate([[*fold.train, *fold.held] for fold in path.folds]))
+            assert abs(len(rows) - 250) <= 2  # of each class half
+            assert len(path.errors) == 2
+            assert path.values[1] == max(paths[0][0].errors, key=paths[0][0].score)
+        few, many = (min(path.errors.values()) for path in looked_at)
+        assert (many > few) == (second == 7)
+
+
+def test_many_candidates_are_tried_where_half_of_the_rows_tell_nothing(monkeypatch):
+    """Few rows, one value, labels that nothing predicts, folds without one of the classes."""
+    rng, paths = np.random.default_rng(0), followed(monkeypatch)
+    X = rng.uniform(-1.0, 1.0, (500, 8))
+    smooth, noise = X.sum(axis=1) ** 2 / 3.0 - 1.0, rng.standard_normal(500)
+    rare = smooth < np.sort(smooth)[3]
+    for rows, F, given in ((399, smooth, {}), (500, smooth, {"C": 1.0}), (500, noise, {}), (500, 0.5 - rare, {})):
+        paths.clear()
+        ck.MultipleKernelSVC(tol=1e-2, **given).fit(X[:rows], np.sign(F[:rows]))
+        assert len(paths[1][0].family.candidates) == 27
+
+
 def test_the_loss_is_chosen_after_families(monkeypatch):
     rng, paths = np.random.default_rng(0), followed(monkeypatch)
     X = rng.uniform(-1.0, 1.0, (200, 8))

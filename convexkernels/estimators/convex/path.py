@@ -69,7 +69,8 @@ class PathSelection(Selection):
         The list of candidates, where it was chosen, too; the values are those that were tried with it.
     paths : dict of str to (ndarray, ndarray)
         Values that were tried with each of these lists, and their scores: with the loss that was chosen for the list
-        that was, with the first loss for others. Lists are not tried where those before say that they gain nothing.
+        that was, with the first loss for others. Lists are not tried where those before, or half of the rows, say that
+        they gain nothing.
     reference : float or None
         The score of what the family is compared with (Gaussian kernels, of several widths or of a narrow one) on the
         same rows, where it was asked whether it suits the table: at that value, or the best one of a few with less
@@ -315,6 +316,10 @@ class Path:
             least = min(least, error)
             if self.is_exact:
                 return
+
+    def visit_all(self, clock: Clock) -> bool:
+        """Visit every value, if there is time."""
+        return all(self.visit(value, clock) for value in self.values.tolist())
 
     def climb(self, gain: float, clock: Clock) -> None:
         """Visit the values in their order, as long as each has a score that is better by a gain than those before."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold
-from convexkernels.estimators.convex.path import SECOND, LossAt, Path, PathSelection, soft
+from convexkernels.estimators.convex.path import SECOND, TIE, LossAt, Path, PathSelection, soft
 from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
@@ -54,8 +55,9 @@ def choose(
 
     Families go from those of functions that change quickly to smooth ones; the only one, where it was given, has no
     name. One in the middle is tried first (`first_of`), because rougher ones take longest with regularization that
-    suits none, then the one before it. Where that is clearly ahead come those before; otherwise those after the first
-    one, until one is clearly behind.
+    suits none, then the one before it, unless it is behind on half of the rows: a family of many members takes most of
+    the time, and where it loses it loses there, too. Where it is clearly ahead come those before; otherwise those after
+    the first one, until one is clearly behind.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
     of the problem is. Kernels are learned to a relative gap of `tol`, or to a fifth of it where they see all rows, as
@@ -198,6 +200,11 @@ class _Search:
     tried: dict[str, tuple[Array, ...]] = field(default_factory=dict)
     is_cut: bool = False
 
+    @cached_property
+    def scored(self) -> Array:
+        """Weights of targets by which errors are scored."""
+        return _scored_weights(self.problem)
+
     @property
     def constants(self) -> Array | None:
         """Errors of the best constants row by row."""
@@ -210,14 +217,14 @@ class _Search:
 
     def run(self, clock: Clock) -> None:
         """Families first, then for the best one the other losses, and values beside the best one."""
-        scored, (first, *others) = _scored_weights(self.problem), self.losses
+        first, *others = self.losses
         # Of numbers another loss is seldom tried, and has what is left.
         left = min(len(self.families), MOST_TRIED) + (0 if self.problem.loss.is_of_differences else len(others))
-        for k, family in enumerate(self._in_order()):
+        for k, family in enumerate(self._in_order(clock)):
             if k > 0 and self._is_over(clock):
                 break
             part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / max(left - k, 1))
-            self._follow(family, _folds(self.problem, self.families[family], scored, self.tol), first, part)
+            self._follow(family, self._folds_of(family, LARGEST_SAMPLE), first, part)
         for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
                 break
@@ -228,13 +235,18 @@ class _Search:
         if self.best is not None:
             self.best.refine(clock)
 
-    def _in_order(self) -> Iterator[str]:
+    def _folds_of(self, family: str, most: int) -> list[Fold]:
+        """Rows to learn from and to score on, for a family, of so many rows at most."""
+        return _folds(self.problem, self.families[family], self.scored, self.tol, most)
+
+    def _in_order(self, clock: Clock) -> Iterator[str]:
         """Names of families, each as soon as it is to be tried."""
         called, first = list(self.families), first_of(self.families)
         rougher, smoother = called[: called.index(first)][::-1], called[called.index(first) + 1 :]
         yield first
         of_first = self.last
-        yield from rougher[:1]
+        if rougher and not self._is_behind_on_half(rougher[0], clock):
+            yield rougher[0]
         if self._is_ahead_of(of_first):
             yield from rougher[1:]
             return
@@ -247,6 +259,27 @@ class _Search:
         """Whether the best path is clearly better than errors row by row."""
         return self.best is not None and self.best.is_clearly_ahead_of(errors)
 
+    def _is_behind_on_half(self, family: str, clock: Clock) -> bool:
+        """Whether a family is behind the best one on half of the rows, at the value chosen there and the one before."""
+        half = min(self.problem.m, LARGEST_SAMPLE) // 2
+        if half < FEW_ROWS or self._rival is None:
+            return False
+        at = self.values.tolist().index(self._rival.value)
+        least = []
+        for name in (self.chosen[0], family):
+            folds, loss_at = self._folds_of(name, half), self.losses[self.chosen[1]]
+            path = Path(self.families[name], folds, loss_at, self.values[at - 1 : at + 1], self.deviation)
+            if not folds or not path.visit_all(clock):
+                return False
+            least.append(min(path.errors.values()))
+        return least[1] > TIE * least[0]
+
+    @property
+    def _rival(self) -> PathSelection | None:
+        """What was found, where it says where to begin: not what is no better than constants, or the most regular."""
+        says = self.found is not None and self.found.value != self.values[0] and self._is_ahead_of(self.constants)
+        return self.found if says else None
+
     def _is_over(self, clock: Clock) -> bool:
         """Whether not even a fold would be in time, or nothing can be better."""
         if self.best is None or self.found is None:
@@ -255,10 +288,7 @@ class _Search:
 
     def _follow(self, family: str, folds: list[Fold], loss: str, part: Clock) -> None:
         """Follow a path, and keep it where it is the best one; an interrupt leaves what was tried."""
-        # A rival that is best with the most regular value, or no better than constants, does not say where to begin.
-        says = self.found is not None and self.found.value != self.values[0] and self._is_ahead_of(self.constants)
-        rival = self.found if says else None
-        path = Path(self.families[family], folds, self.losses[loss], self.values, self.deviation, rival)
+        path = Path(self.families[family], folds, self.losses[loss], self.values, self.deviation, self._rival)
         try:
             path.follow(part)
         finally:
@@ -281,11 +311,13 @@ def _scored_weights(problem: KernelLearning) -> Array:
     return usual_weights(problem.X, Y, problem.weights)
 
 
-def _folds(problem: KernelLearning, family: Family, scored: Array, tol: float = PATH_TOL) -> list[Fold]:
+def _folds(
+    problem: KernelLearning, family: Family, scored: Array, tol: float = PATH_TOL, most: int = LARGEST_SAMPLE
+) -> list[Fold]:
     """Rows to learn from and to score on, of all rows or of a sample of them; none where there are too few rows."""
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
-    rows = np.arange(m) if m <= LARGEST_SAMPLE else spread_sample(Y, LARGEST_SAMPLE, rng)
+    rows = np.arange(m) if m <= most else spread_sample(Y, most, rng)
     count = 5 if m <= FEW_ROWS else 3
     if m < 2 * count:
         return []
