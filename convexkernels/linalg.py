@@ -1,5 +1,6 @@
 """Projections and factorizations that several layers share."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -142,7 +143,9 @@ def solve_bordered(factor: Any, right: Array, total: float, border: bool = True)
     return solved[:, 0] - b * solved[:, 1], b
 
 
-def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int, tol: float) -> tuple[Array, Index]:
+def pivoted_cholesky(
+    rows: Callable[[Index], Array], diagonal: Array, rank: int, tol: float, deadline: float | None = None
+) -> tuple[Array, Index]:
     """Low-rank factor Z, shape (m, r), with ``K = Z Z' + E``, E positive semidefinite with diagonal at most `tol`.
 
     The points with the largest entries of E are candidates, a panel at a time; within the panel they are taken in the
@@ -157,6 +160,8 @@ def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int,
         Diagonal of K.
     rank : int, >= 1
         Most columns of Z; when they do not suffice, the diagonal of E may exceed `tol`.
+    deadline : float, optional
+        By the monotonic clock: Z has the columns of the panels that were begun before, of one at least.
 
     Returns
     -------
@@ -172,7 +177,7 @@ def pivoted_cholesky(rows: Callable[[Index], Array], diagonal: Array, rank: int,
     r = 0
     while r < rank:
         top = float(left.max())
-        if not top > floor:
+        if not top > floor or (r > 0 and deadline is not None and time.monotonic() > deadline):
             break
         size = min(PANEL, m, rank - r)
         candidates = np.sort(np.argpartition(-left, size - 1)[:size]) if size < m else np.arange(m)

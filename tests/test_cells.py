@@ -1,5 +1,7 @@
 """Covers: farthest-first traversal, Voronoi cells, trees, overlaps, chunks, budgets, and refusals."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -163,6 +165,10 @@ def test_pivoted_cholesky_meets_its_promise(rng):
     whole = np.eye(50)
     Z, _ = pivoted_cholesky(lambda rows: whole[rows], np.ones(50), 100, 0.0)
     assert np.allclose(Z @ Z.T, whole)
+    full, _ = pivoted_cholesky(lambda rows: K[rows], np.diag(K), 200, 1e-6)
+    begun, _ = pivoted_cholesky(lambda rows: K[rows], np.diag(K), 200, 1e-6, time.monotonic() - 1.0)
+    assert 0 < begun.shape[1] < full.shape[1]
+    assert np.array_equal(begun, full[:, : begun.shape[1]])
 
 
 X10 = np.arange(20.0).reshape(10, 2)

@@ -285,6 +285,23 @@ def test_what_the_preconditioner_leaves_out_is_said(lams, rng, monkeypatch):
     assert f"of rank {low_rank.Z.shape[1]}, which leaves out {share:.1e} of the trace" in notes.said
 
 
+def test_the_preconditioner_has_a_part_of_the_time(rng, monkeypatch):
+    X, Y, _ = table(rng)
+    ends, of = [], LowRank.of
+
+    def watched(operator, weights, rank, tol, deadline=None):
+        ends.append(None if deadline is None else deadline - time.monotonic())
+        return of(operator, weights, rank, tol, deadline)
+
+    monkeypatch.setattr(LowRank, "of", watched)
+    for lams in ([1e-3], [1e-3, 1e-2]):
+        for limit in (None, 100.0):
+            FixedKernel(Gaussian(200.0), LeastSquares(1e-3), X, Y).solve(lams=lams, max_time=limit, random_state=0)
+    assert (ends[0], ends[2]) == (None, None)
+    assert ends[1] == pytest.approx(20.0, abs=2.0)
+    assert ends[3] == pytest.approx(10.0, abs=1.0)  # of the half that the choice has
+
+
 def test_an_interrupt_of_the_choice_keeps_what_there_is(rng, monkeypatch):
     X, Y, _ = table(rng)
     problem, calls, product = FixedKernel(Gaussian(6.0), LeastSquares(0.01), X, Y), [], GramOperator.product

@@ -23,6 +23,8 @@ from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.solution import Status
+from convexkernels.solvers.convex.preparation import audited_gaps, audited_rows
+from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems, step_together
 
 
 def rows_of(rng, m=400, n_outputs=1):
@@ -234,3 +236,100 @@ def test_steps_take_less_memory_than_factors():
     by_steps, with_factors = (KernelLearner(LeastSquares(1.0), CellSelection(kind)) for kind in (5, "leave-one-out"))
     assert by_steps.bytes_of(20_000) < 0.2 * with_factors.bytes_of(20_000)
     assert by_steps.bytes_of(many_rows.MANY_ROWS + 1) < with_factors.bytes_of(many_rows.MANY_ROWS)
+
+
+def test_many_folds_take_memory_and_too_many_are_left_to_factors():
+    """Each has factors of the preconditioner's rank."""
+    made = {n: KernelLearner(LeastSquares(1.0), CellSelection(n)) for n in (5, 10, 100)}
+    rank = many_rows.RANK * np.sqrt(20_000)
+    assert made[10].bytes_of(20_000) - made[5].bytes_of(20_000) > 5 * 2 * 8 * rank**2
+    few, many = (type(made[n]._matrices(np.zeros((3001, 1)))) for n in (10, 100))
+    assert few is not many
+
+
+def test_folds_keep_factors_of_one_lam(rng):
+    rows = rows_of(rng, 300)
+    problem = FixedKernel(Gaussian(4.0), LeastSquares(0.1, intercept=False), rows.X, rows.Y[0])
+    folds = many_rows.Folds(problem, held_out_blocks(300, 3, rng))
+    for lam in (0.1, 0.3, 1.0):
+        folds.values(lam)
+    assert [list(low_rank._factors) for low_rank in folds.low_ranks] == [[1.0]] * 3
+
+
+def test_heavy_rows_do_not_make_the_audit_lie(rng):
+    """Some of those that it looks at weigh as much as all others: gaps had seemed to be up to m / 512 times theirs."""
+    m = 3000
+    rows, weights = rows_of(rng, m), np.ones(m)
+    weights[audited_rows(m)[:3]] = 1e3
+    problem = FixedKernel(Gaussian(4.0), LeastSquares(3.0, intercept=False), rows.X, rows.Y[0], sample_weight=weights)
+    tiles, exact = problem.operator(np.float32, 1e9), problem.operator(np.float64)
+    preconditioner = LowRank.of(exact, weights, 20, 0.0)
+    systems = ShiftedSystems(tiles, preconditioner, problem.Y, np.array([3.0]), intercept=False)
+    for _ in range(2):
+        step_together([systems], [np.arange(1)])
+    residuals = problem.Y - exact.product(systems.W) - 3.0 / weights * systems.W
+    gap = np.square(residuals) @ weights
+    assert audited_gaps(systems) == pytest.approx(gap, rel=0.1)
+    drawn = audited_rows(m)
+    assert m / len(drawn) * np.square(residuals[:, drawn]) @ weights[drawn] > 2.0 * gap
+
+
+def test_where_one_pair_serves_all_cells_those_without_rows_held_out_say_nothing(rng):
+    rows = rows_of(rng, 60).divided(np.random.default_rng(0))
+    without, shared = rows.part(~rows.held_out), learner("global-split", rows)
+    found = shared.for_all([without, rows], np.random.default_rng(0))
+    assert found.pair == shared.for_all([rows], np.random.default_rng(0)).pair
+    assert shared.for_all([without], np.random.default_rng(0)).pair is None
+
+
+def test_candidates_beside_which_a_kernel_is_negligible_are_compared(rng):
+    X, y = table(400)
+    selection = CellSelection(5, candidates=([1.0, 10.0], [0.5, 1.0]), rank=100)
+    assert VoronoiRidge(selection=selection).fit(X, y).selection_.chosen["lam"] in {400.0, 4000.0}
+
+
+def test_least_squares_almost_without_regularization_are_left_to_factors(monkeypatch, rng):
+    """Products of such coefficients are beyond float32, and had been refused."""
+    rows = rows_of(rng)
+    selection = CellSelection(5, candidates=(np.array([1e-40, 1e-3]) / 400.0, [1.0]), factors=[1.0, 1.0], rank=50)
+    made = KernelLearner(LeastSquares(1.0, intercept=False), selection, total=400.0)
+    factors, found = both(monkeypatch, lambda: made.learn(rows, np.random.default_rng(0)))
+    assert (found.width, found.lam) == (factors.width, factors.lam)
+    pair = learner(5, rows, pair=(1.0, 1e-40))
+    assert np.isfinite(pair.learn(rows, np.random.default_rng(0)).certificate.upper)
+
+
+def test_where_only_more_regular_functions_can_be_told_one_of_these_is_chosen(monkeypatch, rng):
+    """Not the most regular one of all, because nothing is known of the best."""
+    X = rng.uniform(-1.0, 1.0, (400, 2))
+    rows = CellRows(X, np.sin(3.0 * X[:, :1]).T + 1e-3 * rng.standard_normal((1, 400)), np.ones(400))
+    selection = CellSelection(5, rank=50, candidates=(np.geomspace(1e-14, 1.0, 8), [2.0]), factors=[1.0, 1.0])
+    made = KernelLearner(LeastSquares(1.0, intercept=False), selection, total=400.0)
+    monkeypatch.setattr(many_rows, "MANY_ROWS", 100)
+    monkeypatch.setattr("convexkernels.cells.selection.fits", lambda m: False)
+    choice = made.learn(rows, np.random.default_rng(0)).choice
+    assert np.isinf(choice.risks[0, 0])
+    assert choice.place[1] < 7
+    assert choice.risks[choice.place] < 0.02
+
+
+@pytest.mark.parametrize("left", [0.0, 1e6])
+def test_factors_have_their_time_or_are_not_begun(left, monkeypatch, rng):
+    """Steps that tell nothing end before it; where it is not there, they have all of it, and nothing comes after."""
+    monkeypatch.setattr(many_rows, "MANY_ROWS", 100)
+    rows, ends, begun, steps, factors = rows_of(rng), [], [], many_rows.solved, KernelLearner._by_factors
+
+    def solved(problem, tol, deadline, begin):
+        ends.append(deadline)
+        return steps(problem, tol, deadline, begin)
+
+    def by_factors(self, *arguments):
+        begun.append(arguments)
+        return factors(self, *arguments)
+
+    monkeypatch.setattr("convexkernels.cells.kernel_learner.solved", solved)
+    monkeypatch.setattr(KernelLearner, "_by_factors", by_factors)
+    made, deadline = learner(5, rows, pair=(2.0, 1e-7)), time.monotonic() + 100.0
+    made._trained(made.loss.at(1e-7), made._matrices(rows.X), 2.0, rows, deadline, 10.0 + left)
+    assert ends == [deadline if left else deadline - 10.0]
+    assert len(begun) == (0 if left else 1)

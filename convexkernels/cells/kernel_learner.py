@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from convexkernels.certificate import DualityGap
 from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
+from convexkernels.kernels.operator import OverflowingTilesError
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.losses.least_squares import LeastSquares
@@ -196,58 +198,71 @@ class KernelLearner:
         inside, matrices, choice, rows = rows.inside(), None, self.choice, rows.training()
         if rows.is_constant:
             return self.constant(rows.Y, rows.weights)
-        (width, lam), m = self.pair or (np.nan, np.nan), len(rows.X)
+        (width, lam), m, of_factors = self.pair or (np.nan, np.nan), len(rows.X), 0.0
         if self.pair is None:
             matrices = self._matrices(inside.X)
             # Where a limit cuts the selection short, the function of what it has found is still to be trained.
             now = time.monotonic()
             width, lam, choice = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
         if matrices is None or inside is not rows or self._is_by_steps(m):
-            rows = self._in_time(rows, width, lam, rng, deadline)
+            rows, of_factors = self._in_time(rows, width, lam, rng, deadline)
             matrices = self._matrices(rows.X)
         X, loss, kernel, bounds = rows.X, self.loss.at(lam), matrices.kernel(width), self._bounds(len(rows.Y))
-        found, gap = self._trained(loss, matrices, width, rows, deadline)
+        found, gap = self._trained(loss, matrices, width, rows, deadline, of_factors)
         function = DecisionFunction.of_kernel(kernel, X, found.W, found.b, bounds=bounds)
         if function.support.size == len(X):
             X = function.gram_set.points  # type: ignore[attr-defined]  # one copy of the rows is enough
         return CellFunction(function, loss, X, rows.Y, rows.weights, width, gap, choice, m - len(rows.X))
 
-    def _in_time(self, rows: CellRows, width: float, lam: float, rng: np.random.Generator, deadline: float) -> CellRows:
-        """The rows that there is time to learn from: of those beyond the border, which can be many, perhaps some.
+    def _in_time(
+        self, rows: CellRows, width: float, lam: float, rng: np.random.Generator, deadline: float
+    ) -> tuple[CellRows, float]:
+        """The rows that there is time to learn from, and the seconds that factors of their matrix would take.
+
+        Of rows beyond the border, which can be many, perhaps only some have time.
 
         In many dimensions distances to all centers are nearly the same, and a cell that overlaps others learns from ten
-        times as many rows as it predicts for. How long a function takes is measured on some of them.
+        times as many rows as it predicts for. How long factors take is measured on some of them; steps are taken to be
+        as fast where they begin, and like the square of the rows beyond.
         """
         m = len(rows.X)
         if m <= 2 * TIMED_ROWS or np.isinf(deadline):
-            return rows
+            return rows, 0.0
         drawn = rng.permutation(m)
         began, part = time.monotonic(), rows.part(np.sort(drawn[:TIMED_ROWS]))
         fit(self.loss.at(lam), self._matrices(part.X)(width), part.Y, part.weights, tol=self.tol, deadline=deadline)
         now = time.monotonic()
-        times = max(deadline - now, 0.0) / max(now - began, 1e-6)
+        seconds = max(now - began, 1e-6)
+        times = max(deadline - now, 0.0) / seconds
         most = TIMED_ROWS * times ** (1.0 / 3.0 if isinstance(self.loss, LeastSquares) else 0.5)
         if self._is_by_steps(int(min(most, m))):  # like a factor where steps begin, and like the matrix beyond
             most = MANY_ROWS * (times * (TIMED_ROWS / MANY_ROWS) ** 3) ** 0.5
-        if most >= m:
-            return rows
-        own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
-        return rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(most), TIMED_ROWS)]))
+        if most < m:
+            own = np.zeros(m, dtype=bool) if rows.own is None else rows.own
+            rows = rows.part(np.sort(drawn[np.argsort(~own[drawn], kind="stable")][: max(int(most), TIMED_ROWS)]))
+        return rows, seconds * (len(rows.X) / TIMED_ROWS) ** 3
 
     def _trained(
-        self, loss: Loss, matrices: Matrices, width: float, rows: CellRows, deadline: float
+        self, loss: Loss, matrices: Matrices, width: float, rows: CellRows, deadline: float, of_factors: float
     ) -> tuple[Fit, DualityGap]:
-        """What is found at lam and a width: by steps where the rows are many, and by factors where these fall short."""
+        """What is found at lam and a width: by steps where the rows are many, and by factors where these fall short.
+
+        These take so many seconds, which are left for them where there are as many.
+        """
         m, squares = len(rows.X), matrices.kernel(width)._sizes(rows.X)
-        if not (isinstance(matrices, KernelMatrices) and self._is_by_steps(m) and matrices.is_by_steps(width)):
+        problem = matrices.for_steps(width, loss, rows.Y, rows.weights)
+        if problem is None:
             return self._by_factors(loss, matrices.last(width), squares, rows, deadline)
-        begin = None if self.begin is None else self.begin[:, :m]
-        by_steps = solved(matrices.problem(width, loss, rows.Y, rows.weights), self.tol, deadline, begin)
-        # Tiles tell nothing of functions with lam far below their rounding.
-        if by_steps[1].holds(self.tol) or time.monotonic() > deadline or not fits(m):
-            return by_steps
-        by_factors = self._by_factors(loss, matrices.last(width), squares, rows, deadline)
-        return min(by_steps, by_factors, key=lambda found: found[1].gap)
+        begin, are_possible = None if self.begin is None else self.begin[:, :m], fits(m)
+        end = deadline - of_factors if are_possible and deadline - of_factors > time.monotonic() else deadline
+        found = []
+        # Tiles tell nothing of functions with lam far below their rounding, nor hold those of no regularization at all.
+        with suppress(OverflowingTilesError):
+            found.append(solved(problem, self.tol, end, begin))
+            if found[0][1].holds(self.tol) or time.monotonic() + of_factors > deadline or not are_possible:
+                return found[0]
+        found.append(self._by_factors(loss, matrices.last(width), squares, rows, deadline))
+        return min(found, key=lambda one: one[1].gap)
 
     def _by_factors(
         self, loss: Loss, K: Array, squares: Array, rows: CellRows, deadline: float
@@ -273,14 +288,22 @@ class KernelLearner:
         return DualityGap(found.upper, found.value).holds(self.tol)
 
     def _matrices(self, X: Array) -> Matrices:
+        by_steps = self._is_by_steps(len(X))
         if self.kernel is not None:
-            return KernelMatrices(self.kernel, X)
-        return GaussianRows(X) if self._is_by_steps(len(X)) else GaussianMatrices(X)
+            return KernelMatrices(self.kernel, X, by_steps)
+        return GaussianRows(X) if by_steps else GaussianMatrices(X)
 
     def _is_by_steps(self, m: int) -> bool:
         """Whether functions come from steps on tiles of the matrix; not where every row is left out by itself."""
-        chosen_by_blocks = self.pair is not None or self.selection.of_loss(self.loss) != "leave-one-out"
-        return isinstance(self.loss, LeastSquares) and chosen_by_blocks and is_many(m)
+        return isinstance(self.loss, LeastSquares) and self._n_blocks < m and is_many(m, int(self._n_blocks))
+
+    @property
+    def _n_blocks(self) -> float:
+        """Parts of the rows that are held out in turn; inf where each row is by itself."""
+        validation = 0 if self.pair is not None else self.selection.of_loss(self.loss)
+        if isinstance(validation, str):
+            return np.inf if validation == "leave-one-out" else 1
+        return validation
 
     def _selected(
         self, rows: CellRows, matrices: Matrices, rng: np.random.Generator, deadline: float
@@ -322,15 +345,17 @@ class KernelLearner:
         Cells whose targets are all the same have nothing to say; the grid is that of the first one that has.
         """
         inside = [rows.inside() for rows in cells if not rows.training().is_constant]
-        searches: list[GridSearch] = []
+        searches, shares = list[GridSearch](), list[float]()
         for rows in inside:
             blocks = self._blocks(rows, rng)
+            if blocks is not None and not blocks:  # no row of D2, or too few for two parts
+                continue
+            shares.append(float(rows.weights.sum()))
             grid = searches[0].grid if searches else self._grid(rows, blocks)
             matrices = self._matrices(rows.X)
             searches.append(GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline))
         if not searches:
             return self
-        shares = [float(rows.weights.sum()) for rows in inside]
 
         def exact(i: int, k: int, rival: tuple[int, int] | None) -> float:
             return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
@@ -347,7 +372,7 @@ class KernelLearner:
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""
         if self._is_by_steps(m):
-            return bytes_of(m)
+            return bytes_of(m, int(self._n_blocks))
         return 8.0 * m * (4.0 * m + 4.0 * min(m, self.selection.rank))
 
 

@@ -1,7 +1,7 @@
-"""Least squares in cells of many rows: conjugate gradients on tiles of the matrix, where a factor takes longer.
+"""Least squares in cells of many rows: conjugate gradients on tiles of the matrix, where a factor mostly takes longer.
 
 A factor of the matrix of m rows takes m^3 / 3 operations in float64, and its inverse, which leaves rows out in closed
-form, three times as many. Steps take m^2 / 2 in float32, and serve all folds at once.
+form, three times as many. A step takes m^2 for every fold, in float32, on entries that are evaluated once for all.
 """
 
 from __future__ import annotations
@@ -17,50 +17,53 @@ from convexkernels.certificate import DualityGap
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import Rows
 from convexkernels.driver import run
-from convexkernels.kernels.operator import OutOfTimeError
+from convexkernels.kernels.operator import OutOfTimeError, OverflowingTilesError
 from convexkernels.losses.fit import Fit
 from convexkernels.problems.fixed_kernel import FixedKernel
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.conjugate_gradients import ConjugateGradients
-from convexkernels.solvers.convex.preparation import AUDITED, OWN_SHARE, Preparation
+from convexkernels.solvers.convex.preparation import OWN_SHARE, Preparation, audited_gaps
 from convexkernels.solvers.convex.shifted_systems import ShiftedSystems, step_together
 from convexkernels.validation import allowed_memory
 
-# Rows from which on steps take less time.
-MANY_ROWS = 3000
+# Rows from which on steps take less time, and folds up to which: the factors of each take m RANK^2.
+MANY_ROWS, MANY_FOLDS = 3000, 13
 # Rank of the preconditioner, beside the root of the rows: more than for one function, because folds and lams share it.
 RANK = 15.0
-# Relative duality gap of functions that only choose: held-out risks are larger by a five hundredth.
+# Relative duality gap of functions that only choose: held-out risks are others by four thousandths at most.
 CHOICE_TOL = 1e-3
 # Shares of the optimum beyond which steps have gone astray.
 ASTRAY = 0.1
-# Of five folds, and their factors.
-INNER_MATRICES = 11.0
+# Vectors of float64 that each fold has.
+VECTORS = 8.0
 
 
-def is_many(m: int) -> bool:
-    """Whether least squares are solved by steps."""
-    return m > MANY_ROWS
+def is_many(m: int, n_blocks: int = 0) -> bool:
+    """Whether least squares are solved by steps, with so many folds."""
+    return m > MANY_ROWS * max(1.0, n_blocks / MANY_FOLDS)
 
 
 class Folds:
     """What functions on all rows but some of them begin with, for a kernel and every lam.
 
-    `problem` has the kernel, `blocks` are the rows that are left out in turn.
+    `problem` has the kernel, `blocks` are the rows that are left out in turn. Where the deadline, by the monotonic
+    clock, is near, the preconditioner has the rank that a part of the time suffices for.
     """
 
-    def __init__(self, problem: FixedKernel, blocks: Sequence[Rows]) -> None:
+    def __init__(self, problem: FixedKernel, blocks: Sequence[Rows], deadline: float = np.inf) -> None:
         self.problem, self.blocks = problem, blocks
         prepared = Preparation(problem, RANK)
-        self.operator = prepared.operator
-        self.low_ranks = [prepared.low_rank.without(block) for block in blocks]
+        self.operator, low_rank = prepared.operator, prepared.low_rank(None if np.isinf(deadline) else deadline)
+        self.low_ranks = [low_rank.without(block) for block in blocks]
 
     def values(self, lam: float, deadline: float = np.inf, tol: float = CHOICE_TOL) -> Array | None:
         """Values at the rows of each block by functions of all others, shape (n_outputs, m); 0 at rows in no block.
 
         To a relative gap `tol`, all blocks by the same products with the matrix. None where tiles do not tell these
-        functions, or the deadline, by the monotonic clock, comes first.
+        functions, or do not hold them, or the deadline comes first.
         """
+        for low_rank in self.low_ranks:
+            low_rank.keep_only(lam)
         Y, intercept = self.problem.Y, self.problem.loss.intercept
         lams = np.full(len(Y), lam)
         folds = [ShiftedSystems(self.operator, low_rank, Y, lams, intercept) for low_rank in self.low_ranks]
@@ -68,7 +71,7 @@ class Folds:
         try:
             if not self._are_solved(folds, tol, deadline):
                 return None
-        except OutOfTimeError:
+        except (OutOfTimeError, OverflowingTilesError):
             return None
         for fold, block in zip(folds, self.blocks, strict=True):
             F[:, block] = fold.F[:, block] + fold.intercepts()[:, None]
@@ -82,23 +85,14 @@ class Folds:
                 still = [every[fold.gaps() > OWN_SHARE * _part(fold, tol)] for fold in folds]
                 if not step_together(folds, still, deadline):
                     break
-            gaps = np.array([self._gaps(fold) for fold in folds])
-            if (gaps <= [_part(fold, tol) for fold in folds]).all():
-                return True
-            if is_last or not (gaps <= [_part(fold, ASTRAY) for fold in folds]).all():
-                return False
+            gaps = np.array([audited_gaps(fold) for fold in folds])
+            found = bool((gaps <= [_part(fold, tol) for fold in folds]).all())
+            if found or is_last or not (gaps <= [_part(fold, ASTRAY) for fold in folds]).all():
+                break
             exact = self.problem.operator(np.float64).product(np.vstack([fold.W for fold in folds]), deadline)
             for fold, F in zip(folds, np.split(exact, len(folds)), strict=True):
                 fold.begin_again(F)
-        return False
-
-    def _gaps(self, fold: ShiftedSystems) -> Array:
-        """Duality gaps of a fold by exact values on some of the rows, shape (n_outputs,)."""
-        m = self.problem.m
-        rows = np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
-        error = fold.W @ self.operator.rows(rows).T - fold.F[:, rows]
-        gaps = m / len(rows) * (np.square(fold.R[:, rows] - error) @ fold.weights[rows])
-        return np.asarray(gaps)
+        return found
 
 
 def _part(fold: ShiftedSystems, share: float) -> Array:
@@ -129,7 +123,11 @@ def fits(m: int) -> bool:
     return 3.0 * 8.0 * m * m <= allowed_memory(None)
 
 
-def bytes_of(m: int) -> float:
-    """Bytes that this takes, about: tiles of one triangle, three times the preconditioner, and its inner matrices."""
+def bytes_of(m: int, n_blocks: int) -> float:
+    """Bytes that this takes, about: tiles of one triangle, three times the preconditioner, and what each fold has.
+
+    That is its inner matrix and the factor of one lam, beside the inner matrix of all rows, and some vectors. Where
+    tiles do not tell the functions, factors of the whole matrix take more, where there is as much (`fits`).
+    """
     rank = min(m, RANK * float(np.sqrt(m)))
-    return 2.0 * m * m + 8.0 * (3.0 * m * rank + INNER_MATRICES * rank**2)
+    return 2.0 * m * m + 8.0 * (3.0 * m * rank + (1.0 + 2.0 * n_blocks) * rank**2 + VECTORS * n_blocks * m)

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from convexkernels.arrays import Array, Index
-from convexkernels.cells.many_rows import is_many
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.kernels.gaussian import Gaussian
@@ -44,6 +43,10 @@ class Matrices(ABC):
         """The matrix of a width, after which no other is asked for."""
         return self(width)
 
+    def for_steps(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel | None:
+        """What steps on tiles in float32 solve, for targets of shape (n_outputs, m); None where factors do."""
+        return None
+
 
 class GaussianMatrices(Matrices):
     """``exp(-|x - x'|^2 / width^2)``: one matrix of distances serves all widths."""
@@ -65,8 +68,8 @@ class GaussianMatrices(Matrices):
 class KernelMatrices(Matrices):
     """``k(x / width, x' / width)`` for a kernel that is given."""
 
-    def __init__(self, given: Kernel, X: Array) -> None:
-        self.given, self.X, self.m = given, X, len(X)
+    def __init__(self, given: Kernel, X: Array, by_steps: bool = False) -> None:
+        self.given, self.X, self.m, self.by_steps = given, X, len(X), by_steps
 
     def kernel(self, width: float) -> Kernel:
         if width == 1.0:
@@ -82,12 +85,9 @@ class KernelMatrices(Matrices):
     def diagonal(self, width: float) -> Array:
         return self.kernel(width).diag(self.X)
 
-    def is_by_steps(self, width: float) -> bool:
-        """Whether least squares are solved by steps on tiles in float32: of many rows, and of values these hold."""
-        return is_many(self.m) and float(self.diagonal(width).max()) < LARGEST_VALUE["float32"]
-
-    def problem(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel:
-        """What is learned with the kernel of a width, for targets of shape (n_outputs, m)."""
+    def for_steps(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel | None:
+        if not (self.by_steps and float(self.diagonal(width).max()) < LARGEST_VALUE["float32"]):
+            return None
         return FixedKernel(self.kernel(width), loss, self.X, Y.T, sample_weight=weights)
 
 
@@ -95,10 +95,13 @@ class GaussianRows(KernelMatrices):
     """The matrices of `GaussianMatrices` for more points than a matrix is kept of: rows are made as they are needed."""
 
     def __init__(self, X: Array) -> None:
-        super().__init__(Gaussian(1.0), X)
+        super().__init__(Gaussian(1.0), X, by_steps=True)
 
     def kernel(self, width: float) -> Kernel:
         return _gaussian(width)
+
+    def __call__(self, width: float, rows: Rows = ALL, columns: Rows = ALL) -> Array:
+        return flush(super().__call__(width, rows, columns), NEGLIGIBLE)
 
 
 def _gaussian(width: float) -> Kernel:

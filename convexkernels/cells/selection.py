@@ -11,7 +11,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Mask
 from convexkernels.cells.many_rows import Folds, fits
-from convexkernels.cells.matrices import KernelMatrices, Matrices
+from convexkernels.cells.matrices import Matrices
 from convexkernels.criteria.comparison import is_clearly_worse, least, over_folds, survivors
 from convexkernels.criteria.folds import Rows
 from convexkernels.criteria.ridge import path_residuals, residuals_at
@@ -205,17 +205,18 @@ class GridSearch:
         """
         if isinstance(self.loss, LeastSquares):
             width, lam = float(self.grid.widths[i]), float(self.grid.lams[k])
-            matrices = self.matrices
-            if self.blocks is not None and isinstance(matrices, KernelMatrices) and matrices.is_by_steps(width):
-                if i not in self._folds:
-                    self._folds.clear()  # there is memory for those of one width
-                    # Of the least lam, beside which the preconditioner may leave out what is negligible.
-                    loss = self.loss.at(float(self.grid.lams[0]))
-                    self._folds[i] = Folds(matrices.problem(width, loss, self.Y, self.weights), self.blocks)
+            if i not in self._folds and self.blocks is not None:
+                self._folds.clear()  # there is memory for those of one width
+                # Of the least lam, beside which the preconditioner may leave out what is negligible.
+                loss = self.loss.at(float(self.grid.lams[0]))
+                problem = self.matrices.for_steps(width, loss, self.Y, self.weights)
+                if problem is not None:
+                    self._folds[i] = Folds(problem, self.blocks, self.deadline)
+            if i in self._folds:
                 F = self._folds[i].values(lam, self.deadline)
                 if F is not None:
                     return self.risk(F)
-                if time.monotonic() > self.deadline or not fits(matrices.m):
+                if time.monotonic() > self.deadline or not fits(self.matrices.m):
                     return np.inf
             residual = residuals_at(self.matrices(width), self.Y, self.weights, lam, self.blocks)
             return np.inf if residual is None else self.risk(self.Y - residual)
@@ -273,15 +274,16 @@ def walk(
     -------
     ndarray of shape (n_widths, n_lams)
         Risks where the walk measured, inf elsewhere; their least one has no better neighbor but perhaps a wider one,
-        or the time was up.
+        or the time was up. Approximate ones where none can be measured.
     """
     if time.monotonic() > deadline:
         return risks
     found, seen = np.full(risks.shape, np.inf), np.zeros(risks.shape, dtype=bool)
     at = least(risks)
     found[at], seen[at] = exact(*at, None), True
-    if np.isinf(found[at]) and time.monotonic() > deadline:
-        return risks
+    while np.isinf(found[at]) and at[1] + 1 < risks.shape[1] and time.monotonic() <= deadline:
+        at = (at[0], at[1] + 1)  # more regular functions can be told
+        found[at], seen[at] = exact(*at, None), True
     moved = True
     while moved and found[at] > enough:
         moved = False
@@ -293,4 +295,4 @@ def walk(
                 if found[i, k] < found[at]:
                     at, moved = (i, k), True
                     break
-    return found
+    return found if np.isfinite(found).any() else risks

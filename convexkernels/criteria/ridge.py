@@ -93,7 +93,7 @@ def _eigenvectors(A: Array) -> tuple[Array, Array]:
 
 
 def _kept(Q: Array, squares: Array) -> tuple[Array, Array]:
-    kept = squares > 1e-15 * max(float(squares[-1]), 1e-300)
+    kept = squares > 1e-15 * squares.max(initial=1e-300)
     return Q[:, kept], squares[kept]
 
 

@@ -16,13 +16,13 @@ from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.held_out_path import CHOICE, SharedPath
 from convexkernels.solvers.convex.preparation import (
-    AUDITED,
     BEFORE_CERTIFICATE,
     EXACT_SHARE,
     OWN_SHARE,
     Forecast,
     Preparation,
     Stage,
+    audited_gaps,
     check_needed,
     other_bytes,
     unproven,
@@ -105,7 +105,7 @@ class ConjugateGradients(OuterSolver):
         systems: ShiftedSystems = iterate.memory
         try:
             if systems is None:
-                systems = self._systems(problem)
+                systems = self._systems(problem, deadline)
             went = systems.step(np.arange(len(systems.Y)), deadline, self.stage)
             found = self._iterate(problem, systems.W, systems.F, systems)
             self.stage.reached((found.upper - found.lower) / abs(found.upper), tol)
@@ -121,9 +121,9 @@ class ConjugateGradients(OuterSolver):
     def findings(self, iterate: Iterate) -> dict[str, Any]:
         return {"trace": self.trace}
 
-    def _systems(self, problem: FixedKernel) -> ShiftedSystems:
+    def _systems(self, problem: FixedKernel, deadline: float | None) -> ShiftedSystems:
         prepared = Preparation(problem) if self.prepared is None else self.prepared
-        low_rank = prepared.low_rank
+        low_rank = prepared.low_rank(deadline)
         self.trace = self.trace | prepared.findings()
         if self.clock is not None:
             rank, share = low_rank.Z.shape[1], low_rank.left_out
@@ -139,11 +139,7 @@ class ConjugateGradients(OuterSolver):
         self, problem: FixedKernel, systems: ShiftedSystems, found: Iterate, tol: float, deadline: float | None
     ) -> Iterate:
         """Compare values on some rows with exact ones; where these do not meet the tolerance, form all of them anew."""
-        m = problem.m
-        rows = np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
-        error = systems.W @ systems.operator.rows(rows).T - systems.F[:, rows]
-        gap = m / len(rows) * float((np.square(systems.R[:, rows] - error) @ systems.weights[rows]).sum())
-        if gap <= EXACT_SHARE * tol * abs(found.upper):
+        if float(audited_gaps(systems).sum()) <= EXACT_SHARE * tol * abs(found.upper):
             return found
         exact = problem.operator(np.float64)
         systems.begin_again(exact.product(systems.W, deadline, self.stage))

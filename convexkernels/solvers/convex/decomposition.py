@@ -17,12 +17,12 @@ from convexkernels.problems.rounding import charge_above
 from convexkernels.solution import Status
 from convexkernels.solvers.convex.block_ascent import BlockAscent, block_sizes, least_bytes
 from convexkernels.solvers.convex.preparation import (
-    AUDITED,
     BEFORE_CERTIFICATE,
     EXACT_SHARE,
     OWN_SHARE,
     Forecast,
     Stage,
+    audited_rows,
     check_needed,
     one_candidate,
     other_bytes,
@@ -137,7 +137,7 @@ def _iterate(problem: FixedKernel, W: Array, F: Array, ascent: BlockAscent | Non
 def _inexact(problem: FixedKernel, ascent: BlockAscent, fit: Fit) -> float:
     """About what the gap is too small by, because values are rounded: by those of some rows."""
     m = problem.m
-    rows = np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
+    rows = audited_rows(m)
     F, W = ascent.F[:, rows], ascent.W[:, rows]
     errors = np.abs(ascent.W @ ascent.operator.rows(rows).T - F)
     above = charge_above(problem.loss, problem.Y[:, rows], problem.weights[rows], F + fit.b[:, None], W, errors)

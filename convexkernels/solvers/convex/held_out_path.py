@@ -128,7 +128,7 @@ class SharedPath(HeldOutPath):
     def add(self, lams: list[float], near: int | None, deadline: float | None, stage: Stage) -> None:
         known, prepared = self.systems, self.prepared
         assert prepared is not None
-        low_rank = prepared.low_rank.without(self.held) if known is None else known.preconditioner
+        low_rank = prepared.low_rank(deadline).without(self.held) if known is None else known.preconditioner
         start = () if near is None else self.functions(near)
         Y = np.vstack([self.problem.Y] * len(lams))
         each = np.repeat(lams, len(self.problem.Y))

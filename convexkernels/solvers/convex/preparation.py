@@ -3,23 +3,22 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend
 from convexkernels.clock import Clock
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.kernels.operator import TILE, n_tiles, tile_side
 from convexkernels.outer_solver import Iterate
-from convexkernels.solvers.convex.shifted_systems import LowRank
+from convexkernels.solvers.convex.shifted_systems import LowRank, ShiftedSystems
 from convexkernels.validation import FREE_SHARE, allowed_memory, check_memory
 
 # Rank of the preconditioner: this many times the root of the rows, because a factor of rank r costs m r^2 and spares
-# products of m^2; as far as a quarter of the memory holds it.
-RANK, RANK_SHARE = 10.0, 0.25
+# products of m^2; as far as a quarter of the memory holds it, and a fifth of the time lasts.
+RANK, RANK_SHARE, RANK_TIME = 10.0, 0.25, 0.2
 # The preconditioner may leave out what is this small against lam.
 NEGLIGIBLE = 0.1
 # Steps that are reckoned with: with several regularization parameters, and with the one that was chosen.
@@ -78,16 +77,22 @@ class Preparation:
         self.rank = int(max(1, min(m, rank * np.sqrt(m), RANK_SHARE * limit / (8.0 * m), fits)))
         self.other_bytes = other_bytes(problem) + 2.0 * 8.0 * m * self.rank
         self.operator = problem.operator(np.float32, tile_bytes(problem, self.other_bytes))
+        self._low_rank: LowRank | None = None
 
-    @cached_property
-    def low_rank(self) -> LowRank:
-        """The preconditioner for all rows and any lam; what is negligible is so for the lam of the problem."""
-        tol = NEGLIGIBLE * self.problem.loss.lam / float(self.problem.weights.mean())
-        return LowRank.of(self.operator, self.problem.weights, self.rank, tol)
+    def low_rank(self, deadline: float | None = None) -> LowRank:
+        """The preconditioner for all rows and any lam; what is negligible is so for the lam of the problem.
+
+        It is made once. Where a deadline is near, its rank is what a part of the time suffices for.
+        """
+        if self._low_rank is None:
+            now, tol = time.monotonic(), NEGLIGIBLE * self.problem.loss.lam / float(self.problem.weights.mean())
+            end = None if deadline is None else now + RANK_TIME * (deadline - now)
+            self._low_rank = LowRank.of(self.operator, self.problem.weights, self.rank, tol, end)
+        return self._low_rank
 
     def findings(self) -> dict[str, Array]:
         """What the preconditioner leaves out of the trace of the matrix, once it is made."""
-        return {"preconditioner_error": np.array([self.low_rank.left_out])} if "low_rank" in vars(self) else {}
+        return {} if self._low_rank is None else {"preconditioner_error": np.array([self._low_rank.left_out])}
 
     def seconds_of_certificate(self) -> float:
         """Seconds of one look at the matrix in float64, by the time that one tile takes."""
@@ -104,6 +109,19 @@ class Preparation:
             evaluation + self.seconds_of_certificate() * (1.0 + 2.0 * self.rank / m) + steps + 1e-10 * m * self.rank**2
         )
         return Forecast(seconds, operator.kept_bytes + self.other_bytes, operator.share_kept)
+
+
+def audited_rows(m: int) -> Index:
+    """Rows on which values by rounded tiles are compared with exact ones."""
+    return np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
+
+
+def audited_gaps(systems: ShiftedSystems) -> Array:
+    """Duality gaps by exact values on some of the rows, shape (c,)."""
+    m, rows = systems.operator.m, audited_rows(systems.operator.m)
+    error, R = systems.W @ systems.operator.rows(rows).T - systems.F[:, rows], systems.R[:, rows]
+    change = (np.square(R - error) - np.square(R)) @ systems.weights[rows]
+    return np.asarray(systems.gaps() + m / len(rows) * change)
 
 
 def one_candidate(problem: Any, lams: Sequence[float] | None, name: str) -> Any:

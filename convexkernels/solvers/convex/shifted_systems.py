@@ -36,10 +36,12 @@ class LowRank:
         self._factors: dict[float, Any] = {}
 
     @classmethod
-    def of(cls, operator: GramOperator, weights: Array, rank: int, tol: float) -> LowRank:
-        """From a pivoted Cholesky factor that leaves a diagonal of at most `tol`, or has this rank."""
+    def of(
+        cls, operator: GramOperator, weights: Array, rank: int, tol: float, deadline: float | None = None
+    ) -> LowRank:
+        """From a pivoted Cholesky factor that leaves a diagonal of at most `tol`, has this rank, or took its time."""
         diagonal = operator.diagonal()
-        Z = pivoted_cholesky(operator.rows, diagonal, rank, tol)[0]
+        Z = pivoted_cholesky(operator.rows, diagonal, rank, tol, deadline)[0]
         made, trace = cls(Z, weights, operator.backend.doubled()), float(diagonal.sum())
         made.left_out = max(0.0, 1.0 - float(np.einsum("ij,ij->", Z, Z)) / trace) if trace > 0.0 else 0.0
         return made
@@ -53,6 +55,10 @@ class LowRank:
         part = self.Z[there(rows)]
         other._inner = self._inner - to_numpy((part.T * there(self.weights[rows])) @ part)
         return other
+
+    def keep_only(self, lam: float) -> None:
+        """Forget the factors of all lams but this one."""
+        self._factors = {known: factor for known, factor in self._factors.items() if known == lam}
 
     def solve(self, R: Array, lams: Array) -> Array:
         """Solutions for right-hand sides in the rows of `R`, each with its lam."""
