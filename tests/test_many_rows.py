@@ -247,6 +247,23 @@ def test_many_folds_take_memory_and_too_many_are_left_to_factors():
     assert few is not many
 
 
+def test_walks_of_many_rows_begin_with_a_width_once(monkeypatch, rng):
+    """Narrower neighbors come last: tiles and the preconditioner of another width are made anew."""
+    rows, made = rows_of(rng), []
+    monkeypatch.setattr(many_rows, "MANY_ROWS", 100)
+    begin = many_rows.Folds.__init__
+
+    def counted(self, problem, *arguments):
+        made.append(problem.kernel_)
+        begin(self, problem, *arguments)
+
+    monkeypatch.setattr(many_rows.Folds, "__init__", counted)
+    choice = learner(5, rows).learn(rows, np.random.default_rng(0)).choice
+    measured = np.isfinite(choice.risks)
+    assert measured.any(axis=0).sum() > 1
+    assert len(made) == measured.any(axis=1).sum() > 1
+
+
 def test_folds_keep_factors_of_one_lam(rng):
     rows = rows_of(rng, 300)
     problem = FixedKernel(Gaussian(4.0), LeastSquares(0.1, intercept=False), rows.X, rows.Y[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -257,10 +256,13 @@ class KernelLearner:
         end = deadline - of_factors if are_possible and deadline - of_factors > time.monotonic() else deadline
         found = []
         # Tiles tell nothing of functions with lam far below their rounding, nor hold those of no regularization at all.
-        with suppress(OverflowingTilesError):
+        try:
             found.append(solved(problem, self.tol, end, begin))
             if found[0][1].holds(self.tol) or time.monotonic() + of_factors > deadline or not are_possible:
                 return found[0]
+        except OverflowingTilesError:
+            if not are_possible:
+                raise
         found.append(self._by_factors(loss, matrices.last(width), squares, rows, deadline))
         return min(found, key=lambda one: one[1].gap)
 
@@ -365,7 +367,8 @@ class KernelLearner:
         else:
             first = _around(searches[0].grid, self.lam)
         enough = sum(share * search.enough for share, search in zip(shares, searches, strict=True))
-        risks = walk(first, exact, deadline, enough) / sum(shares)
+        keeps_width = any(search.keeps_width for search in searches)
+        risks = walk(first, exact, deadline, enough, keeps_width) / sum(shares)
         choice = PairSelection(searches[0].grid, risks, for_all=True, is_cut=time.monotonic() > deadline)
         return replace(self, pair=(choice.chosen["width"], choice.chosen["lam"]), choice=choice)
 

@@ -26,6 +26,7 @@ class Matrices(ABC):
     """The matrices of one kernel on m given points."""
 
     m: int
+    by_steps = False
 
     @abstractmethod
     def kernel(self, width: float) -> Kernel:

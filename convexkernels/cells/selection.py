@@ -97,6 +97,11 @@ class GridSearch:
         """Numbers of widths and lams."""
         return len(self.grid.widths), len(self.grid.lams)
 
+    @property
+    def keeps_width(self) -> bool:
+        """Whether what steps on folds begin with is made anew for another width."""
+        return self.blocks is not None and self.matrices.by_steps
+
     def risk(self, F: Array) -> float:
         """Weighted mean over what is held out, added over the outputs, of predictions of shape (n_outputs, m)."""
         rows = slice(None) if self.blocks is None else np.concatenate(self.blocks)
@@ -195,7 +200,7 @@ class GridSearch:
 
     def refined(self, risks: Array) -> Array:
         """Walk from the best pair, measuring others by functions learned from all rows: `walk`."""
-        return walk(np.maximum(risks, self.enough), self.exact, self.deadline, self.enough)
+        return walk(np.maximum(risks, self.enough), self.exact, self.deadline, self.enough, self.keeps_width)
 
     def exact(self, i: int, k: int, rival: tuple[int, int] | None = None) -> float:
         """The risk of one pair, by functions that are learned from all rows but those held out.
@@ -252,7 +257,11 @@ class GridSearch:
 
 
 def walk(
-    risks: Array, exact: Callable[[int, int, tuple[int, int] | None], float], deadline: float, enough: float = -np.inf
+    risks: Array,
+    exact: Callable[[int, int, tuple[int, int] | None], float],
+    deadline: float,
+    enough: float = -np.inf,
+    keeps_width: bool = False,
 ) -> Array:
     """Walk from the best pair of a grid to its best neighbors, measuring each exactly.
 
@@ -269,6 +278,8 @@ def walk(
         By the monotonic clock.
     enough : float
         A pair of no more risk needs no better neighbor.
+    keeps_width : bool
+        Whether neighbors of the same width come first, because another one takes long to begin with.
 
     Returns
     -------
@@ -284,11 +295,12 @@ def walk(
     while np.isinf(found[at]) and at[1] + 1 < risks.shape[1] and time.monotonic() <= deadline:
         at = (at[0], at[1] + 1)  # more regular functions can be told
         found[at], seen[at] = exact(*at, None), True
-    moved = True
+    # Narrower first: that is where the approximations err, and why nothing better is wider.
+    narrower, others = [(-1, 0)], [(0, 1), (0, -1)]
+    ways, moved = others + narrower if keeps_width else narrower + others, True
     while moved and found[at] > enough:
         moved = False
-        # Narrower first: that is where the approximations err, and why nothing better is wider.
-        for i, k in ((at[0] - 1, at[1]), (at[0], at[1] + 1), (at[0], at[1] - 1)):
+        for i, k in [(at[0] + di, at[1] + dk) for di, dk in ways]:
             inside = 0 <= i < risks.shape[0] and 0 <= k < risks.shape[1]
             if inside and not seen[i, k] and time.monotonic() <= deadline:
                 found[i, k], seen[i, k] = exact(i, k, at), True

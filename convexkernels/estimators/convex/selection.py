@@ -223,7 +223,7 @@ class _Search:
         for k, family in enumerate(self._in_order(clock)):
             if k > 0 and self._is_over(clock):
                 break
-            part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / max(left - k, 1))
+            part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
             self._follow(family, self._folds_of(family, LARGEST_SAMPLE), first, part)
         for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
