@@ -291,6 +291,22 @@ def test_heavy_rows_do_not_make_the_audit_lie(rng):
     assert m / len(drawn) * np.square(residuals[:, drawn]) @ weights[drawn] > 2.0 * gap
 
 
+def test_the_audit_finds_what_rounding_hides(rng):
+    """Errors of values on all rows, of which it sees some."""
+    m = 2000
+    rows = rows_of(rng, m)
+    problem = FixedKernel(Gaussian(4.0), LeastSquares(3.0, intercept=False), rows.X, rows.Y[0])
+    preconditioner = LowRank.of(problem.operator(np.float64), np.ones(m), 20, 0.0)
+    systems = ShiftedSystems(
+        problem.operator(np.float32, 1e9), preconditioner, problem.Y, np.array([3.0]), intercept=False
+    )
+    step_together([systems], [np.arange(1)])
+    gap, noise = float(systems.gaps()[0]), rng.standard_normal((1, m))
+    systems.begin_again(systems.F + 3.0 * np.sqrt(gap / m) * noise)
+    assert systems.gaps()[0] > 5.0 * gap
+    assert audited_gaps(systems)[0] == pytest.approx(gap, abs=0.25 * systems.gaps()[0])
+
+
 def test_where_one_pair_serves_all_cells_those_without_rows_held_out_say_nothing(rng):
     rows = rows_of(rng, 60).divided(np.random.default_rng(0))
     without, shared = rows.part(~rows.held_out), learner("global-split", rows)
