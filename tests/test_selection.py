@@ -371,6 +371,14 @@ def test_many_candidates_are_tried_where_half_of_the_rows_tell_nothing(monkeypat
         assert len(paths[1][0].family.candidates) == 27
 
 
+def test_many_candidates_for_half_of_whose_rows_there_is_no_time_leave_it_to_others(monkeypatch):
+    rng, paths = np.random.default_rng(0), followed(monkeypatch)
+    monkeypatch.setattr(Path, "visit_all", lambda path, clock: False)
+    X = rng.uniform(-1.0, 1.0, (500, 8))
+    ck.MultipleKernelRidge(tol=1e-2).fit(X, X.sum(axis=1) ** 2 + rng.standard_normal(500))
+    assert [len(path.family.candidates) for path, _ in paths[:2]] == [8, 7]
+
+
 def test_the_loss_is_chosen_after_families(monkeypatch):
     rng, paths = np.random.default_rng(0), followed(monkeypatch)
     X = rng.uniform(-1.0, 1.0, (200, 8))

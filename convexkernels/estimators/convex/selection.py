@@ -260,17 +260,22 @@ class _Search:
         return self.best is not None and self.best.is_clearly_ahead_of(errors)
 
     def _is_behind_on_half(self, family: str, clock: Clock) -> bool:
-        """Whether a family is behind the best one on half of the rows, at the value chosen there and the one before."""
+        """Whether a family is behind the best one on half of the rows, at the value chosen there and the one before.
+
+        So it is where there is no time for these.
+        """
         half = min(self.problem.m, LARGEST_SAMPLE) // 2
         if half < FEW_ROWS or self._rival is None:
             return False
         at = self.values.tolist().index(self._rival.value)
-        least = []
+        least, part = [], clock.part(SHARES[1])
         for name in (self.chosen[0], family):
             folds, loss_at = self._folds_of(name, half), self.losses[self.chosen[1]]
             path = Path(self.families[name], folds, loss_at, self.values[at - 1 : at + 1], self.deviation)
-            if not folds or not path.visit_all(clock):
+            if not folds:
                 return False
+            if not path.visit_all(part):
+                return True
             least.append(min(path.errors.values()))
         return least[1] > TIE * least[0]
 
