@@ -23,7 +23,7 @@ from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.matrices import GaussianMatrices
 from convexkernels.cells.options import Cells
-from convexkernels.cells.selection import Grid, GridSearch
+from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.criteria.ridge import path_residuals
 from convexkernels.kernels.distances import squared_distances
@@ -306,10 +306,19 @@ def test_the_walk_measures_exact_risks_and_ends_where_no_narrower_neighbor_is_be
     np.testing.assert_allclose(walked[seen], exact[seen], rtol=1e-3)
     i, k = np.unravel_index(walked.argmin(), walked.shape)
     assert walked[i, k] <= exact.ravel()[low.argmin()] * (1 + 1e-3)
-    for a, b in ((i - 1, k), (i, k - 1), (i, k + 1)):
+    for a, b in ((i - 1, k), (i, k - 1), (i, k + 1), (i - 1, k + 1)):
         if 0 <= a < 6 and 0 <= b < 6:
             assert walked[a, b] >= walked[i, k]
             assert seen[a, b]
+
+
+@pytest.mark.parametrize("keeps_width", [False, True])
+def test_the_walk_follows_narrower_kernels_that_want_more_regularization(keeps_width):
+    """Risks of one machine for 6,000 rows of covtype have this shape: the best pairs lie on a diagonal."""
+    i, k = np.indices((6, 8))
+    risks = 0.3 * i + 2.0 * np.abs(i + k - 5)  # a narrower kernel alone is worse, and so is more regularization
+    walked = walk(np.where((i == 5) & (k == 0), 0.0, 1.0), lambda i, k, _: risks[i, k], np.inf, keeps_width=keeps_width)
+    assert np.unravel_index(walked.argmin(), walked.shape) == (0, 5)
 
 
 def test_pairs_that_are_clearly_worse_are_spared_folds(rng, monkeypatch):

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels.arrays import Array, Index
+from convexkernels.arrays import Array
 from convexkernels.cells.choice import PairSelection
-from convexkernels.cells.learner import GLOBAL_SPLIT, CellRows, CellSelection, is_constant
+from convexkernels.cells.learner import CellRows, CellSelection, is_constant
 from convexkernels.cells.many_rows import MANY_ROWS, bytes_of, fits, is_many, solved
 from convexkernels.cells.matrices import GaussianMatrices, GaussianRows, KernelMatrices, Matrices
-from convexkernels.cells.selection import Grid, GridSearch, walk
+from convexkernels.cells.pairs import PairChooser
 from convexkernels.certificate import DualityGap
-from convexkernels.criteria.folds import held_out_blocks
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.gaussian import Gaussian
 from convexkernels.kernels.operator import OverflowingTilesError
@@ -30,8 +29,6 @@ from convexkernels.threads import threads_for
 from convexkernels.validation import check_number
 
 DEFAULT = CellSelection()
-# Multiples of a lam that is known for fewer rows.
-LAMS = (1.0 / 16.0, 4.0)
 # Share of its time that a cell may spend on the selection.
 SELECTION_TIME = 0.7
 # Share of the tolerance that a charge has to leave for a function to be trained on.
@@ -202,7 +199,7 @@ class KernelLearner:
             matrices = self._matrices(inside.X)
             # Where a limit cuts the selection short, the function of what it has found is still to be trained.
             now = time.monotonic()
-            width, lam, choice = self._selected(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
+            width, lam, choice = self._chooser.of_cell(inside, matrices, rng, now + SELECTION_TIME * (deadline - now))
         if matrices is None or inside is not rows or self._is_by_steps(m):
             rows, of_factors = self._in_time(rows, width, lam, rng, deadline)
             matrices = self._matrices(rows.X)
@@ -307,86 +304,23 @@ class KernelLearner:
             return np.inf if validation == "leave-one-out" else 1
         return validation
 
-    def _selected(
-        self, rows: CellRows, matrices: Matrices, rng: np.random.Generator, deadline: float
-    ) -> tuple[float, float, PairSelection | None]:
-        """Width and lam of the least held-out risk, and the risks."""
-        blocks = self._blocks(rows, rng)
-        grid = self._grid(rows, blocks)
-        choice, i, k = None, len(grid.widths) - 1, len(grid.lams) - 1
-        if (blocks is None or blocks) and len(grid.widths) * len(grid.lams) > 1:
-            search = GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline)
-            risks = search.risks(self.selection.rank, rng)
-            choice = PairSelection(grid, risks, is_cut=time.monotonic() > deadline)
-            i, k = choice.place
-        return float(grid.widths[i]), float(grid.lams[k]), choice
-
-    def _blocks(self, rows: CellRows, rng: np.random.Generator) -> list[Index] | None:
-        """The rows of a cell that are held out in turn, as from `held_out_blocks`; those of D2 are."""
-        validation = self.selection.of_loss(self.loss)
-        if validation != GLOBAL_SPLIT:
-            return held_out_blocks(len(rows.X), validation, rng)
-        return [] if rows.held_out is None or not rows.held_out.any() else [np.flatnonzero(rows.held_out)]
-
-    def _grid(self, rows: CellRows, blocks: list[Index] | None) -> Grid:
-        """Candidates, for what is left of the rows when the largest block is held out."""
-        (m, n), selection = rows.X.shape, self.selection
-        if selection.candidates is not None:
-            lams, widths = map(np.unique, selection.candidates)
-            return Grid(self.total * lams, widths)
-        held_out = 0 if blocks is None else max((len(block) for block in blocks), default=0)
-        total, counts = float(rows.training().weights.sum()), (selection.n_lams, selection.n_widths)
-        grid = Grid.of_cell(m - held_out, n, total, *counts, self.width)
-        if self.lam is not None:
-            grid = replace(grid, lams=self.lam * np.geomspace(*LAMS, selection.n_lams))
-        return grid if self.kernel is None else replace(grid, widths=multiples(selection.n_widths or 1))
-
     def for_all(self, cells: Sequence[CellRows], rng: np.random.Generator, deadline: float = np.inf) -> KernelLearner:
-        """The learner that takes one pair in all cells: the best one in some of them together, whose risk it keeps.
-
-        Cells whose targets are all the same have nothing to say; the grid is that of the first one that has.
-        """
-        inside = [rows.inside() for rows in cells if not rows.training().is_constant]
-        searches, shares = list[GridSearch](), list[float]()
-        for rows in inside:
-            blocks = self._blocks(rows, rng)
-            if blocks is not None and not blocks:  # no row of D2, or too few for two parts
-                continue
-            shares.append(float(rows.weights.sum()))
-            grid = searches[0].grid if searches else self._grid(rows, blocks)
-            matrices = self._matrices(rows.X)
-            searches.append(GridSearch(self.loss, matrices, rows.Y, rows.weights, grid, blocks, self.clip, deadline))
-        if not searches:
+        """The learner that takes one pair in all cells, the best one in some of them together, whose risk it keeps."""
+        choice = self._chooser.for_all(cells, self._matrices, rng, deadline)
+        if choice is None:
             return self
-
-        def exact(i: int, k: int, rival: tuple[int, int] | None) -> float:
-            return sum(share * search.exact(i, k) for share, search in zip(shares, searches, strict=True))
-
-        if self.lam is None:
-            first = np.maximum(searches[0].risks(self.selection.rank, rng), searches[0].enough)
-        else:
-            first = _around(searches[0].grid, self.lam)
-        enough = sum(share * search.enough for share, search in zip(shares, searches, strict=True))
-        keeps_width = any(search.keeps_width for search in searches)
-        risks = walk(first, exact, deadline, enough, keeps_width) / sum(shares)
-        choice = PairSelection(searches[0].grid, risks, for_all=True, is_cut=time.monotonic() > deadline)
         return replace(self, pair=(choice.chosen["width"], choice.chosen["lam"]), choice=choice)
+
+    @property
+    def _chooser(self) -> PairChooser:
+        known = (self.width, self.kernel, self.lam)
+        return PairChooser(self.loss, self.selection, self.clip, *known, self.total)
 
     def bytes_of(self, m: int) -> float:
         """Bytes that learning from m rows takes, about."""
         if self._is_by_steps(m):
             return bytes_of(m, int(self._n_blocks))
         return 8.0 * m * (4.0 * m + 4.0 * min(m, self.selection.rank))
-
-
-def _around(grid: Grid, lam: float) -> Array:
-    """A guess of risks: least for the kernel and the lam that are given."""
-    return np.asarray(np.abs(np.log(grid.widths))[:, None] + np.abs(np.log(grid.lams / lam)))
-
-
-def multiples(n_widths: int) -> Array:
-    """Widths of a kernel that is given: so many multiples of its own."""
-    return np.geomspace(0.5, 2.0, n_widths) if n_widths > 1 else np.ones(1)
 
 
 def _gap_of_constant(loss: Loss, b: Array, Y: Array, weights: Array) -> DualityGap:

@@ -284,8 +284,8 @@ def walk(
     Returns
     -------
     ndarray of shape (n_widths, n_lams)
-        Risks where the walk measured, inf elsewhere; their least one has no better neighbor but perhaps a wider one,
-        or the time was up. Approximate ones where none can be measured.
+        Risks where the walk measured, inf elsewhere; their least one has no better neighbor, narrower and more regular
+        ones among them, but perhaps a wider one, or the time was up. Approximate ones where none can be measured.
     """
     if time.monotonic() > deadline:
         return risks
@@ -295,9 +295,10 @@ def walk(
     while np.isinf(found[at]) and at[1] + 1 < risks.shape[1] and time.monotonic() <= deadline:
         at = (at[0], at[1] + 1)  # more regular functions can be told
         found[at], seen[at] = exact(*at, None), True
-    # Narrower first: that is where the approximations err, and why nothing better is wider.
-    narrower, others = [(-1, 0)], [(0, 1), (0, -1)]
-    ways, moved = others + narrower if keeps_width else narrower + others, True
+    # Narrower first: that is where the approximations err, and why nothing better is wider. Last, narrower kernels with
+    # the more regularization that they want: where neither alone is better, both may be.
+    narrower, others, both = [(-1, 0)], [(0, 1), (0, -1)], [(-1, 1)]
+    ways, moved = (others + narrower if keeps_width else narrower + others) + both, True
     while moved and found[at] > enough:
         moved = False
         for i, k in [(at[0] + di, at[1] + dk) for di, dk in ways]:

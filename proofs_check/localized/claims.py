@@ -372,6 +372,17 @@ CLAIMS = [
         1.001,
     ),
     Claim(
+        "walk-over-pairs",
+        "The walk ends at a pair beside which none has less risk: more or less regular, narrower, narrower and more "
+        "regular.",
+        PAPER,
+        "Section 4.2",
+        shared.measure_walk,
+        shared.NEIGHBORS,
+        shared.ALL_NEIGHBORS,
+        trials=20,
+    ),
+    Claim(
         "pair-for-all-cells",
         "One pair for all cells has the least risk of all their rows together, each left out within its cell.",
         PAPER,

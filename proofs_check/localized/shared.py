@@ -10,11 +10,12 @@ import numpy as np
 
 from convexkernels import EpsilonInsensitive, FixedKernel, Gaussian, Hinge, LeastSquares, Linear
 from convexkernels.arrays import Array
-from convexkernels.cells.kernel_learner import KernelLearner, _around, multiples
+from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.many_rows import Folds
 from convexkernels.cells.matrices import GaussianMatrices
-from convexkernels.cells.selection import Grid, GridSearch
+from convexkernels.cells.pairs import _around, multiples
+from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.cells.stand_in import FunctionOfTable, _norms
 from convexkernels.checking import Verdict
 from convexkernels.kernels import Scaled
@@ -54,6 +55,28 @@ def measure_shared_pair(factor: float, rng: Generator) -> Verdict:
     # The walk goes on to better neighbors only: where it began it has the least risk of what it has measured.
     witness = {"risks": risks, "direct": expected, "known": known}
     return Verdict(max(apart, pair, abs(found.risk / risks[known].min() - 1.0)), 1e-9, 1, witness)
+
+
+NEIGHBORS = ((0, 1), (0, -1), (-1, 0), (-1, 1))  # of a width and a lam
+ALL_NEIGHBORS = tuple((i, k) for i in (-1, 0, 1) for k in (-1, 0, 1) if i or k)
+
+
+def measure_walk(neighbors: tuple[tuple[int, int], ...], rng: Generator) -> Verdict:
+    """The walk ends where no neighbor has less risk, in either order, and has measured what it says.
+
+    Of more or less regularization, a narrower kernel, and one with more regularization, too.
+    """
+    n_widths, n_lams = (int(n) for n in rng.integers(2, 7, 2))
+    risks, guess = rng.uniform(0.5, 1.0, (2, n_widths, n_lams))
+    above = 0.0
+    for keeps_width in (False, True):
+        found = walk(guess, lambda i, k, _: float(risks[i, k]), np.inf, keeps_width=keeps_width)
+        known = np.isfinite(found)
+        i, k = (int(place) for place in np.unravel_index(found.argmin(), found.shape))
+        beside = [(i + a, k + b) for a, b in neighbors if 0 <= i + a < n_widths and 0 <= k + b < n_lams]
+        less = [risks[i, k] - risks[pair] for pair in (*beside, np.unravel_index(guess.argmin(), guess.shape))]
+        above = max(above, *less, float(np.abs(found - risks)[known].max()))
+    return Verdict(float(above), 1e-12, 1, {"risks": risks, "guess": guess})
 
 
 def measure_exact_risk(factor: float, rng: Generator) -> Verdict:

@@ -22,7 +22,7 @@ from convexkernels.solvers.convex.preparation import (
     OWN_SHARE,
     Forecast,
     Stage,
-    audited_rows,
+    audited,
     check_needed,
     one_candidate,
     other_bytes,
@@ -136,10 +136,8 @@ def _iterate(problem: FixedKernel, W: Array, F: Array, ascent: BlockAscent | Non
 
 def _inexact(problem: FixedKernel, ascent: BlockAscent, fit: Fit) -> float:
     """About what the gap is too small by, because values are rounded: by those of some rows."""
-    m = problem.m
-    rows = audited_rows(m)
-    F, W = ascent.F[:, rows], ascent.W[:, rows]
-    errors = np.abs(ascent.W @ ascent.operator.rows(rows).T - F)
+    rows, errors = audited(ascent.operator, ascent.W, ascent.F)
+    errors, F, W = np.abs(errors), ascent.F[:, rows], ascent.W[:, rows]
     above = charge_above(problem.loss, problem.Y[:, rows], problem.weights[rows], F + fit.b[:, None], W, errors)
     below = 0.5 * problem.loss.scale * float(np.vdot(np.abs(W), errors))
-    return (above + below) * m / len(rows)
+    return (above + below) * problem.m / len(rows)

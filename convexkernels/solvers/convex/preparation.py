@@ -116,11 +116,17 @@ def audited_rows(m: int) -> Index:
     return np.arange(m) if m <= AUDITED else np.sort(np.random.default_rng(0).choice(m, AUDITED, replace=False))
 
 
+def audited(operator: Any, W: Array, F: Array) -> tuple[Index, Array]:
+    """Those rows, and what exact values there are above `F`, which rounded tiles have made of coefficients `W`."""
+    rows = audited_rows(operator.m)
+    return rows, W @ operator.rows(rows).T - F[:, rows]
+
+
 def audited_gaps(systems: ShiftedSystems) -> Array:
     """Duality gaps by exact values on some of the rows, shape (c,)."""
-    m, rows = systems.operator.m, audited_rows(systems.operator.m)
-    error, R = systems.W @ systems.operator.rows(rows).T - systems.F[:, rows], systems.R[:, rows]
-    change = (np.square(R - error) - np.square(R)) @ systems.weights[rows]
+    rows, errors = audited(systems.operator, systems.W, systems.F)
+    m, R = systems.operator.m, systems.R[:, rows]
+    change = (np.square(R - errors) - np.square(R)) @ systems.weights[rows]
     return np.asarray(systems.gaps() + m / len(rows) * change)
 
 
