@@ -321,6 +321,16 @@ def test_the_walk_follows_narrower_kernels_that_want_more_regularization(keeps_w
     assert np.unravel_index(walked.argmin(), walked.shape) == (0, 5)
 
 
+@pytest.mark.parametrize("keeps_width", [False, True])
+def test_the_walk_tries_both_at_once_where_neither_alone_is_better(keeps_width):
+    """Of many rows pairs of one width come together, because another width has other tiles."""
+    guess, tried = np.ones((3, 3)), []
+    guess[1, 1] = 0.0
+    walk(guess, lambda i, k, _: tried.append((i - 1, k - 1)) or float(len(tried)), np.inf, keeps_width=keeps_width)
+    narrower, others = [(-1, 0)], [(0, 1), (0, -1)]
+    assert tried == [(0, 0), *(others + narrower if keeps_width else narrower + others), (-1, 1)]
+
+
 def test_pairs_that_are_clearly_worse_are_spared_folds(rng, monkeypatch):
     X = rng.uniform(-1, 1, (400, 2))
     Y = (np.sin(4.0 * X[:, 0]) + 0.2 * rng.standard_normal(400))[None]

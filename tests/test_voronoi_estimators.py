@@ -44,7 +44,7 @@ from convexkernels import (
     VoronoiSVR,
     bounds,
 )
-from convexkernels.cells import kernel_learner, training
+from convexkernels.cells import kernel_learner, pairs, training
 from convexkernels.cells.learner import CellRows
 from convexkernels.clock import Clock
 from convexkernels.estimators.left_out import left_out_of_cells
@@ -492,13 +492,13 @@ def test_cells_share_the_time():
 
 def test_a_cell_keeps_time_for_the_function_of_what_it_has_selected(monkeypatch):
     X, y = table(300)
-    ends, original = [], kernel_learner.KernelLearner._selected
+    ends, original = [], pairs.PairChooser.of_cell
 
     def selected(self, rows, matrices, rng, deadline):
         ends.append(deadline - time.monotonic())
         return original(self, rows, matrices, rng, deadline)
 
-    monkeypatch.setattr(kernel_learner.KernelLearner, "_selected", selected)
+    monkeypatch.setattr(pairs.PairChooser, "of_cell", selected)
     VoronoiSVR(max_cell_size=400, max_time=100.0, random_state=0).fit(X, y)
     assert 0.0 < ends[0] < 80.0
 
@@ -539,7 +539,7 @@ def test_what_cells_have_selected_and_learned_is_kept_in_the_checkpoint(options,
         patched.setattr(training, "learn_cell", interrupted)
         with pytest.warns(ConvexKernelsWarning, match="INTERRUPTED"):
             clone(model).fit(X, y)
-    searched, trained = counted(monkeypatch, "GridSearch"), counted(monkeypatch, "fit")
+    searched, trained = counted(monkeypatch, pairs, "GridSearch"), counted(monkeypatch, kernel_learner, "fit")
     again = clone(model).fit(X, y)
     assert len(searched) == (0 if options else plain.n_cells_ - 2)
     assert len(trained) == plain.n_cells_ - 2
@@ -551,10 +551,10 @@ def test_what_cells_have_selected_and_learned_is_kept_in_the_checkpoint(options,
     assert not trained
 
 
-def counted(monkeypatch, name):
+def counted(monkeypatch, module, name):
     """The calls of what a cell learns by, from now on."""
-    calls, original = [], getattr(kernel_learner, name)
-    monkeypatch.setattr(kernel_learner, name, lambda *asked, **options: calls.append(1) or original(*asked, **options))
+    calls, original = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *asked, **options: calls.append(1) or original(*asked, **options))
     return calls
 
 

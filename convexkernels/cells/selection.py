@@ -263,7 +263,7 @@ def walk(
     enough: float = -np.inf,
     keeps_width: bool = False,
 ) -> Array:
-    """Walk from the best pair of a grid to its best neighbors, measuring each exactly.
+    """Walk from the best pair of a grid to better neighbors, measuring each exactly.
 
     A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk corrects
     that.
@@ -284,8 +284,9 @@ def walk(
     Returns
     -------
     ndarray of shape (n_widths, n_lams)
-        Risks where the walk measured, inf elsewhere; their least one has no better neighbor, narrower and more regular
-        ones among them, but perhaps a wider one, or the time was up. Approximate ones where none can be measured.
+        Risks where the walk measured, inf elsewhere. Beside the least one, none that is more or less regular, narrower,
+        or narrower and more regular has less, unless risks are equal, it is good `enough`, or the time was up.
+        Approximate ones where none can be measured.
     """
     if time.monotonic() > deadline:
         return risks

@@ -117,7 +117,7 @@ def audited_rows(m: int) -> Index:
 
 
 def audited(operator: Any, W: Array, F: Array) -> tuple[Index, Array]:
-    """Those rows, and what exact values there are above `F`, which rounded tiles have made of coefficients `W`."""
+    """Rows of `audited_rows`, and exact values there less those of `F`, which rounded tiles have made of `W`."""
     rows = audited_rows(operator.m)
     return rows, W @ operator.rows(rows).T - F[:, rows]
 
