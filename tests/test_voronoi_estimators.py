@@ -588,7 +588,7 @@ def resumed(name, path):
 def test_cells_that_were_learned_are_not_trained_again(name, monkeypatch, tmp_path):
     model, X, y = resumed(name, tmp_path)
     plain, first = clone(model).set_params(checkpoint=None).fit(X, y), clone(model).fit(X, y)
-    trained = counted(monkeypatch, "fit")
+    trained = counted(monkeypatch, kernel_learner, "fit")
     again = clone(model).fit(X, y)
     assert not trained
     for one in (first, again):
@@ -605,7 +605,7 @@ def test_cells_that_were_learned_are_not_trained_again(name, monkeypatch, tmp_pa
 def test_cells_of_several_processes_are_kept(monkeypatch, tmp_path):
     model, X, y = resumed("svc, classes", tmp_path)
     first, again = (clone(model).set_params(n_jobs=2).fit(X, y) for _ in range(2))
-    trained = counted(monkeypatch, "fit")
+    trained = counted(monkeypatch, kernel_learner, "fit")
     here = clone(model).fit(X, y)
     assert not trained
     for resumed_fit in (again, here):
@@ -643,7 +643,7 @@ def test_a_checkpoint_of_cells_is_never_believed(name, change, monkeypatch, tmp_
     model, X, y = resumed(name, tmp_path)
     first = clone(model).fit(X, y)
     changed(tmp_path / "cells.npz", change)
-    trained = counted(monkeypatch, "fit")
+    trained = counted(monkeypatch, kernel_learner, "fit")
     again = clone(model).fit(X, y)
     assert len(trained) == sum(cell.function.support.size > 0 for cell in first.function_.functions)
     np.testing.assert_array_equal(again.predict(X), first.predict(X))
@@ -672,7 +672,7 @@ def test_cells_that_the_time_has_cut_are_not_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_learner, "fit", slow)
     with pytest.warns(ConvexKernelsWarning, match="TIME_LIMIT"):
         clone(model).set_params(max_time=0.3).fit(X, y)
-    trained = counted(monkeypatch, "fit")
+    trained = counted(monkeypatch, kernel_learner, "fit")
     again = clone(model).set_params(max_time=None).fit(X, y)
     assert len(trained) == again.n_cells_
 
