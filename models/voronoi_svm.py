@@ -37,6 +37,8 @@ FEW_SIZES = [1000, 2500, 5000, 10_000]
 RADII, PRINTED_RADII = [1.0, 0.7, 0.5], [1.0, 0.7, 0.5, 0.2, 0.1]
 # Rows that a random chunk has at most, with as many chunks as asked for or more: 8,000 of the fewest, 2,000 of others.
 CHUNK_ROWS = (8000, 2000)
+# Sizes that have room beside each other below a figure.
+FEW_TICKS = 5
 VALIDATIONS = {"leave-one-out": "leave-one-out", "folds": 5, "split": "split", "global-split": "global-split"}
 
 
@@ -208,8 +210,9 @@ def draw(results, sizes, out):
     from convexkernels.plotting.canvas import curve, legend, plain_ticks
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    for k, name in enumerate(dict.fromkeys(r["method"] for r in results)):
-        at = sorted({r["n"] for r in results if r["method"] == name} & set(sizes))
+    drawn = [r for r in results if r["n"] in sizes]
+    for k, name in enumerate(dict.fromkeys(r["method"] for r in drawn)):
+        at = sorted({r["n"] for r in drawn if r["method"] == name})
         rows = [[r for r in results if (r["method"], r["n"]) == (name, n)] for n in at]
         seconds, errors = ([np.mean([r[key] for r in few]) for few in rows] for key in ("seconds", "error"))
         style = curve(k, marked=True) | {"linestyle": {"VP": "-", "RC": "--", "LS": ":"}[name[:2]]}
@@ -218,6 +221,7 @@ def draw(results, sizes, out):
     axes[0].set(xlabel="training points", ylabel="training and selection, processor time / s")
     for ax in axes:
         plain_ticks(ax.xaxis, at=sizes)
+        ax.tick_params(axis="x", rotation=45 if len(sizes) > FEW_TICKS else 0)
     plain_ticks(axes[0].yaxis)
     axes[1].set(xlabel="training points", ylabel="test error, %")
     legend(axes[1])

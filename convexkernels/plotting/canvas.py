@@ -128,7 +128,9 @@ def plain_ticks(axis: Any, at: Any = None) -> None:
     if at is not None:
         axis.set_ticks(list(at))
     elif axis.get_scale() == "log":
-        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
+        low, high = axis.get_view_interval()
+        # Beyond two decades more numbers than these run into each other.
+        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high < 100.0 * low else (1.0, 3.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
