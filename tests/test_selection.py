@@ -334,6 +334,18 @@ def test_rougher_or_smoother_families_are_tried_where_the_second_says_so(estimat
         assert 2 < len(sizes) <= 4
         assert sizes[2:] == after[: len(sizes) - 2]
         assert (len(model.weights_) == 27) == (F is steps)
+        if F is steps:  # the next rougher one is so far behind that no other is tried
+            assert len(sizes) == 3
+
+
+@pytest.mark.parametrize("estimator", [ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_rougher_families_are_tried_until_one_is_behind(estimator, monkeypatch):
+    """A product of waves, which narrow kernels on both features see best."""
+    rng, paths = np.random.default_rng(0), followed(monkeypatch)
+    X = rng.uniform(-1.0, 1.0, (200, 2))
+    model = estimator(tol=1e-2).fit(X, np.sin(9.0 * X[:, 0]) * np.sin(9.0 * X[:, 1]))
+    assert [len(path.family.candidates) for path, _ in paths[:4]] == [8, 15, 12, 13]
+    assert len(model.weights_) == 12
 
 
 @pytest.mark.parametrize("estimator", [ck.MultipleKernelSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
@@ -384,7 +396,7 @@ def test_the_loss_is_chosen_after_families(monkeypatch):
     X = rng.uniform(-1.0, 1.0, (200, 8))
     y = np.digitize(np.sin(9.0 * X[:, 0]) + np.sin(9.0 * X[:, 1]), [-0.5, 0.5])
     ck.MultipleKernelSVC(loss="auto", tol=1e-2).fit(X, y)
-    assert [len(path.family.candidates) for path, _ in paths] == [8, 27, 12, 13, 27]
+    assert [len(path.family.candidates) for path, _ in paths] == [8, 27, 12, 27]
     assert isinstance(paths[-1][0].loss_at(1.0, 1.0), ck.LeastSquares)
 
 

@@ -56,7 +56,7 @@ def choose(
     Families go from those of functions that change quickly to smooth ones; the only one, where it was given, has no
     name. One in the middle is tried first (`first_of`), because rougher ones take longest with regularization that
     suits none, then the one before it, unless it is behind on half of the rows: a family of many members takes most of
-    the time, and where it loses it loses there, too. Where it is clearly ahead come those before; otherwise those after
+    the time, and where it loses it loses there, too. Where it is clearly ahead come those before, otherwise those after
     the first one, until one is clearly behind.
 
     Losses ``loss_at(value, deviation)`` take the deviation of errors expected, beginning with 1, and are scored as that
@@ -247,10 +247,7 @@ class _Search:
         of_first = self.last
         if rougher and not self._is_behind_on_half(rougher[0], clock):
             yield rougher[0]
-        if self._is_ahead_of(of_first):
-            yield from rougher[1:]
-            return
-        for family in smoother:
+        for family in rougher[1:] if self._is_ahead_of(of_first) else smoother:
             yield family
             if self._is_ahead_of(self.last):
                 return
