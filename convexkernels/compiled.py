@@ -19,6 +19,7 @@ LOOPS = tuple(
     for name in (
         "bases.tessellation.tiles",
         "families.stacks.packed",
+        "few_vectors",
         "losses.sequential",
         "solvers.nonconvex.adam",
     )

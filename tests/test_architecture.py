@@ -27,6 +27,7 @@ LAYERS = [
         "factored",
         "threads",
         "compiled",
+        "few_vectors",
         "backend",
         "tables",
         "notebook",

@@ -12,6 +12,7 @@ from convexkernels import FixedKernel, Gaussian, InvalidInputError, LeastSquares
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import held_out_share
 from convexkernels.families import FAMILIES, example_points
+from convexkernels.few_vectors import FEW
 from convexkernels.kernels import KERNELS
 from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
 from convexkernels.progress import Silent
@@ -83,12 +84,13 @@ def test_every_kernel_gives_the_dense_solution(name, intercept, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_by_tiles_are_those_of_the_matrix(name, dtype, rng):
-    kernel, X, V = KERNELS[name](3), rng.uniform(size=(2 * TILE + 7, 3)), rng.standard_normal((2, 2 * TILE + 7))
+    kernel, X = KERNELS[name](3), rng.uniform(size=(2 * TILE + 7, 3))
     K = kernel(X)
-    scale = (np.abs(V) @ np.abs(K)).max()
     for memory in (0.0, 9.0 * TILE**2, np.inf):  # nothing is kept, a tile or two, everything
         operator = GramOperator(kernel, X, dtype, memory)
-        for _ in range(2):
+        for vectors in (2, 2, FEW + 1):  # read once, or by BLAS
+            V = rng.standard_normal((vectors, len(X)))
+            scale = (np.abs(V) @ np.abs(K)).max()
             np.testing.assert_allclose(
                 operator.product(V), V @ K, rtol=0.0, atol=(1e-5, 1e-13)[dtype is np.float64] * scale
             )

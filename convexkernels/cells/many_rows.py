@@ -54,7 +54,7 @@ class Folds:
         self.problem, self.blocks = problem, blocks
         prepared = Preparation(problem, RANK)
         self.operator, low_rank = prepared.operator, prepared.low_rank(None if np.isinf(deadline) else deadline)
-        self.low_ranks = [low_rank.without(block) for block in blocks]
+        self.low_ranks = low_rank.without_each(blocks)
 
     def values(self, lam: float, deadline: float = np.inf, tol: float = CHOICE_TOL) -> Array | None:
         """Values at the rows of each block by functions of all others, shape (n_outputs, m); 0 at rows in no block.

@@ -10,6 +10,7 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.few_vectors import add_tile_products, is_few
 from convexkernels.kernels.base import Kernel
 from convexkernels.linalg import flush
 
@@ -89,14 +90,15 @@ class GramOperator:
         `tell` hears now and then which share is done. OutOfTimeError where the deadline, by ``time.monotonic()``, comes
         first; values that overflow the type of the tiles are refused.
         """
+        (k, m), xp, few = V.shape, self.backend.xp, self.device is None and is_few(len(V))
         with np.errstate(over="ignore"):  # refused below
-            right, (k, m), xp = self.backend.array(V.T), V.shape, self.backend.xp
+            right = self.backend.array(V if few else V.T)
         if not right.any():
             return np.zeros(V.shape)
         done = 0
 
         def zeros() -> Any:
-            return xp.zeros((m, k), dtype=self.backend.double, device=self.backend.device)
+            return xp.zeros((k, m) if few else (m, k), dtype=self.backend.double, device=self.backend.device)
 
         def work(part: list[Tile]) -> Any:
             nonlocal done
@@ -106,6 +108,9 @@ class GramOperator:
             with np.errstate(over="ignore", invalid="ignore"):  # refused below
                 for number, rows, columns in part:
                     tile = self._tile(number, rows, columns)
+                    if few:
+                        add_tile_products(rows.start, columns.start, np.ascontiguousarray(tile), right, F)
+                        continue
                     F[rows] += tile @ right[columns]
                     if rows != columns:
                         F[columns] += tile.T @ right[rows]
@@ -123,7 +128,7 @@ class GramOperator:
             raise OverflowingTilesError(
                 f"products with the kernel matrix overflow {self.dtype.name}; rescale the kernel or the targets."
             )
-        return np.ascontiguousarray(F.T)
+        return np.ascontiguousarray(F if few else F.T)
 
     def square(
         self, index: Index, deadline: float | None = None, tell: Callable[[float], Any] = lambda share: None

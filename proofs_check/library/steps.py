@@ -12,8 +12,9 @@ from convexkernels.backend import Backend
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows
 from convexkernels.checking import Verdict
+from convexkernels.few_vectors import times
 from convexkernels.kernels.frequencies import SpectralMap
-from convexkernels.kernels.operator import GramOperator
+from convexkernels.kernels.operator import TILE, GramOperator
 from convexkernels.losses import LOSSES
 from convexkernels.losses.fit import fit, measure
 from convexkernels.losses.quadratic_terms import DenseTerm, FactoredTerm
@@ -155,6 +156,29 @@ def measure_shifted(factor: float, rng: Generator) -> Verdict:
     return Verdict.worst(verdicts)
 
 
+def measure_few_vectors(factor: float, rng: Generator) -> Verdict:
+    """Products of a few vectors with a matrix, however it lies, and with a Gram matrix by tiles, are sums of products.
+
+    `factor` multiplies what is found.
+    """
+    k, m, n = int(rng.integers(1, 8)), int(rng.integers(250, 270)), int(rng.integers(1100, 1200))
+    A, V, U = rng.standard_normal((m, n)), rng.standard_normal((k, m)), rng.standard_normal((k, n))
+    verdicts = []
+    for lies in ("C", "F"):
+        B = np.asarray(A, order=lies)
+        ahead, back = np.einsum("ki,ij->kj", V, A), np.einsum("kj,ij->ki", U, A)
+        apart = [factor * times(V, B) - ahead, factor * times(U, B.T) - back]
+        verdicts += [Verdict(float(np.abs(some).max()), 1e-10, 1, {"A": A, "V": V}) for some in apart]
+    X = rng.uniform(0.0, 1.0, (TILE + int(rng.integers(1, 8)), 2))
+    W = rng.standard_normal((k, len(X)))
+    for dtype, digits in ((np.float32, 1e-5), (np.float64, 1e-12)):
+        found = factor * GramOperator(Gaussian(3.0), X, dtype).product(W)
+        scale = float(np.abs(W).sum(axis=1).max())
+        exact = np.exp(-3.0 * np.square(X[:, None] - X).sum(axis=2)) @ W.T
+        verdicts.append(Verdict(float(np.abs(found - exact.T).max()), digits * scale, 1, {"X": X, "W": W}))
+    return Verdict.worst(verdicts)
+
+
 def measure_charge(factor: float, rng: Generator) -> Verdict:
     """Objectives differ by no more than the charge for values within errors, and by hardly less in the worst case.
 
@@ -279,6 +303,11 @@ def step_claims(paper: str) -> list[Claim]:
             "gaps-of-systems",
             "Gaps of conjugate gradients are primal less dual, and their preconditioner is the inverse that is said.",
             *(paper, "solvers, conjugate gradients", measure_shifted, 1.0, 1.001),
+        ),
+        Claim(
+            "products-of-few-vectors",
+            "Products of a few vectors with a matrix that is read once, or tile by tile, are sums of products.",
+            *(paper, "kernels, products by tiles", measure_few_vectors, 1.0, 1.001),
         ),
         Claim(
             "charged-rounding",

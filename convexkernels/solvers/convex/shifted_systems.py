@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.linalg import cho_solve
 from convexkernels.arrays import Array, Index, Mask
 from convexkernels.backend import Backend, to_numpy
 from convexkernels.exceptions import InvalidInputError
+from convexkernels.few_vectors import times
 from convexkernels.kernels.operator import GramOperator
 from convexkernels.linalg import pivoted_cholesky, shifted_cholesky
 
@@ -29,11 +31,19 @@ class LowRank:
 
     def __init__(self, Z: Array, weights: Array, backend: Backend | None = None) -> None:
         self.backend = Backend("float64") if backend is None else backend
-        there = self.backend.there
-        self.Z, self.weights = there(Z), weights
-        scaled = self.Z if (weights == 1.0).all() else self.Z * there(np.sqrt(weights))[:, None]
-        self._inner = to_numpy(scaled.T @ scaled)
+        self.Z, self.weights = self.backend.there(Z), weights
         self._factors: dict[float, Any] = {}
+
+    @cached_property
+    def _inner(self) -> Array:
+        return self._inner_of(slice(None))
+
+    def _inner_of(self, rows: Any) -> Array:
+        """``Z' S Z`` over some rows."""
+        part, weights = self.Z[self.backend.there(rows) if isinstance(rows, np.ndarray) else rows], self.weights[rows]
+        if not (weights == 1.0).all():
+            part = part * self.backend.there(np.sqrt(weights))[:, None]
+        return np.asarray(to_numpy(part.T @ part))  # of one matrix with itself: half of the operations
 
     @classmethod
     def of(
@@ -48,12 +58,20 @@ class LowRank:
 
     def without(self, rows: Index) -> LowRank:
         """The same where some rows count no more."""
-        other = object.__new__(LowRank)
-        other.Z, other.weights, other._factors, other.backend = self.Z, self.weights.copy(), {}, self.backend
+        return self.without_each([rows])[0]
+
+    def without_each(self, blocks: Sequence[Index]) -> list[LowRank]:
+        """The same where the rows of each block in turn count no more; where they are all rows, Z is looked at once."""
+        parts = [self._inner_of(np.asarray(block)) for block in blocks]
+        are_all = np.array_equal(np.sort(np.concatenate(blocks)), np.arange(len(self.weights)))
+        if are_all and "_inner" not in vars(self):
+            self._inner = np.sum(parts, axis=0)
+        return [self._less(block, part) for block, part in zip(blocks, parts, strict=True)]
+
+    def _less(self, rows: Index, part: Array) -> LowRank:
+        other = LowRank(self.Z, self.weights.copy(), self.backend)
         other.weights[rows] = 0.0
-        there = self.backend.there
-        part = self.Z[there(rows)]
-        other._inner = self._inner - to_numpy((part.T * there(self.weights[rows])) @ part)
+        other._inner = self._inner - part
         return other
 
     def keep_only(self, lam: float) -> None:
@@ -85,9 +103,9 @@ def solve_together(parts: Sequence[LowRank], rights: Sequence[Array], lams: Sequ
     """What `LowRank.solve` gives for each part; all have one Z, which is looked at twice."""
     backend, Z, ends = parts[0].backend, parts[0].Z, np.cumsum([len(R) for R in rights])[:-1]
     scaled = [R * part.weights for part, R in zip(parts, rights, strict=True)]
-    inner = np.split(to_numpy(backend.there(np.concatenate(scaled)) @ Z), ends)
+    inner = np.split(to_numpy(times(backend.there(np.concatenate(scaled)), Z)), ends)
     solved = [part._solve_inside(one, own) for part, one, own in zip(parts, inner, lams, strict=True)]
-    spread = np.split(to_numpy(backend.there(np.concatenate(solved)) @ Z.T), ends)
+    spread = np.split(to_numpy(times(backend.there(np.concatenate(solved)), Z.T)), ends)
     return [
         np.asarray((one - F * part.weights) / own[:, None])
         for part, one, F, own in zip(parts, scaled, spread, lams, strict=True)
