@@ -273,6 +273,20 @@ def test_folds_keep_factors_of_one_lam(rng):
     assert [list(low_rank._factors) for low_rank in folds.low_ranks] == [[1.0]] * 3
 
 
+@pytest.mark.parametrize("ones", [True, False])
+@pytest.mark.parametrize("left_out", [0, 7])
+def test_preconditioners_of_folds_are_those_of_the_rows_that_count(ones, left_out, rng):
+    """Whether folds are all rows, or the sum over all is formed by itself."""
+    Z, weights = rng.standard_normal((60, 5)), np.ones(60) if ones else rng.uniform(0.5, 2.0, 60)
+    blocks = np.array_split(rng.permutation(60)[left_out:], 3)
+    for made, block in zip(LowRank(Z, weights).without_each(blocks), blocks, strict=True):
+        at = np.setdiff1d(np.arange(60), block)
+        R = rng.standard_normal((1, 60))
+        expected = np.zeros((1, 60))
+        expected[0, at] = np.linalg.solve(Z[at] @ Z[at].T + np.diag(0.3 / weights[at]), R[0, at])
+        np.testing.assert_allclose(made.solve(R, np.array([0.3])), expected, rtol=0.0, atol=1e-10)
+
+
 def test_heavy_rows_do_not_make_the_audit_lie(rng):
     """Some of those that it looks at weigh as much as all others: gaps had seemed to be up to m / 512 times theirs."""
     m = 3000

@@ -27,7 +27,7 @@ from convexkernels.solvers.convex.shifted_systems import ShiftedSystems, step_to
 from convexkernels.validation import allowed_memory
 
 # Rows from which on steps take less time, and folds up to which: the factors of each take m RANK^2.
-MANY_ROWS, MANY_FOLDS = 3000, 13
+MANY_ROWS, MANY_FOLDS = 2000, 13
 # Rank of the preconditioner, beside the root of the rows: more than for one function, because folds and lams share it.
 RANK = 15.0
 # Relative duality gap of functions that only choose: held-out risks are others by four thousandths at most.
