@@ -98,7 +98,9 @@ def add_weighed_rows(start: int, stop: int, V: Array, A: Array, out: Array) -> N
             for c in range(k):
                 for j in range(right - left):
                     total[c, j] += V[c, i] * a[j]
-        out[:, left:right] += total
+        for c in range(k):
+            for j in range(right - left):
+                out[c, left + j] += total[c, j]
 
 
 @compiled(f"(i8,i8,{MATRIX},{MATRIX},{MATRIX})", fastmath=EXACT_FAST)
