@@ -306,7 +306,7 @@ def step_claims(paper: str) -> list[Claim]:
         ),
         Claim(
             "products-of-few-vectors",
-            "Products of a few vectors with a matrix that is read once, and of few or many with a Gram matrix by tiles, "
+            "Products of a few vectors with a matrix that is read once, and of any number with tiles of a Gram matrix, "
             "are sums of products.",
             *(paper, "kernels, products by tiles", measure_few_vectors, 1.0, 1.001),
         ),
