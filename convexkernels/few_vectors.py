@@ -12,27 +12,27 @@ from convexkernels.arrays import Array
 from convexkernels.compiled import EXACT_FAST, MATRIX, MATRIX32, compiled
 from convexkernels.threads import in_parts
 
-# Vectors up to which that is so, and entries of a matrix from which on.
+# Vectors up to which that is so of any matrix (of tiles up to twice as many), and entries from which on.
 FEW, LARGE = 24, 2**16
-# Rows of the matrix that are read at once, and columns of which all vectors stay near the processor.
+# Rows of the matrix that loops are written to read at once, and columns of which all vectors stay near the processor.
 ROWS, COLUMNS = 4, 1024
 
 
 def is_few(vectors: int) -> bool:
-    """Whether BLAS takes longer for so many vectors."""
+    """Whether BLAS takes longer for so many vectors, or as long."""
     return vectors <= FEW
 
 
 def times(V: Any, A: Any) -> Any:
-    """``V A``, shape (k, n), for matrices of any backend."""
+    """``V A``, shape (k, n), for matrices of any backend; by loops in the threads of `threads.n_threads`."""
     is_plain = type(A) is np.ndarray and A.dtype == V.dtype == np.float64 and is_few(len(V)) and A.size >= LARGE
-    if not is_plain or not (A.flags.c_contiguous or A.flags.f_contiguous):
+    # Loops look at no shapes: what does not fit is left to BLAS, which refuses it.
+    if not is_plain or V.shape[1:] != A.shape[:1] or not (A.flags.c_contiguous or A.flags.f_contiguous):
         return V @ A
-    V, out = np.ascontiguousarray(V), np.zeros((len(V), A.shape[1]))
-    if A.flags.c_contiguous:
-        in_parts(add_weighed_rows, -(-A.shape[1] // COLUMNS), V, A, out)
-    else:
-        in_parts(add_row_products, -(-A.shape[1] // ROWS), V, A.T, out)
+    V, (m, n) = np.ascontiguousarray(V), A.shape
+    out = np.zeros((len(V), n))
+    loop, B, side = (add_weighed_rows, A, COLUMNS) if A.flags.c_contiguous else (add_row_products, A.T, ROWS)
+    in_parts(loop, -(-n // side), V, B, out, least=-(-LARGE // (side * m)))  # a part is worth a thread
     return out
 
 

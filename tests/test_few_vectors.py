@@ -8,9 +8,11 @@ from convexkernels.few_vectors import COLUMNS, FEW, LARGE, add_tile_products, ti
 
 
 def watched(monkeypatch):
-    """The sizes of ranges that loops are called with."""
+    """The loops that are called."""
     called, in_parts = [], few_vectors.in_parts
-    monkeypatch.setattr(few_vectors, "in_parts", lambda loop, *rest: called.append(loop) or in_parts(loop, *rest))
+    monkeypatch.setattr(
+        few_vectors, "in_parts", lambda loop, *rest, **least: called.append(loop) or in_parts(loop, *rest, **least)
+    )
     return called
 
 
@@ -44,8 +46,11 @@ def test_what_blas_is_better_at_is_left_to_it(rng, monkeypatch):
     A, called = rng.standard_normal((512, 512)), watched(monkeypatch)
     assert A[:100, :100].size < LARGE < A[::2].size
     V = rng.standard_normal((FEW + 1, 512))
-    for some, B in ((V, A), (V[:3], A[:, :100]), (V[:3], A.astype(np.float32)), (V[:3], A[:, ::2])):
+    for some, B in ((V, A), (V[:3, :100], A[:100, :100]), (V[:3], A.astype(np.float32)), (V[:3], A[:, ::2])):
         np.testing.assert_array_equal(times(some, B), some @ B)
+    for some in (V[:3, 1:], V[0, 1:]):
+        with pytest.raises(ValueError, match="mismatch"):
+            times(some, A)
     assert not called
 
 

@@ -97,6 +97,9 @@ def test_products_by_tiles_are_those_of_the_matrix(name, dtype, rng):
     np.testing.assert_allclose(operator.rows(np.array([3, 600])), K[[3, 600]], rtol=0.0, atol=1e-12 * scale)
     with pytest.raises(OutOfTimeError):
         operator.product(V, deadline=0.0)
+    for wrong in (V[:, 1:], V[0], V[:2, 1:]):
+        with pytest.raises(InvalidInputError, match=rf"shape \(k, {len(X)}\)"):
+            operator.product(wrong)
 
 
 def test_what_does_not_fit_is_evaluated_again_with_the_same_result(rng):
@@ -339,7 +342,8 @@ def test_where_rounding_ends_the_certificate_says_so(rng):
     problem = FixedKernel(KERNELS["polynomial"](3), LeastSquares(1e-14), X * 1e3, Y)
     with pytest.warns(ck.ConvexKernelsWarning):
         solution = problem.solve(lams=[1e-14], tol=1e-13)
-    assert solution.status in (Status.STALLED, Status.NUMERICAL_ERROR, Status.ROUNDED)
+    # What the rounding of products does there depends on the order of their sums.
+    assert not solution.status.is_success
     assert solution.certificate.upper >= solution.certificate.lower
 
 

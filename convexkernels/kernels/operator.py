@@ -90,6 +90,8 @@ class GramOperator:
         `tell` hears now and then which share is done. OutOfTimeError where the deadline, by ``time.monotonic()``, comes
         first; values that overflow the type of the tiles are refused.
         """
+        if V.ndim != 2 or V.shape[1] != self.m:  # loops look at no shapes
+            raise InvalidInputError(f"V must have shape (k, {self.m}), a row for each function; got {V.shape}.")
         (k, m), xp, few = V.shape, self.backend.xp, self.device is None and is_few(len(V))
         with np.errstate(over="ignore"):  # refused below
             right = self.backend.array(V if few else V.T)

@@ -43,7 +43,7 @@ class LowRank:
         part, weights = self.Z[self.backend.there(rows) if isinstance(rows, np.ndarray) else rows], self.weights[rows]
         if not (weights == 1.0).all():
             part = part * self.backend.there(np.sqrt(weights))[:, None]
-        return np.asarray(to_numpy(part.T @ part))  # of one matrix with itself: half of the operations
+        return np.asarray(to_numpy(part.T @ part))  # numpy multiplies a matrix with itself in half of the operations
 
     @classmethod
     def of(
@@ -62,9 +62,10 @@ class LowRank:
 
     def without_each(self, blocks: Sequence[Index]) -> list[LowRank]:
         """The same where the rows of each block in turn count no more; where they are all rows, Z is looked at once."""
-        parts = [self._inner_of(np.asarray(block)) for block in blocks]
-        are_all = np.array_equal(np.sort(np.concatenate(blocks)), np.arange(len(self.weights)))
-        if are_all and "_inner" not in vars(self):
+        every = np.arange(len(self.weights))
+        blocks = [every[block] for block in blocks]
+        parts = [self._inner_of(block) for block in blocks]
+        if "_inner" not in vars(self) and np.array_equal(np.sort(np.concatenate([every[:0], *blocks])), every):
             self._inner = np.sum(parts, axis=0)
         return [self._less(block, part) for block, part in zip(blocks, parts, strict=True)]
 
