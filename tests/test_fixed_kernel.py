@@ -337,14 +337,18 @@ def test_a_time_limit_gives_what_there_is_with_its_certificate(max_time, rng):
     assert np.isfinite(solution.decision_function(X)).all()
 
 
-def test_where_rounding_ends_the_certificate_says_so(rng):
-    X, Y, _ = table(rng)
-    problem = FixedKernel(KERNELS["polynomial"](3), LeastSquares(1e-14), X * 1e3, Y)
-    with pytest.warns(ck.ConvexKernelsWarning):
-        solution = problem.solve(lams=[1e-14], tol=1e-13)
-    # What the rounding of products does there depends on the order of their sums.
-    assert not solution.status.is_success
-    assert solution.certificate.upper >= solution.certificate.lower
+def test_where_rounding_ends_the_certificate_says_so():
+    """On which table steps go on to their limit instead depends on the order of sums, which a processor chooses."""
+    by_rounding, ends = {Status.STALLED, Status.NUMERICAL_ERROR, Status.ROUNDED}, []
+    for seed in range(5):
+        X, Y, _ = table(np.random.default_rng(seed))
+        problem = FixedKernel(KERNELS["polynomial"](3), LeastSquares(1e-14), X * 1e3, Y)
+        with pytest.warns(ck.ConvexKernelsWarning):
+            solution = problem.solve(lams=[1e-14], tol=1e-13)
+        ends.append(solution.status)
+        assert solution.certificate.upper >= solution.certificate.lower
+    assert by_rounding & set(ends)
+    assert set(ends) <= by_rounding | {Status.ITERATION_LIMIT}
 
 
 def test_a_row_or_two_are_enough():

@@ -275,16 +275,19 @@ def test_folds_keep_factors_of_one_lam(rng):
 
 @pytest.mark.parametrize("ones", [True, False])
 @pytest.mark.parametrize("left_out", [0, 7])
-def test_preconditioners_of_folds_are_those_of_the_rows_that_count(ones, left_out, rng):
+def test_preconditioners_of_folds_are_those_of_the_rows_that_count(ones, left_out, rng, monkeypatch):
     """Whether folds are all rows, or the sum over all is formed by itself."""
     Z, weights = rng.standard_normal((60, 5)), np.ones(60) if ones else rng.uniform(0.5, 2.0, 60)
     blocks = np.array_split(rng.permutation(60)[left_out:], 3)
     low_rank, masks = LowRank(Z, weights), [np.isin(np.arange(60), block) for block in blocks]
-    found = low_rank.without_each(blocks)
+    looked_at, inner_of = [], LowRank._inner_of
+    with monkeypatch.context() as patch:
+        patch.setattr(LowRank, "_inner_of", lambda self, rows: looked_at.append(rows) or inner_of(self, rows))
+        found = low_rank.without_each(blocks)
+    assert len(looked_at) == len(blocks) + (left_out > 0)  # over all rows it is a sum, and not formed by itself
     assert LowRank(Z, weights).without_each([]) == []
     for made, same in zip(found, LowRank(Z, weights).without_each(masks), strict=True):
         np.testing.assert_allclose(made._inner, same._inner, rtol=0.0, atol=1e-12)
-    # Over all rows it is a sum, and not formed by itself.
     np.testing.assert_allclose(low_rank._inner, (Z.T * weights) @ Z, rtol=0.0, atol=1e-12)
     for made, block in zip(found, blocks, strict=True):
         at = np.setdiff1d(np.arange(60), block)
