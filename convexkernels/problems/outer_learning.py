@@ -11,8 +11,7 @@ from convexkernels.arrays import Array, Index
 from convexkernels.certificate import Stationarity
 from convexkernels.checkpoint import Checkpoint
 from convexkernels.clock import Clock
-from convexkernels.criteria.base import LARGEST_LOG_LAM, BoundCriterion, Bounds, Criterion, CriterionValue
-from convexkernels.criteria.leave_one_out import LeaveOneOut
+from convexkernels.criteria.base import BoundCriterion, Bounds, Criterion, CriterionValue
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family
 from convexkernels.families.curved.base import Chart, CurvedFamily, CurvedGram
@@ -20,8 +19,8 @@ from convexkernels.families.curved.convex import Convex
 from convexkernels.kernels.base import Kernel
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import Fit
-from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.decision_function import DecisionFunction
+from convexkernels.problems.narrower_start import narrower_start
 from convexkernels.validation import check_points, check_weights
 
 if TYPE_CHECKING:
@@ -32,11 +31,6 @@ Rows = Index
 
 # Rows that certificates look at, where the family means the same kernel on any rows.
 CERTIFICATE_ROWS = 1500
-# Rows at most, and at least, on which starts are compared, values of lam for rows of unit weight, and the part of the
-# error of the plainest one that another has to have.
-START_ROWS, FEWEST_ROWS, START_LAMS, CLEARLY_LESS = 300, 20, np.geomspace(1e-4, 1e1, 6), 0.9
-# Between these lam begins, well within what criteria know.
-USUAL_LAMS = float(np.exp(5.0 - LARGEST_LOG_LAM)), float(np.exp(LARGEST_LOG_LAM - 5.0))
 
 
 class OuterLearning:
@@ -178,26 +172,7 @@ class OuterLearning:
         At rows left out one by one, of some of the rows. Where functions change more quickly than all kernels near a
         point can, no slope leads away from it.
         """
-        theta = self.start(random_state, k)
-        z = self.split(theta)[0]
-        others = self.gram_set.narrower(z)
-        if not (others and self.criterion.learns_lam) or self.m < FEWEST_ROWS:
-            return theta
-        some = self.on_rows(np.sort(np.random.default_rng(0).permutation(self.m)[:START_ROWS]))
-        least = some._left_out_errors(z).min()
-        errors = np.array([some._left_out_errors(other) for other in others])
-        i, j = np.unravel_index(errors.argmin(), errors.shape)
-        if errors[i, j] >= CLEARLY_LESS * least:
-            return theta
-        return self.joined(others[i], float(np.log(np.clip(START_LAMS[j] * self.weights.mean(), *USUAL_LAMS))))
-
-    def _left_out_errors(self, z: Array) -> Array:
-        """Errors of least squares at rows left out, for a few lam, by the kernel of a point; inf where it has none."""
-        at = self.gram_set.at(z)
-        if at is None:
-            return np.full(len(START_LAMS), np.inf)
-        squares = LeaveOneOut().on(LeastSquares(intercept=self.loss.intercept), self.Y, self.weights)
-        return squares.along(at.gram(), START_LAMS * float(self.weights.mean()))
+        return narrower_start(self, self.start(random_state, k))
 
     def check(self, theta: Any) -> Array:
         """A point to begin with, which has a kernel, or a refusal."""
