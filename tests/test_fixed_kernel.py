@@ -14,7 +14,7 @@ from convexkernels.criteria.folds import held_out_share
 from convexkernels.families import FAMILIES, example_points
 from convexkernels.few_vectors import FEW
 from convexkernels.kernels import KERNELS
-from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError
+from convexkernels.kernels.operator import TILE, GramOperator, OutOfTimeError, OverflowingTilesError
 from convexkernels.progress import Silent
 from convexkernels.solution import Status
 from convexkernels.solvers.convex import dense as dense_solver
@@ -349,6 +349,33 @@ def test_where_rounding_ends_the_certificate_says_so():
         assert solution.certificate.upper >= solution.certificate.lower
     assert by_rounding & set(ends)
     assert set(ends) <= by_rounding | {Status.ITERATION_LIMIT}
+
+
+@pytest.mark.parametrize("fits", [0, 1])
+def test_directions_that_outgrow_the_tiles_end_the_search_with_what_was_found(fits, rng, monkeypatch):
+    """Rounding may leave the matrix indefinite; a kernel that does not fit to begin with is refused."""
+    X, Y, _ = table(rng)
+    product, calls = GramOperator.product, []
+
+    def overflowing(self, *arguments):
+        if self.dtype == np.float32:
+            calls.append(self)
+            if len(calls) > fits:
+                raise OverflowingTilesError("products overflow")
+        return product(self, *arguments)
+
+    monkeypatch.setattr(GramOperator, "product", overflowing)
+    problem = FixedKernel(Gaussian(3.0), LeastSquares(0.05), X, Y)
+    if fits == 0:
+        with pytest.raises(OverflowingTilesError):
+            problem.solve(lams=[0.05], tol=1e-9)
+        return
+    with pytest.warns(ck.ConvexKernelsWarning):
+        solution = problem.solve(lams=[0.05], tol=1e-9)
+    assert solution.status is Status.STALLED
+    assert len(calls) == fits + 1
+    assert np.isfinite([solution.certificate.upper, solution.certificate.lower]).all()
+    assert solution.certificate.upper >= solution.certificate.lower
 
 
 def test_a_row_or_two_are_enough():

@@ -10,7 +10,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.kernels.operator import OutOfTimeError
+from convexkernels.kernels.operator import OutOfTimeError, OverflowingTilesError
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Status
@@ -115,6 +115,11 @@ class ConjugateGradients(OuterSolver):
                 return self._audited(problem, systems, found, tol, deadline)
         except OutOfTimeError:
             iterate.status = Status.TIME_LIMIT
+            return iterate
+        except OverflowingTilesError:
+            if iterate.memory is None:  # the kernel does not fit
+                raise
+            iterate.status = Status.STALLED  # directions grow without end where rounding leaves the matrix indefinite
             return iterate
         return unproven(found, tol)
 
