@@ -12,6 +12,7 @@ from convexkernels import (
     Hinge,
     InvalidInputError,
     LeastSquares,
+    Linear,
     Localized,
     Pinball,
     VoronoiRidge,
@@ -21,7 +22,7 @@ from convexkernels.cells import selection
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
-from convexkernels.cells.matrices import GaussianMatrices
+from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices
 from convexkernels.cells.options import Cells
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.criteria.folds import held_out_blocks
@@ -327,8 +328,58 @@ def test_the_walk_tries_both_at_once_where_neither_alone_is_better(keeps_width):
     guess, tried = np.ones((3, 3)), []
     guess[1, 1] = 0.0
     walk(guess, lambda i, k, _: tried.append((i - 1, k - 1)) or float(len(tried)), np.inf, keeps_width=keeps_width)
-    narrower, others = [(-1, 0)], [(0, 1), (0, -1)]
-    assert tried == [(0, 0), *(others + narrower if keeps_width else narrower + others), (-1, 1)]
+    narrower, others, wider = [(-1, 0)], [(0, 1), (0, -1)], [(1, 0), (1, -1)]
+    expected = [*others, *narrower, (-1, 1), *wider] if keeps_width else [*narrower, *others, (-1, 1)]
+    assert tried == [(0, 0), *expected]
+
+
+def test_the_walk_leads_to_wider_kernels_where_places_begin_with_narrow_ones():
+    i, k = np.indices((6, 8))
+    risks = 0.3 * (5 - i) + 2.0 * np.abs(i + k - 5)  # a wider kernel alone is worse, and so is less regularization
+    guess = np.where((i == 0) & (k == 5), 0.0, 1.0)
+    ends = [walk(guess, lambda i, k, _: risks[i, k], np.inf, keeps_width=keeps).argmin() for keeps in (True, False)]
+    assert [np.unravel_index(end, risks.shape) for end in ends] == [(5, 0), (0, 5)]
+
+
+def test_searches_of_large_tables_begin_with_the_less_of_two_risks(rng):
+    """Of functions on the features of a factor of low rank, and of functions of the rows of a place alone."""
+    X, weights = rng.uniform(-1, 1, (60, 2)), rng.uniform(0.5, 2.0, 60)
+    Y = np.vstack([np.sin(5 * X[:, 0]), 1.3 * X[:, 1]])
+    grid, places = Grid(np.array([0.3, 5.0]), np.array([0.2, 0.8, 4.0])), [np.arange(25), np.arange(20, 45)]
+    matrices = KernelMatrices(Gaussian(1.0), X, by_steps=True)
+    blocks = held_out_blocks(60, 5, np.random.default_rng(0))
+    search = GridSearch(SQUARED, matrices, Y, weights, grid, blocks, 1.0)
+    risks, rows, which = search.risks_in_places(4, places), np.concatenate(places), set()
+    for i, width in enumerate(grid.widths):
+        K = np.exp(-squared_distances(X, X) / width**2)
+        Z, _ = pivoted_cholesky(lambda rows, K=K: K[rows], np.ones(60), 4, 1e-9)
+        for k, lam in enumerate(grid.lams):
+            loo = [[(Z @ Z.T, np.arange(60)) for _ in rows], [(K, place) for place in places for _ in place]]
+            totals = []
+            for ways in loo:
+                losses = []
+                for row, (G, known) in zip(rows, ways, strict=True):
+                    others = np.setdiff1d(known, [row])
+                    A = G[np.ix_(others, others)] + lam * np.diag(1.0 / weights[others])
+                    F = np.clip(Y[:, others] @ np.linalg.solve(A, G[others, row]), -1.0, 1.0)
+                    losses.append(np.square(Y[:, row] - F).sum())
+                totals.append(np.array(losses) @ weights[rows] / weights[rows].sum())
+            assert risks[i, k] == pytest.approx(min(totals), rel=1e-6)
+            which.add(int(np.argmin(totals)))
+    assert which == {0, 1}
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()])
+def test_places_of_a_large_table_are_the_rows_nearest_to_some(kernel, rng):
+    X = rng.standard_normal((700, 2))
+    places = KernelMatrices(kernel, X, by_steps=True).places(np.random.default_rng(3))
+    chosen = np.random.default_rng(3).choice(700, 10, replace=False)
+    assert len(places) == 10
+    for row, place in zip(chosen, places, strict=True):
+        distances = np.square(X - X[row]).sum(axis=1)
+        np.testing.assert_array_equal(place, np.sort(np.argsort(distances)[:300]))
+    assert [len(rows) for rows in KernelMatrices(kernel, X[:7]).places(rng)] == [7] * 7
+    assert GaussianMatrices(X[:7]).places(rng) == []
 
 
 def test_pairs_that_are_clearly_worse_are_spared_folds(rng, monkeypatch):

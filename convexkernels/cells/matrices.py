@@ -20,6 +20,8 @@ Rows = Index | slice
 ALL = slice(None)
 # Entries below are 0: beside values of the size of a target no sum sees them.
 NEGLIGIBLE = 1e-30
+# Places of a large table, and the rows near each.
+PLACES, NEAR_ROWS = 10, 300
 
 
 class Matrices(ABC):
@@ -43,6 +45,10 @@ class Matrices(ABC):
     def last(self, width: float) -> Array:
         """The matrix of a width, after which no other is asked for."""
         return self(width)
+
+    def places(self, rng: np.random.Generator) -> list[Index]:
+        """Rows near some that are drawn, as dense as all are; none where all are looked at together."""
+        return []
 
     def for_steps(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel | None:
         """What steps on tiles in float32 solve, for targets of shape (n_outputs, m); None where factors do."""
@@ -85,6 +91,10 @@ class KernelMatrices(Matrices):
 
     def diagonal(self, width: float) -> Array:
         return self.kernel(width).diag(self.X)
+
+    def places(self, rng: np.random.Generator) -> list[Index]:
+        some = self.X[rng.choice(self.m, min(self.m, PLACES), replace=False)]
+        return [np.sort(np.argsort(D, kind="stable")[:NEAR_ROWS]) for D in self.given.squared_distances(some, self.X)]
 
     def for_steps(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel | None:
         if not (self.by_steps and float(self.diagonal(width).max()) < LARGEST_VALUE["float32"]):

@@ -9,12 +9,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from convexkernels.arrays import Array, Mask
+from convexkernels.arrays import Array, Index, Mask
 from convexkernels.cells.many_rows import Folds, fits
 from convexkernels.cells.matrices import Matrices
 from convexkernels.criteria.comparison import is_clearly_worse, least, over_folds, survivors
 from convexkernels.criteria.folds import Rows
-from convexkernels.criteria.ridge import path_residuals, residuals_at
+from convexkernels.criteria.ridge import matrix_path_residuals, path_residuals, residuals_at
 from convexkernels.linalg import pivoted_cholesky
 from convexkernels.losses.base import Loss
 from convexkernels.losses.fit import fit
@@ -113,8 +113,10 @@ class GridSearch:
         Many rows are searched in two steps: all pairs with less work, then a walk with all of it.
         """
         if isinstance(self.loss, LeastSquares):
-            risks = self.squared_risks(rank)
-            return self.refined(risks) if rank < self.matrices.m else risks
+            if rank >= self.matrices.m:
+                return self.squared_risks(rank)
+            places = self.matrices.places(rng) if self.keeps_width else []
+            return self.refined(self.risks_in_places(rank, places) if places else self.squared_risks(rank))
         if self.matrices.m < 3 * SMALLEST_RUNG:
             return self.path_risks()
         return self.refined(self.raced_risks(rng))
@@ -132,17 +134,40 @@ class GridSearch:
     def squared_risks(self, rank: int) -> Array:
         """Risks of least squares for all pairs, shape (n_widths, n_lams), from factors of at most that rank."""
         risks = np.full(self.shape, np.inf)
+        for i, path in self._factored(rank, self.blocks):
+            risks[i] = [self.risk(self.Y - residual) for residual in path]
+        return risks
+
+    def risks_in_places(self, rank: int, places: list[Index]) -> Array:
+        """The same for the rows of some places of a large table, each left out by itself.
+
+        Factors of low rank make narrow kernels look worse than they are. Functions that learn from the rows of a place,
+        which are as dense as all are, do not, but these are few for a wide one: the less of both risks counts.
+        """
+        risks, rows = np.full(self.shape, np.inf), np.concatenate(places)
+        shares = self.weights[rows] / self.weights[rows].sum()
+        for i, path in self._factored(rank, None):
+            near = [self._inside(i, place) for place in places]
+            for k, (residual, *others) in enumerate(zip(path, *near, strict=True)):
+                either = residual[:, rows], np.hstack(others)
+                risks[i, k] = min(float(self._losses(self.Y[:, rows] - part, rows) @ shares) for part in either)
+        return risks
+
+    def _inside(self, i: int, place: Index) -> Iterator[Array]:
+        """Residuals for every lam, for the i-th width, of functions that learn from the rows of a place."""
+        K = self.matrices(float(self.grid.widths[i]), place, place)
+        return matrix_path_residuals(K, self.Y[:, place], self.weights[place], self.grid.lams)
+
+    def _factored(self, rank: int, blocks: list[Rows] | None) -> Iterator[tuple[int, Iterator[Array]]]:
+        """Widths, as long as there is time, with residuals for every lam from factors of at most a rank."""
         # What the factor leaves out has to be small beside the least lam.
         tol = 0.01 * self.grid.lams[0] / float(self.weights.max())
         for i in self._from_the_middle(range(len(self.grid.widths))):
             if time.monotonic() > self.deadline:
                 break
             width = float(self.grid.widths[i])
-            rows_of = partial(self.matrices, width)
-            Z, _ = pivoted_cholesky(rows_of, self.matrices.diagonal(width), rank, tol)
-            path = path_residuals(Z, self.Y, self.weights, self.grid.lams, self.blocks)
-            risks[i] = [self.risk(self.Y - residual) for residual in path]
-        return risks
+            Z, _ = pivoted_cholesky(partial(self.matrices, width), self.matrices.diagonal(width), rank, tol)
+            yield i, path_residuals(Z, self.Y, self.weights, self.grid.lams, blocks)
 
     def raced_risks(self, rng: np.random.Generator) -> Array:
         """Risks of any loss, shape (n_widths, n_lams), by successive halving; inf for pairs that fell out.
@@ -266,7 +291,7 @@ def walk(
     """Walk from the best pair of a grid to better neighbors, measuring each exactly.
 
     A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk corrects
-    that.
+    that. Where the rows of some places of a large table have a say, they may err the other way, too.
 
     Parameters
     ----------
@@ -279,14 +304,15 @@ def walk(
     enough : float
         A pair of no more risk needs no better neighbor.
     keeps_width : bool
-        Whether neighbors of the same width come first, because another one takes long to begin with.
+        Whether neighbors of the same width come first, because another one takes long to begin with, and wider kernels,
+        also with the less regularization that they want, last.
 
     Returns
     -------
     ndarray of shape (n_widths, n_lams)
         Risks where the walk measured, inf elsewhere. Beside the least one, none that is more or less regular, narrower,
-        or narrower and more regular has less, unless risks are equal, it is good `enough`, or the time was up.
-        Approximate ones where none can be measured.
+        or narrower and more regular has less, nor one the other way, where these are looked at, unless risks are equal,
+        it is good `enough`, or the time was up. Approximate ones where none can be measured.
     """
     if time.monotonic() > deadline:
         return risks
@@ -296,10 +322,11 @@ def walk(
     while np.isinf(found[at]) and at[1] + 1 < risks.shape[1] and time.monotonic() <= deadline:
         at = (at[0], at[1] + 1)  # more regular functions can be told
         found[at], seen[at] = exact(*at, None), True
-    # Narrower first: that is where the approximations err, and why nothing better is wider. Last, narrower kernels with
-    # the more regularization that they want: where neither alone is better, both may be.
-    narrower, others, both = [(-1, 0)], [(0, 1), (0, -1)], [(-1, 1)]
-    ways, moved = (others + narrower if keeps_width else narrower + others) + both, True
+    # Narrower first: that is where factors of low rank and few rows err, and why nothing better is wider. Then
+    # narrower kernels with the more regularization that they want: where neither alone is better, both may be.
+    narrower, others, both, wider = [(-1, 0)], [(0, 1), (0, -1)], [(-1, 1)], [(1, 0), (1, -1)]
+    ways = others + narrower + both + wider if keeps_width else narrower + others + both
+    moved = True
     while moved and found[at] > enough:
         moved = False
         for i, k in [(at[0] + di, at[1] + dk) for di, dk in ways]:

@@ -372,15 +372,24 @@ CLAIMS = [
         1.001,
     ),
     Claim(
+        "risks-in-places",
+        "Searches of many rows begin with the less of two risks: of a factor of low rank, of the rows of places alone.",
+        PAPER,
+        "Section 4.2",
+        shared.measure_risks_in_places,
+        1.0,
+        1.001,
+    ),
+    Claim(
         "walk-over-pairs",
         "The walk ends at a pair beside which none has less risk: more or less regular, narrower, narrower and more "
-        "regular.",
+        "regular; of many rows wider, wider and less regular.",
         PAPER,
         "Section 4.2",
         shared.measure_walk,
         shared.NEIGHBORS,
         shared.ALL_NEIGHBORS,
-        trials=20,
+        trials=100,
     ),
     Claim(
         "pair-for-all-cells",

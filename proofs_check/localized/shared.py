@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from convexkernels import EpsilonInsensitive, FixedKernel, Gaussian, Hinge, LeastSquares, Linear
-from convexkernels.arrays import Array
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
 from convexkernels.cells.many_rows import Folds
-from convexkernels.cells.matrices import GaussianMatrices
+from convexkernels.cells.matrices import GaussianMatrices, KernelMatrices
 from convexkernels.cells.pairs import _around, multiples
 from convexkernels.cells.selection import Grid, GridSearch, walk
 from convexkernels.cells.stand_in import FunctionOfTable, _norms
 from convexkernels.checking import Verdict
 from convexkernels.kernels import Scaled
+from convexkernels.linalg import pivoted_cholesky
 from convexkernels.losses.base import Loss
 from convexkernels.problems.decision_function import DecisionFunction
 from proofs_check.localized.cells import chosen, direct_risks, gaussian, geometric, held_out
@@ -57,14 +58,17 @@ def measure_shared_pair(factor: float, rng: Generator) -> Verdict:
     return Verdict(max(apart, pair, abs(found.risk / risks[known].min() - 1.0)), 1e-9, 1, witness)
 
 
-NEIGHBORS = ((0, 1), (0, -1), (-1, 0), (-1, 1))  # of a width and a lam
+# Of a width and a lam, and those of many rows beside them.
+NEIGHBORS = ((0, 1), (0, -1), (-1, 0), (-1, 1))
+OF_MANY_ROWS = ((1, 0), (1, -1))
 ALL_NEIGHBORS = tuple((i, k) for i in (-1, 0, 1) for k in (-1, 0, 1) if i or k)
 
 
 def measure_walk(neighbors: tuple[tuple[int, int], ...], rng: Generator) -> Verdict:
     """The walk ends where no neighbor has less risk, in either order, and has measured what it says.
 
-    Of more or less regularization, a narrower kernel, and one with more regularization, too.
+    Of more or less regularization, a narrower kernel, and one with more regularization, too; of many rows also a wider
+    one, and one with less regularization, too.
     """
     n_widths, n_lams = (int(n) for n in rng.integers(2, 7, 2))
     risks, guess = rng.uniform(0.5, 1.0, (2, n_widths, n_lams))
@@ -73,10 +77,43 @@ def measure_walk(neighbors: tuple[tuple[int, int], ...], rng: Generator) -> Verd
         found = walk(guess, lambda i, k, _: float(risks[i, k]), np.inf, keeps_width=keeps_width)
         known = np.isfinite(found)
         i, k = (int(place) for place in np.unravel_index(found.argmin(), found.shape))
-        beside = [(i + a, k + b) for a, b in neighbors if 0 <= i + a < n_widths and 0 <= k + b < n_lams]
+        ways = (*neighbors, *OF_MANY_ROWS) if keeps_width else neighbors
+        beside = [(i + a, k + b) for a, b in ways if 0 <= i + a < n_widths and 0 <= k + b < n_lams]
         less = [risks[i, k] - risks[pair] for pair in (*beside, np.unravel_index(guess.argmin(), guess.shape))]
         above = max(above, *less, float(np.abs(found - risks)[known].max()))
     return Verdict(float(above), 1e-12, 1, {"risks": risks, "guess": guess})
+
+
+def measure_risks_in_places(factor: float, rng: Generator) -> Verdict:
+    """The risk that a search of many rows begins with is the less of two, of rows that are left out one by one.
+
+    Of functions on the features of a factor of low rank, trained again on all other rows, and of functions of the other
+    rows of a place. `factor` multiplies risks.
+    """
+    m, rank = 24, 3
+    X, weights = rng.uniform(-1.0, 1.0, (m, 1)), rng.uniform(0.2, 3.0, m)
+    y = np.clip(np.sin(6.0 * X[:, 0]) + 0.3 * rng.standard_normal(m), -1.0, 1.0)
+    grid, ends = Grid(np.array([0.05, 1.0]), np.array([0.15, 1.5])), rng.integers(8, 20, 2)
+    places = [np.argsort(X[:, 0])[: ends[0]], np.argsort(-X[:, 0])[: ends[1]]]
+    matrices = KernelMatrices(Gaussian(1.0), X, by_steps=True)
+    search = GridSearch(LeastSquares(1.0, intercept=False), matrices, y[None], weights, grid, [np.arange(5)], 1.0)
+    risks, direct, rows = search.risks_in_places(rank, places), np.empty((2, 2)), np.concatenate(places)
+    for i, width in enumerate(grid.widths):
+        K = np.exp(-((X - X.T) ** 2) / width**2)
+        Z = pivoted_cholesky(lambda rows, K=K: K[rows], np.ones(m), rank, 0.0)[0]
+        for k, lam in enumerate(grid.lams):
+            low = [_left_out(Z @ Z.T, np.arange(m), row, lam, y, weights) for row in rows]
+            near = [_left_out(K, place, row, lam, y, weights) for place in places for row in place]
+            direct[i, k] = min(np.square(y[rows] - np.array(F)) @ weights[rows] for F in (low, near))
+    direct *= factor / weights[rows].sum()
+    return Verdict(float(np.abs(risks / direct - 1.0).max()), 1e-8, 1, {"risks": risks, "direct": direct})
+
+
+def _left_out(K: Array, known: Index, row: int, lam: float, y: Array, weights: Array) -> float:
+    """The value at a row of the ridge regression of the other rows that are known, clipped."""
+    others = known[known != row]
+    A = K[np.ix_(others, others)] + lam * np.diag(1.0 / weights[others])
+    return float(np.clip(K[row, others] @ np.linalg.solve(A, y[others]), -1.0, 1.0))
 
 
 def measure_exact_risk(factor: float, rng: Generator) -> Verdict:
