@@ -18,7 +18,7 @@ from convexkernels import (
     VoronoiRidge,
     VoronoiSVC,
 )
-from convexkernels.cells import selection
+from convexkernels.cells import matrices, selection
 from convexkernels.cells.covering import voronoi_cover
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellRows, CellSelection
@@ -341,22 +341,24 @@ def test_the_walk_leads_to_wider_kernels_where_places_begin_with_narrow_ones():
     assert [np.unravel_index(end, risks.shape) for end in ends] == [(5, 0), (0, 5)]
 
 
-def test_searches_of_large_tables_begin_with_the_less_of_two_risks(rng):
+def test_risks_in_places_are_the_less_of_two_where_a_factor_is_not_whole(rng):
     """Of functions on the features of a factor of low rank, and of functions of the rows of a place alone."""
     X, weights = rng.uniform(-1, 1, (60, 2)), rng.uniform(0.5, 2.0, 60)
     Y = np.vstack([np.sin(5 * X[:, 0]), 1.3 * X[:, 1]])
-    grid, places = Grid(np.array([0.3, 5.0]), np.array([0.2, 0.8, 4.0])), [np.arange(25), np.arange(20, 45)]
-    matrices = KernelMatrices(Gaussian(1.0), X, by_steps=True)
+    grid, places = Grid(np.array([0.3, 5.0]), np.array([0.2, 0.8, 20.0])), [np.arange(25), np.arange(20, 45)]
     blocks = held_out_blocks(60, 5, np.random.default_rng(0))
-    search = GridSearch(SQUARED, matrices, Y, weights, grid, blocks, 1.0)
-    risks, rows, which = search.risks_in_places(4, places), np.concatenate(places), set()
+    search = GridSearch(SQUARED, KernelMatrices(Gaussian(1.0), X, by_steps=True), Y, weights, grid, blocks, 1.0)
+    risks, in_places = search.first_risks(6, places)
+    np.testing.assert_array_equal(risks, search.squared_risks(6))
+    rows, which, tol = np.concatenate(places), [], 0.01 * grid.lams[0] / weights.max()
     for i, width in enumerate(grid.widths):
         K = np.exp(-squared_distances(X, X) / width**2)
-        Z, _ = pivoted_cholesky(lambda rows, K=K: K[rows], np.ones(60), 4, 1e-9)
+        Z, _ = pivoted_cholesky(K.__getitem__, np.ones(60), 6, tol)
         for k, lam in enumerate(grid.lams):
-            loo = [[(Z @ Z.T, np.arange(60)) for _ in rows], [(K, place) for place in places for _ in place]]
+            low = [(Z @ Z.T, np.arange(60)) for _ in rows]
+            near = [(K, place) for place in places for _ in place]
             totals = []
-            for ways in loo:
+            for ways in (low, near):
                 losses = []
                 for row, (G, known) in zip(rows, ways, strict=True):
                     others = np.setdiff1d(known, [row])
@@ -364,9 +366,52 @@ def test_searches_of_large_tables_begin_with_the_less_of_two_risks(rng):
                     F = np.clip(Y[:, others] @ np.linalg.solve(A, G[others, row]), -1.0, 1.0)
                     losses.append(np.square(Y[:, row] - F).sum())
                 totals.append(np.array(losses) @ weights[rows] / weights[rows].sum())
-            assert risks[i, k] == pytest.approx(min(totals), rel=1e-6)
-            which.add(int(np.argmin(totals)))
-    assert which == {0, 1}
+            which.append((Z.shape[1] < 6, int(np.argmin(totals))))
+            assert in_places[i, k] == pytest.approx(totals[0] if which[-1][0] else min(totals), rel=1e-6)
+    assert {(False, 1), (True, 0)} <= set(which)
+
+
+def test_a_walk_begins_where_places_say_unless_the_risk_there_is_more_than_a_factor_promises():
+    guess, risks = np.full((3, 3), 0.9), np.full((3, 3), 0.8)
+    guess[2, 2], risks[0, 0], risks[2, 2] = 0.5, 0.6, 0.4
+
+    def tried(begin, at_begin):
+        order, own = [], risks.copy()
+        own[begin] = at_begin
+        walk(guess, lambda i, k, rival: order.append((i, k, rival)) or own[i, k], np.inf, begin=begin)
+        return order[:2]
+
+    assert tried((0, 0), 0.6) == [(0, 0, None), (2, 2, (0, 0))]
+    assert tried((0, 0), 0.45) == [(0, 0, None), (0, 1, (0, 0))]
+    assert tried((2, 2), 0.6)[1] != (2, 2, (2, 2))
+
+
+@pytest.mark.parametrize(("validation", "are_asked"), [(5, True), ("split", False), ("leave-one-out", False)])
+def test_places_are_asked_where_folds_of_a_large_table_are_held_out(validation, are_asked, rng, monkeypatch):
+    X, weights = rng.uniform(-1, 1, (60, 2)), np.ones(60)
+    Y, grid = np.sin(9 * X[:, :1]).T, Grid.of_cell(60, 2, 60.0, 4, 4)
+    blocks, begun = held_out_blocks(60, validation, np.random.default_rng(0)), []
+    search = GridSearch(SQUARED, KernelMatrices(Gaussian(1.0), X, by_steps=True), Y, weights, grid, blocks, 1.0)
+    monkeypatch.setattr(selection, "walk", lambda risks, *others: begun.append((risks, others[-1])) or risks)
+    search.risks(5, np.random.default_rng(1))
+    risks, in_places = search.first_risks(5, search.matrices.places(np.random.default_rng(1)))
+    np.testing.assert_array_equal(begun[0][0], risks)
+    assert begun[0][1] == (np.unravel_index(in_places.argmin(), in_places.shape) if are_asked else None)
+    assert not are_asked or in_places.argmin() != risks.argmin()
+    search.risks(60, np.random.default_rng(1))  # factors are whole, and nothing is walked
+    assert len(begun) == 1
+
+
+def test_places_do_not_take_levels_of_clusters_for_wide_kernels(rng, monkeypatch):
+    """A wide kernel suits every place, whose targets are the same, and not the table; its factor is whole, though."""
+    monkeypatch.setattr(matrices, "NEAR_ROWS", 50)
+    X = np.repeat(rng.uniform(-1, 1, (8, 3)), 80, axis=0) + 0.02 * rng.standard_normal((640, 3))
+    Y = np.clip(np.repeat(rng.uniform(-1, 1, 8), 80) + 0.1 * rng.standard_normal(640), -1, 1)[None]
+    grid, blocks = Grid.of_cell(512, 3, 640.0), held_out_blocks(640, 5, np.random.default_rng(0))
+    search = GridSearch(SQUARED, KernelMatrices(Gaussian(1.0), X, by_steps=True), Y, np.ones(640), grid, blocks, 1.0)
+    risks, in_places = search.first_risks(300, search.matrices.places(rng))
+    i, k = np.unravel_index(in_places.argmin(), in_places.shape)
+    assert search.exact(i, k) <= 1.05 * risks.min()
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()])

@@ -115,8 +115,10 @@ class GridSearch:
         if isinstance(self.loss, LeastSquares):
             if rank >= self.matrices.m:
                 return self.squared_risks(rank)
-            places = self.matrices.places(rng) if self.keeps_width else []
-            return self.refined(self.risks_in_places(rank, places) if places else self.squared_risks(rank))
+            # One block is held out from rows that are less dense than those of a place.
+            are_asked = self.keeps_width and len(self.blocks or []) > 1
+            risks, in_places = self.first_risks(rank, self.matrices.places(rng) if are_asked else [])
+            return self.refined(risks, least(in_places) if are_asked else None)
         if self.matrices.m < 3 * SMALLEST_RUNG:
             return self.path_risks()
         return self.refined(self.raced_risks(rng))
@@ -133,33 +135,11 @@ class GridSearch:
 
     def squared_risks(self, rank: int) -> Array:
         """Risks of least squares for all pairs, shape (n_widths, n_lams), from factors of at most that rank."""
-        risks = np.full(self.shape, np.inf)
-        for i, path in self._factored(rank, self.blocks):
-            risks[i] = [self.risk(self.Y - residual) for residual in path]
-        return risks
+        return self.first_risks(rank, [])[0]
 
-    def risks_in_places(self, rank: int, places: list[Index]) -> Array:
-        """The same for the rows of some places of a large table, each left out by itself.
-
-        Factors of low rank make narrow kernels look worse than they are. Functions that learn from the rows of a place,
-        which are as dense as all are, do not, but these are few for a wide one: the less of both risks counts.
-        """
-        risks, rows = np.full(self.shape, np.inf), np.concatenate(places)
-        shares = self.weights[rows] / self.weights[rows].sum()
-        for i, path in self._factored(rank, None):
-            near = [self._inside(i, place) for place in places]
-            for k, (residual, *others) in enumerate(zip(path, *near, strict=True)):
-                either = residual[:, rows], np.hstack(others)
-                risks[i, k] = min(float(self._losses(self.Y[:, rows] - part, rows) @ shares) for part in either)
-        return risks
-
-    def _inside(self, i: int, place: Index) -> Iterator[Array]:
-        """Residuals for every lam, for the i-th width, of functions that learn from the rows of a place."""
-        K = self.matrices(float(self.grid.widths[i]), place, place)
-        return matrix_path_residuals(K, self.Y[:, place], self.weights[place], self.grid.lams)
-
-    def _factored(self, rank: int, blocks: list[Rows] | None) -> Iterator[tuple[int, Iterator[Array]]]:
-        """Widths, as long as there is time, with residuals for every lam from factors of at most a rank."""
+    def first_risks(self, rank: int, places: list[Index]) -> tuple[Array, Array]:
+        """Those risks, and beside them those that the rows of some places of a large table tell."""
+        risks, in_places = np.full((2, *self.shape), np.inf)
         # What the factor leaves out has to be small beside the least lam.
         tol = 0.01 * self.grid.lams[0] / float(self.weights.max())
         for i in self._from_the_middle(range(len(self.grid.widths))):
@@ -167,7 +147,29 @@ class GridSearch:
                 break
             width = float(self.grid.widths[i])
             Z, _ = pivoted_cholesky(partial(self.matrices, width), self.matrices.diagonal(width), rank, tol)
-            yield i, path_residuals(Z, self.Y, self.weights, self.grid.lams, blocks)
+            path = path_residuals(Z, self.Y, self.weights, self.grid.lams, self.blocks)
+            risks[i] = [self.risk(self.Y - residual) for residual in path]
+            if places:
+                in_places[i] = self._in_places(width, Z, places, is_whole=Z.shape[1] < rank)
+        return risks, in_places
+
+    def _in_places(self, width: float, Z: Array, places: list[Index], *, is_whole: bool) -> Array:
+        """Risks at the rows of some places, each left out by itself, for a width and every lam.
+
+        A factor Z that is not whole makes narrow kernels look worse than they are. Functions that learn from the rows
+        of a place, which are as dense as all are, do not; so the less of both risks counts. Where the factor is whole
+        they have nothing to say: few rows are worse for a wide kernel, or better, being alike.
+        """
+        rows, lams = np.concatenate(places), self.grid.lams
+        Y, shares = self.Y[:, rows], self.weights[rows] / self.weights[rows].sum()
+        ways = [[residual[:, rows] for residual in path_residuals(Z, self.Y, self.weights, lams, None)]]
+        if not is_whole:
+            apart = [
+                matrix_path_residuals(self.matrices(width, place, place), self.Y[:, place], self.weights[place], lams)
+                for place in places
+            ]
+            ways.append([np.hstack(residuals) for residuals in zip(*apart, strict=True)])
+        return np.min([[self._losses(Y - residual, rows) @ shares for residual in way] for way in ways], axis=0)
 
     def raced_risks(self, rng: np.random.Generator) -> Array:
         """Risks of any loss, shape (n_widths, n_lams), by successive halving; inf for pairs that fell out.
@@ -223,9 +225,9 @@ class GridSearch:
         losses, _ = self.loss.pointwise(self.Y[:, rows], np.clip(F, -self.clip, self.clip))
         return np.asarray(losses.sum(axis=0))
 
-    def refined(self, risks: Array) -> Array:
-        """Walk from the best pair, measuring others by functions learned from all rows: `walk`."""
-        return walk(np.maximum(risks, self.enough), self.exact, self.deadline, self.enough, self.keeps_width)
+    def refined(self, risks: Array, begin: tuple[int, int] | None = None) -> Array:
+        """Walk from the best pair, or another one, measuring others by functions learned from all rows: `walk`."""
+        return walk(np.maximum(risks, self.enough), self.exact, self.deadline, self.enough, self.keeps_width, begin)
 
     def exact(self, i: int, k: int, rival: tuple[int, int] | None = None) -> float:
         """The risk of one pair, by functions that are learned from all rows but those held out.
@@ -287,16 +289,17 @@ def walk(
     deadline: float,
     enough: float = -np.inf,
     keeps_width: bool = False,
+    begin: tuple[int, int] | None = None,
 ) -> Array:
     """Walk from the best pair of a grid to better neighbors, measuring each exactly.
 
     A factor of low rank, and functions of few rows, make narrow kernels look worse than they are; the walk corrects
-    that. Where the rows of some places of a large table have a say, they may err the other way, too.
+    that.
 
     Parameters
     ----------
     risks : ndarray of shape (n_widths, n_lams)
-        Approximate risks; the walk starts where they are least.
+        Approximate risks; the walk starts where they are least, or at `begin`.
     exact : callable
         Places of a width and a lam, and those of a pair that they have to be better than -> their risk.
     deadline : float
@@ -306,6 +309,8 @@ def walk(
     keeps_width : bool
         Whether neighbors of the same width come first, because another one takes long to begin with, and wider kernels,
         also with the less regularization that they want, last.
+    begin : (int, int), optional
+        Where the walk starts, unless the risk there is above the least approximate one and that of its pair is less.
 
     Returns
     -------
@@ -317,8 +322,12 @@ def walk(
     if time.monotonic() > deadline:
         return risks
     found, seen = np.full(risks.shape, np.inf), np.zeros(risks.shape, dtype=bool)
-    at = least(risks)
+    first = least(risks)
+    at = first if begin is None else begin
     found[at], seen[at] = exact(*at, None), True
+    if found[at] > risks[first] and not seen[first] and time.monotonic() <= deadline:
+        found[first], seen[first] = exact(*first, at), True
+        at = first if found[first] < found[at] else at
     while np.isinf(found[at]) and at[1] + 1 < risks.shape[1] and time.monotonic() <= deadline:
         at = (at[0], at[1] + 1)  # more regular functions can be told
         found[at], seen[at] = exact(*at, None), True

@@ -373,7 +373,7 @@ CLAIMS = [
     ),
     Claim(
         "risks-in-places",
-        "Searches of many rows begin with the less of two risks: of a factor of low rank, of the rows of places alone.",
+        "Risks in places are the less of two: of a factor of low rank, of the rows of places alone if it is not whole.",
         PAPER,
         "Section 4.2",
         shared.measure_risks_in_places,

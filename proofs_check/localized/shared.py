@@ -74,12 +74,17 @@ def measure_walk(neighbors: tuple[tuple[int, int], ...], rng: Generator) -> Verd
     risks, guess = rng.uniform(0.5, 1.0, (2, n_widths, n_lams))
     above = 0.0
     for keeps_width in (False, True):
-        found = walk(guess, lambda i, k, _: float(risks[i, k]), np.inf, keeps_width=keeps_width)
-        known = np.isfinite(found)
+        begin = int(rng.integers(n_widths)), int(rng.integers(n_lams))
+        start = begin if keeps_width else None
+        found = walk(guess, lambda i, k, _: float(risks[i, k]), np.inf, keeps_width=keeps_width, begin=start)
+        known, least = np.isfinite(found), np.unravel_index(guess.argmin(), guess.shape)
         i, k = (int(place) for place in np.unravel_index(found.argmin(), found.shape))
         ways = (*neighbors, *OF_MANY_ROWS) if keeps_width else neighbors
         beside = [(i + a, k + b) for a, b in ways if 0 <= i + a < n_widths and 0 <= k + b < n_lams]
-        less = [risks[i, k] - risks[pair] for pair in (*beside, np.unravel_index(guess.argmin(), guess.shape))]
+        # Where it begins there is no less risk, nor at the pair of the least guess, if the guess is below what it met.
+        met = [begin] if keeps_width else []
+        ends = [*met, least] if not met or risks[begin] > guess[least] else met
+        less = [risks[i, k] - risks[pair] for pair in (*beside, *ends)]
         above = max(above, *less, float(np.abs(found - risks)[known].max()))
     return Verdict(float(above), 1e-12, 1, {"risks": risks, "guess": guess})
 
@@ -88,23 +93,25 @@ def measure_risks_in_places(factor: float, rng: Generator) -> Verdict:
     """The risk that a search of many rows begins with is the less of two, of rows that are left out one by one.
 
     Of functions on the features of a factor of low rank, trained again on all other rows, and of functions of the other
-    rows of a place. `factor` multiplies risks.
+    rows of a place; of the first where the factor is whole. `factor` multiplies risks.
     """
-    m, rank = 24, 3
+    m, rank = 24, 5
     X, weights = rng.uniform(-1.0, 1.0, (m, 1)), rng.uniform(0.2, 3.0, m)
     y = np.clip(np.sin(6.0 * X[:, 0]) + 0.3 * rng.standard_normal(m), -1.0, 1.0)
-    grid, ends = Grid(np.array([0.05, 1.0]), np.array([0.15, 1.5])), rng.integers(8, 20, 2)
+    grid, ends = Grid(np.array([0.05, 1.0]), np.array([0.15, 4.0])), rng.integers(8, 20, 2)
     places = [np.argsort(X[:, 0])[: ends[0]], np.argsort(-X[:, 0])[: ends[1]]]
     matrices = KernelMatrices(Gaussian(1.0), X, by_steps=True)
     search = GridSearch(LeastSquares(1.0, intercept=False), matrices, y[None], weights, grid, [np.arange(5)], 1.0)
-    risks, direct, rows = search.risks_in_places(rank, places), np.empty((2, 2)), np.concatenate(places)
+    risks, direct, rows = search.first_risks(rank, places)[1], np.empty((2, 2)), np.concatenate(places)
     for i, width in enumerate(grid.widths):
         K = np.exp(-((X - X.T) ** 2) / width**2)
-        Z = pivoted_cholesky(K.__getitem__, np.ones(m), rank, 0.0)[0]
+        Z = pivoted_cholesky(K.__getitem__, np.ones(m), rank, 0.01 * grid.lams[0] / weights.max())[0]
+        is_whole = Z.shape[1] < rank
         for k, lam in enumerate(grid.lams):
             low = [_left_out(Z @ Z.T, np.arange(m), row, lam, y, weights) for row in rows]
             near = [_left_out(K, place, row, lam, y, weights) for place in places for row in place]
-            direct[i, k] = min(np.square(y[rows] - np.array(F)) @ weights[rows] for F in (low, near))
+            ways = (low,) if is_whole else (low, near)
+            direct[i, k] = min(np.square(y[rows] - np.array(F)) @ weights[rows] for F in ways)
     direct *= factor / weights[rows].sum()
     return Verdict(float(np.abs(risks / direct - 1.0).max()), 1e-8, 1, {"risks": risks, "direct": direct})
 
