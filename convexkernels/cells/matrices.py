@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from convexkernels.arrays import Array, Index
+from convexkernels.cells.sampling import least
 from convexkernels.kernels.base import Kernel
 from convexkernels.kernels.distances import squared_distances
 from convexkernels.kernels.gaussian import Gaussian
@@ -94,7 +95,7 @@ class KernelMatrices(Matrices):
 
     def places(self, rng: np.random.Generator) -> list[Index]:
         some = self.X[rng.choice(self.m, min(self.m, PLACES), replace=False)]
-        return [np.sort(np.argsort(D, kind="stable")[:NEAR_ROWS]) for D in self.given.squared_distances(some, self.X)]
+        return [least(distances, NEAR_ROWS) for distances in self.given.squared_distances(some, self.X)]
 
     def for_steps(self, width: float, loss: Loss, Y: Array, weights: Array) -> FixedKernel | None:
         if not (self.by_steps and float(self.diagonal(width).max()) < LARGEST_VALUE["float32"]):
