@@ -371,6 +371,15 @@ def test_many_candidates_that_lose_on_half_of_the_rows_are_not_tried_on_all(esti
         assert (many > few) == (second == 7)
 
 
+def test_half_of_many_rows_are_looked_at_in_all_folds(monkeypatch):
+    """With one, a family that needs many rows is behind by chance."""
+    rng, looked_at, visit_all = np.random.default_rng(1), [], Path.visit_all
+    monkeypatch.setattr(Path, "visit_all", lambda path, clock: looked_at.append(path) or visit_all(path, clock))
+    X = rng.uniform(-1.0, 1.0, (1200, 4))
+    ck.MultipleKernelSVR(tol=1e-2, loss="epsilon_insensitive").fit(X, X.sum(axis=1) ** 2 + rng.standard_normal(1200))
+    assert [len(path.folds) for path in looked_at] == [3, 3]
+
+
 def test_many_candidates_are_tried_where_half_of_the_rows_tell_nothing(monkeypatch):
     """Few rows, one value, labels that nothing predicts, folds without one of the classes."""
     rng, paths = np.random.default_rng(0), followed(monkeypatch)
@@ -544,6 +553,89 @@ def test_a_limit_that_ends_the_choice_of_a_list_says_so(monkeypatch):
 
 def held_out(problem, **options):
     return selection._folds(problem, problem.family, selection._scored_weights(problem), **options)[0]
+
+
+@pytest.mark.parametrize("loss", [ck.LeastSquares(), ck.EpsilonInsensitive(), ck.Hinge()])
+@pytest.mark.parametrize(
+    ("m", "expected"),
+    [
+        (150, [(120, 30)] * 5),
+        (390, [(260, 130)] * 3),
+        (600, [(400, 200)] * 2),
+        (900, [(600, 300)] * 2),
+        (1060, [(667, 333)] * 2),
+        (1080, [(667, 413)]),
+        (2000, [(667, 1333)]),
+        (4000, [(667, 2000)]),
+    ],
+)
+def test_folds_are_as_many_as_hold_enough_rows_out(loss, m, expected, rng):
+    X, F = rng.uniform(size=(m, 1)), rng.standard_normal(m)
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), loss, X, np.sign(F) if loss.of_labels else F)
+    asked = problem, problem.family, selection._scored_weights(problem)
+    folds = selection._folds(*asked)
+    if isinstance(loss, ck.LeastSquares):  # each row in closed form
+        (fold,) = folds
+        np.testing.assert_array_equal(fold.train, fold.held)
+        assert len(fold.train) == min(m, 1000)
+        return
+    assert len(folds) == len(expected)
+    for fold, (n_train, n_held) in zip(folds, expected, strict=True):
+        assert not np.intersect1d(fold.train, fold.held).size
+        assert len(fold.train) == pytest.approx(n_train, abs=2)
+        assert len(fold.held) == pytest.approx(n_held, abs=0.18 * n_held)  # rows to learn from may be among the sample
+        assert fold.scored.shape == (1, len(fold.held))
+    held = np.concatenate([fold.held for fold in folds])
+    assert len(np.unique(held)) == len(held)
+    # Those of half of the rows, by which a family may be left out, are all there are.
+    assert len(selection._folds(*asked, most=m // 2, enough=np.inf)) == (5 if m <= 200 else 3)
+
+
+@pytest.mark.parametrize("sizes", [[1000, 999, 1], [1999, 1], [700, 99, 1], [3000, 980, 7, 3]])
+def test_a_rare_class_leaves_folds_that_have_learned_it(sizes, rng):
+    """One row of a class is held out by one of three folds: another one is taken, not none."""
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(10):
+        rng.shuffle(y)
+        labels = np.where(y == 1, 1.0, -1.0) if len(sizes) == 2 else 2.0 * np.eye(len(sizes))[y] - 1.0
+        X = rng.uniform(size=(len(y), 1))
+        problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, labels)
+        folds = selection._folds(problem, problem.family, selection._scored_weights(problem))
+        assert len(folds) == (2 if len(y) < 1000 else 1)
+        assert all(len(np.unique(y[fold.train])) == len(sizes) for fold in folds)
+
+
+@pytest.mark.parametrize("rows", [[0], [0, 1], [1500], [10, 2999]])
+@pytest.mark.parametrize("estimator", [ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_numbers_of_which_hardly_any_differ_are_compared_where_one_is_held_out(estimator, rows, rng):
+    X, y = rng.uniform(size=(3000, 2)), np.zeros(3000)
+    y[rows] = 1.0
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), ck.EpsilonInsensitive(), X, y)
+    (fold,) = selection._folds(problem, problem.family, np.ones((1, 3000)))
+    assert fold.Y.any() or y[fold.train].sum() == len(rows)
+    model = estimator(kernels=[ck.Gaussian(1.0)], tol=1e-2).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_numbers_that_are_scored_alike_compare_nothing(rng):
+    problem = ck.KernelLearning(
+        ck.Candidates([ck.Gaussian(1.0)]), ck.EpsilonInsensitive(), rng.uniform(size=(60, 1)), rng.random(60)
+    )
+    assert selection._folds(problem, problem.family, np.zeros((1, 60))) == []
+
+
+def test_rows_beyond_the_sample_are_scored_on_and_have_every_class(rng):
+    X, y = rng.uniform(size=(5000, 1)), np.repeat([0, 1, 2], [4980, 12, 8])
+    weights = rng.uniform(0.5, 2.0, 5000)
+    problem = ck.KernelLearning(
+        ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, 2.0 * np.eye(3)[y] - 1.0, sample_weight=weights
+    )
+    (fold,) = selection._folds(problem, problem.family, selection._scored_weights(problem))
+    assert set(y[fold.train]) == set(y[fold.held]) == {0, 1, 2}
+    np.testing.assert_array_equal(fold.weights, weights[fold.held])
+    np.testing.assert_array_equal(fold.scored[0], weights[fold.held])
+    np.testing.assert_array_equal(fold.X, X[fold.held])
+    assert fold.total == pytest.approx(weights[fold.held].sum())
 
 
 def test_errors_are_kept_row_by_row_and_for_one_tolerance(tmp_path, monkeypatch):
@@ -1352,12 +1444,22 @@ def test_another_family_is_scored_where_it_can_say_something(score, value, score
     monkeypatch.setattr(Path, "is_clearly_ahead_of", lambda path, others: True)
     found = path_module.PathSelection("C", values, np.array([score]), float(unit(value)), 1.0, False)
     request = problem, [problem.family] * 2, found, lambda C, _: ck.Hinge(C)
-    reference = selection.beside(*request, unit(values), 0.02, Clock())
+    reference, rows = selection.beside(*request, unit(values), 0.02, Clock())
+    assert rows == problem.m
     assert visited == pytest.approx(scored)
     assert reference == pytest.approx(10.0 * len(scored) / len(problem.X), rel=0.1)
     visited.clear()
     selection.beside(*request, unit(np.array([value])), 0.02, Clock())  # one that was given
     assert visited == pytest.approx([value])
+
+
+def test_another_family_is_scored_on_as_many_rows_as_were_held_out(rng):
+    X = rng.uniform(size=(700, 1))
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), ck.EpsilonInsensitive(), X, np.sin(6.0 * X[:, 0]))
+    found = path_module.PathSelection("C", np.array([1.0]), np.array([0.3]), 1.0, 0.1, False)
+    request = found, lambda C, _: ck.EpsilonInsensitive(C), np.array([1.0]), 0.03, Clock()
+    _, rows = selection.beside(problem, [problem.family], *request)
+    assert rows == pytest.approx(2 * 700 / 3, abs=2)
 
 
 def test_further_families_are_scored_where_the_first_says_nothing(monkeypatch):
@@ -1374,12 +1476,12 @@ def test_further_families_are_scored_where_the_first_says_nothing(monkeypatch):
     monkeypatch.setattr(Path, "is_clearly_ahead_of", lambda path, others: path.score(1.0) > 0.1)
     found = path_module.PathSelection("C", np.array([1.0]), np.array([0.3]), 1.0, 1.0, False)
     request = found, lambda C, _: ck.Hinge(C), np.array([1.0]), 0.03, Clock()
-    assert selection.beside(problem, families, *request) == pytest.approx(0.4)
+    assert selection.beside(problem, families, *request)[0] == pytest.approx(0.4)
     assert followed == [2, 3, 4]
     scores[2] = 0.05  # by chance
-    assert selection.beside(problem, families, *request) == pytest.approx(0.4)
+    assert selection.beside(problem, families, *request)[0] == pytest.approx(0.4)
     scores[2], followed[:] = 0.2, []
-    assert selection.beside(problem, families, *request) == pytest.approx(0.2)
+    assert selection.beside(problem, families, *request)[0] == pytest.approx(0.2)
     assert followed == [2]
 
 

@@ -13,7 +13,7 @@ from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.fold import PATH_TOL
 from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
-from convexkernels.estimators.convex.selection import LARGEST_SAMPLE, beside, choose, default_of, first_of
+from convexkernels.estimators.convex.selection import beside, choose, default_of, first_of
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable, check_unit
@@ -149,13 +149,13 @@ class ConvexEstimator(KernelEstimator):
         own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
         notable, tol = NOTABLE[of_numbers], self._finer(PATH_TOL)
         try:
-            score = beside(problem, references, found, loss_at, values, notable, own, tol)
+            score, rows = beside(problem, references, found, loss_at, values, notable, own, tol)
         except KeyboardInterrupt:
             return replace(found, interrupted=True)
         if np.isinf(score):
             return found
         # The variance of a difference of two shares of errors is below their sum over the rows; R^2 is taken alike.
-        doubt = float(np.sqrt((2.0 - found.score - score) / min(problem.m, LARGEST_SAMPLE)))
+        doubt = float(np.sqrt((2.0 - found.score - score) / rows))
         if score > max(0.0, found.score + max(doubt, notable)):
             called = "R^2" if of_numbers else "accuracy"
             others, own_ones, remedy = self._compared_with

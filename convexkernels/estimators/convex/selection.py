@@ -1,5 +1,6 @@
 """Regularization parameters and families by scores on rows that are left out of a table."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,8 +23,8 @@ from convexkernels.problems.kernel_learning import KernelLearning
 LARGEST_SAMPLE = 1000
 # How many values from that of a soft margin on another family may be scored at.
 REACH = 3
-# Rows up to which there are five folds instead of three.
-FEW_ROWS = 200
+# Rows up to which there are five folds instead of three, and held-out rows that suffice: folds are left out beyond.
+FEW_ROWS, ENOUGH = 200, 400
 # The place of the family that is tried first, where there are so many, and how many are tried at most of six.
 FIRST, MOST_TRIED = 3, 4
 # The parts of the time for the path of the first of several families, which finds where others begin, and, of what it
@@ -124,10 +125,12 @@ def beside(
     notable: float,
     clock: Clock,
     tol: float = PATH_TOL,
-) -> float:
-    """The score of other families on the rows that a value was found by, at that value: nothing is chosen.
+) -> tuple[float, int]:
+    """The score of other families on the rows that a value was found by, at that value, and the number of the rows.
 
-    That of the first one, or where this hardly predicts anything the best one of all.
+    Nothing is chosen.
+
+    The score is that of the first one, or where this hardly predicts anything the best one of all.
 
     Where functions are hardly better than constants, their value is one of chance, often the most regular one, with
     which those of any family are constant: others are scored with a soft margin and less regularization, as long as
@@ -136,21 +139,23 @@ def beside(
     """
 
     def climbed() -> dict[str, Any]:
-        best, scored = -np.inf, _scored_weights(problem)
+        best, rows, scored = -np.inf, 0, _scored_weights(problem)
         for family in families:
             folds = _folds(problem, family, scored, tol)
             path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
             path.values = _values_beside(path, found, values, notable)
             path.climb(notable, clock)
+            rows = len(path.errors_of_constants)
             best = max(best, path.selection(found.name).score)
             predicts = best >= _of_constants(path) + notable and path.is_clearly_ahead_of(path.errors_of_constants)
             if clock.is_over or (family is families[0] and predicts):
                 break
-        return {"score": best}
+        return {"score": best, "rows": rows}
 
     stated = problem.loss, loss_at(found.value, found.deviation), found.value, found.score, values, notable, tol
     asked = problem.X, problem.Y, problem.weights, list(families), *stated
-    return float(clock.once(climbed, "score of another family", *asked)["score"])
+    known = clock.once(climbed, "score of another family, and rows", *asked)
+    return float(known["score"]), int(known["rows"])
 
 
 def _values_beside(path: Path, found: PathSelection, values: Array, notable: float) -> Array:
@@ -224,7 +229,7 @@ class _Search:
             if k > 0 and self._is_over(clock):
                 break
             part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
-            self._follow(family, self._folds_of(family, LARGEST_SAMPLE), first, part)
+            self._follow(family, self._folds_of(family), first, part)
         for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
                 break
@@ -235,9 +240,9 @@ class _Search:
         if self.best is not None:
             self.best.refine(clock)
 
-    def _folds_of(self, family: str, most: int) -> list[Fold]:
+    def _folds_of(self, family: str, most: int = LARGEST_SAMPLE, enough: float = ENOUGH) -> list[Fold]:
         """Rows to learn from and to score on, for a family, of so many rows at most."""
-        return _folds(self.problem, self.families[family], self.scored, self.tol, most)
+        return _folds(self.problem, self.families[family], self.scored, self.tol, most, enough)
 
     def _in_order(self, clock: Clock) -> Iterator[str]:
         """Names of families, each as soon as it is to be tried."""
@@ -267,7 +272,8 @@ class _Search:
         at = self.values.tolist().index(self._rival.value)
         least, part = [], clock.part(SHARES[1])
         for name in (self.chosen[0], family):
-            folds, loss_at = self._folds_of(name, half), self.losses[self.chosen[1]]
+            # With few folds a family that needs many rows is behind by chance.
+            folds, loss_at = self._folds_of(name, half, math.inf), self.losses[self.chosen[1]]
             path = Path(self.families[name], folds, loss_at, self.values[at - 1 : at + 1], self.deviation)
             if not folds:
                 return False
@@ -314,9 +320,18 @@ def _scored_weights(problem: KernelLearning) -> Array:
 
 
 def _folds(
-    problem: KernelLearning, family: Family, scored: Array, tol: float = PATH_TOL, most: int = LARGEST_SAMPLE
+    problem: KernelLearning,
+    family: Family,
+    scored: Array,
+    tol: float = PATH_TOL,
+    most: int = LARGEST_SAMPLE,
+    enough: float = ENOUGH,
 ) -> list[Fold]:
-    """Rows to learn from and to score on, of all rows or of a sample of them; none where there are too few rows."""
+    """Rows to learn from and to score on, of all rows or of a sample of `most`; none where there are too few rows.
+
+    There are as many folds as hold `enough` rows out together. Where one suffices, rows beyond the sample are scored
+    on, too, which costs little.
+    """
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
     rows = np.arange(m) if m <= most else spread_sample(Y, most, rng)
@@ -326,11 +341,17 @@ def _folds(
     if isinstance(problem.loss, LeastSquares):
         return [EachRow(problem, family, rows, rows, scored[:, rows], tol)]
     folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
-    return [
-        Fold(problem, family, train, held, scored[:, held], tol)
-        for train, held in folds
-        if problem.loss.is_of_differences or _has_both(Y[:, train])
-    ]
+    if m - len(folds[0][0]) >= enough:
+        others = np.arange(m) if m <= 2 * most else spread_sample(Y, 2 * most, rng)
+        folds = [(train, np.setdiff1d(others, train)) for train, _ in folds]
+        needed = 1
+    else:
+        needed = math.ceil(min(enough * count / len(rows), count))
+    parts = [Fold(problem, family, train, held, scored[:, held], tol) for train, held in folds]
+    if not problem.loss.is_of_differences:
+        parts = [part for part in parts if _has_both(Y[:, part.train])]
+    parts.sort(key=lambda part: part.total == 0.0)  # targets that are all alike compare nothing
+    return parts[:needed] if any(part.total for part in parts) else []
 
 
 def _has_both(Y: Array) -> bool:

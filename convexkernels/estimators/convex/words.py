@@ -38,12 +38,14 @@ selection_ : Selection or None
 Kernels are on a scale on which C = 1 is a soft margin whatever the number of features: the images of the training
 points under any kernel of the family have a mean squared distance of at most 1 from their mean, or from 0 without an
 intercept. A regularization parameter that is not given is chosen on a path from strong to weak regularization, by the
-accuracy or the R^2 on folds of the rows (of 1000 of them, where there are more) that neither the kernel nor the
-functions have seen (where no value tells more labels than the most frequent one does, by the likelihood of
-probabilities); of numbers with squared loss by leave-one-out in closed form, for the kernel that is learned from
-all these rows. Each value starts from the nearest one, and the path ends where scores fall, or where functions of a
-support vector machine for numbers err by no more than a thousandth of the deviation of the targets. Choosing costs
-one to five times the fit, and more where that takes hundredths of a second or few candidates are left of many.
+accuracy or the R^2 on rows that neither the kernel nor the functions have seen (where no value tells more labels than
+the most frequent one does, by the likelihood of probabilities): five folds up to 200 rows, then three, of which two
+suffice from 600 rows on and one from some 1066 on, because they hold 400 rows out. Of longer tables two thirds of 1000
+rows are learned from, and up to 2000 others scored on. Functions of numbers with squared loss leave each of all rows,
+or of 1000, out in closed form, for the kernel that is learned from these. Each value starts from the nearest one, and
+the path ends where scores fall, or where functions of a support vector machine for numbers err by no more than a
+thousandth of the deviation of the targets. Choosing costs one to five times the fit, and more where that takes
+hundredths of a second or few candidates are left of many.
 """,
     "learned": """
 kernel_ : Kernel
