@@ -21,7 +21,7 @@ from convexkernels.estimators import left_out
 from convexkernels.estimators.convex import multiple_kernel, selection, tessellated
 from convexkernels.estimators.convex import path as path_module
 from convexkernels.estimators.convex.base import NOTABLE
-from convexkernels.estimators.convex.fold import Fold
+from convexkernels.estimators.convex.fold import Fold, folds_of, scored_weights
 from convexkernels.estimators.convex.multiple_kernel import COMPARED, SHORTER
 from convexkernels.estimators.convex.path import Path
 from convexkernels.estimators.convex.selection import choose
@@ -205,7 +205,7 @@ def test_least_squares_leave_out_every_row_for_the_kernel_of_all(monkeypatch):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, 3.0 + y, sample_weight=weights)
     monkeypatch.setattr(ck.KernelLearning, "on_rows", None)
-    (fold,) = selection._folds(problem, problem.family, selection._scored_weights(problem))
+    (fold,) = folds_of(problem, problem.family, scored_weights(problem))
     error = fold.error(0.3, ck.LeastSquares(0.3), Clock())
     K, squares = problem.full_gram_set.gram(fold.points[0.3][0]), []
     for i in range(len(X)):
@@ -552,7 +552,7 @@ def test_a_limit_that_ends_the_choice_of_a_list_says_so(monkeypatch):
 
 
 def held_out(problem, **options):
-    return selection._folds(problem, problem.family, selection._scored_weights(problem), **options)[0]
+    return folds_of(problem, problem.family, scored_weights(problem), **options)[0]
 
 
 @pytest.mark.parametrize("loss", [ck.LeastSquares(), ck.EpsilonInsensitive(), ck.Hinge()])
@@ -572,8 +572,8 @@ def held_out(problem, **options):
 def test_folds_are_as_many_as_hold_enough_rows_out(loss, m, expected, rng):
     X, F = rng.uniform(size=(m, 1)), rng.standard_normal(m)
     problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), loss, X, np.sign(F) if loss.of_labels else F)
-    asked = problem, problem.family, selection._scored_weights(problem)
-    folds = selection._folds(*asked)
+    asked = problem, problem.family, scored_weights(problem)
+    folds = folds_of(*asked)
     if isinstance(loss, ck.LeastSquares):  # each row in closed form
         (fold,) = folds
         np.testing.assert_array_equal(fold.train, fold.held)
@@ -588,7 +588,7 @@ def test_folds_are_as_many_as_hold_enough_rows_out(loss, m, expected, rng):
     held = np.concatenate([fold.held for fold in folds])
     assert len(np.unique(held)) == len(held)
     # Those of half of the rows, by which a family may be left out, are all there are.
-    assert len(selection._folds(*asked, most=m // 2, enough=np.inf)) == (5 if m <= 200 else 3)
+    assert len(folds_of(*asked, most=m // 2, enough=np.inf)) == (5 if m <= 200 else 3)
 
 
 @pytest.mark.parametrize("sizes", [[1000, 999, 1], [1999, 1], [700, 99, 1], [3000, 980, 7, 3]])
@@ -600,7 +600,7 @@ def test_a_rare_class_leaves_folds_that_have_learned_it(sizes, rng):
         labels = np.where(y == 1, 1.0, -1.0) if len(sizes) == 2 else 2.0 * np.eye(len(sizes))[y] - 1.0
         X = rng.uniform(size=(len(y), 1))
         problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, labels)
-        folds = selection._folds(problem, problem.family, selection._scored_weights(problem))
+        folds = folds_of(problem, problem.family, scored_weights(problem))
         assert len(folds) == (2 if len(y) < 1000 else 1)
         assert all(len(np.unique(y[fold.train])) == len(sizes) for fold in folds)
 
@@ -611,7 +611,7 @@ def test_numbers_of_which_hardly_any_differ_are_compared_where_one_is_held_out(e
     X, y = rng.uniform(size=(3000, 2)), np.zeros(3000)
     y[rows] = 1.0
     problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(1.0)]), ck.EpsilonInsensitive(), X, y)
-    (fold,) = selection._folds(problem, problem.family, np.ones((1, 3000)))
+    (fold,) = folds_of(problem, problem.family, np.ones((1, 3000)))
     assert np.ptp(fold.Y) == 1.0
     model = estimator(kernels=[ck.Gaussian(1.0)], tol=1e-2).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
@@ -621,7 +621,7 @@ def test_numbers_that_are_scored_alike_compare_nothing(rng):
     problem = ck.KernelLearning(
         ck.Candidates([ck.Gaussian(1.0)]), ck.EpsilonInsensitive(), rng.uniform(size=(60, 1)), rng.random(60)
     )
-    assert selection._folds(problem, problem.family, np.zeros((1, 60))) == []
+    assert folds_of(problem, problem.family, np.zeros((1, 60))) == []
 
 
 def test_rows_beyond_the_sample_are_scored_on_and_have_every_class(rng):
@@ -630,7 +630,7 @@ def test_rows_beyond_the_sample_are_scored_on_and_have_every_class(rng):
     problem = ck.KernelLearning(
         ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, 2.0 * np.eye(3)[y] - 1.0, sample_weight=weights
     )
-    (fold,) = selection._folds(problem, problem.family, selection._scored_weights(problem))
+    (fold,) = folds_of(problem, problem.family, scored_weights(problem))
     assert set(y[fold.train]) == set(y[fold.held]) == {0, 1, 2}
     np.testing.assert_array_equal(fold.weights, weights[fold.held])
     np.testing.assert_array_equal(fold.scored[0], weights[fold.held])
@@ -834,7 +834,7 @@ def test_between_values_nothing_is_tried_when_the_time_is_up():
     problem, _, values = moons()
     path = Path(
         problem.family,
-        selection._folds(problem, problem.family, selection._scored_weights(problem)),
+        folds_of(problem, problem.family, scored_weights(problem)),
         lambda C, _: ck.Hinge(C),
         values,
         1.0,
@@ -1033,7 +1033,7 @@ def test_a_value_begins_where_the_nearest_one_has_led_to(monkeypatch):
     monkeypatch.setattr(place, lambda *a, **o: begun.append(o["initial"]) or make(*a, **o))
     X, y = noisy(ck.TessellatedRidge, 60)
     problem = ck.KernelLearning(ck.Tessellated(0), ck.LeastSquares(), X, y)
-    (fold, *_) = selection._folds(problem, problem.family, selection._scored_weights(problem))
+    (fold, *_) = folds_of(problem, problem.family, scored_weights(problem))
     for value in (100.0, 1.0, 0.01, 2.0, 50.0):
         fold.error(value, ck.LeastSquares(value), Clock())
     assert begun[0] is None
@@ -1301,7 +1301,7 @@ def test_a_path_ends_where_errors_have_risen_or_stay_as_they_are(errors, of_numb
 def test_beyond_a_value_that_bounds_no_coefficient_functions_are_the_same(loss_at):
     X, y = make_moons(60, noise=0.1, random_state=0)
     problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)]), loss_at(1.0), X, 2.0 * y - 1.0)
-    (fold, *_) = selection._folds(problem, problem.family, selection._scored_weights(problem))
+    (fold, *_) = folds_of(problem, problem.family, scored_weights(problem))
     losses = {C: loss_at(C) for C in (1e-3, 1e5, 1e6)}
     errors = {C: fold.error(C, loss, Clock()) for C, loss in losses.items()}
     is_box = losses[1e5].box_dual(np.ones(1), np.ones(1)).diagonal is None
@@ -1721,7 +1721,7 @@ def test_equal_numbers_of_wrong_labels_are_equal_whatever_rows_weigh():
         problem = ck.KernelLearning(
             ck.Candidates([ck.Gaussian(1.0)]), ck.Hinge(), X, np.where(y > 0, 1, -1), sample_weight=np.full(60, weight)
         )
-        folds = selection._folds(problem, problem.family, selection._scored_weights(problem))
+        folds = folds_of(problem, problem.family, scored_weights(problem))
         path = Path(problem.family, folds, lambda value, deviation: ck.Hinge(value), np.array([1.0]), 1.0)
         rng = np.random.default_rng(0)
         sums = {path._settled(float(np.cumsum(weight * (rng.permutation(60) < 31))[-1])) for _ in range(20)}

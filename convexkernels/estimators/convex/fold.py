@@ -11,12 +11,14 @@ import numpy as np
 
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
+from convexkernels.criteria.folds import split_rows, spread_sample
 from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
-from convexkernels.estimators.outliers import mean_of_targets
+from convexkernels.estimators.outliers import mean_of_targets, usual_weights
 from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
-from convexkernels.losses.epsilon_insensitive import deviation_of
+from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of
+from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
 from convexkernels.solution import Solution, Status
@@ -24,6 +26,10 @@ from convexkernels.solvers import make_solver
 
 # The part of a bound up to which a coefficient is inside.
 INSIDE = 1.0 - 1e-6
+# Rows that a path is followed on: what is chosen there holds for longer tables, too.
+LARGEST_SAMPLE = 1000
+# Rows up to which there are five folds instead of three, and held-out rows that suffice: folds are left out beyond.
+FEW_ROWS, ENOUGH = 200, 400
 # How exactly kernels are learned that are only compared: a fifth of that gap chooses nothing better.
 PATH_TOL, PATH_STEPS = 0.05, 10
 
@@ -156,3 +162,51 @@ class EachRow(Fold):
     def values_of(self, found: Solution) -> Array:
         problem, theta = found.problem, found.theta
         return left_out_of_problem(problem, theta, lambda rows: learned_gram(problem, theta, rows), whole=True).F
+
+
+def scored_weights(problem: KernelLearning) -> Array:
+    """Weights of targets by which errors are scored: a loss that hardly feels outliers is not judged by them."""
+    Y = problem.Y + problem.center[:, None]
+    if not isinstance(problem.loss, EpsilonInsensitive):
+        return np.broadcast_to(problem.weights, Y.shape)
+    return usual_weights(problem.X, Y, problem.weights)
+
+
+def folds_of(
+    problem: KernelLearning,
+    family: Family,
+    scored: Array,
+    tol: float = PATH_TOL,
+    most: int = LARGEST_SAMPLE,
+    enough: float = ENOUGH,
+) -> list[Fold]:
+    """Rows to learn from and to score on, of all rows or of a sample of `most`; none where there are too few rows.
+
+    There are as many folds as hold `enough` rows out together. Where one suffices, rows beyond the sample are scored
+    on, too, which costs little.
+    """
+    rng = np.random.default_rng(0)
+    m, Y = problem.m, problem.Y + problem.center[:, None]
+    rows = np.arange(m) if m <= most else spread_sample(Y, most, rng)
+    count = 5 if m <= FEW_ROWS else 3
+    if m < 2 * count:
+        return []
+    if isinstance(problem.loss, LeastSquares):
+        return [EachRow(problem, family, rows, rows, scored[:, rows], tol)]
+    folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
+    if m - len(folds[0][0]) >= enough:
+        others = np.arange(m) if m <= 2 * most else spread_sample(Y, 2 * most, rng)
+        folds = [(train, np.setdiff1d(others, train)) for train, _ in folds]
+        needed = 1
+    else:
+        needed = math.ceil(min(enough * count / len(rows), count))
+    parts = [Fold(problem, family, train, held, scored[:, held], tol) for train, held in folds]
+    if not problem.loss.is_of_differences:
+        parts = [part for part in parts if _has_both(Y[:, part.train])]
+    parts.sort(key=lambda part: part.total == 0.0)  # targets that are all alike compare nothing
+    return parts[:needed] if any(part.total for part in parts) else []
+
+
+def _has_both(Y: Array) -> bool:
+    """Whether every row has two labels."""
+    return bool((Y.min(axis=1) < Y.max(axis=1)).all())

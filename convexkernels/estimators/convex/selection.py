@@ -10,21 +10,21 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.clock import Clock
-from convexkernels.criteria.folds import split_rows, spread_sample
-from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold
+from convexkernels.estimators.convex.fold import (
+    ENOUGH,
+    FEW_ROWS,
+    LARGEST_SAMPLE,
+    PATH_TOL,
+    Fold,
+    folds_of,
+    scored_weights,
+)
 from convexkernels.estimators.convex.path import SECOND, TIE, LossAt, Path, PathSelection, soft
-from convexkernels.estimators.outliers import usual_weights
 from convexkernels.families.base import Family
-from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive
-from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
 
-# Rows that a path is followed on: what is chosen there holds for longer tables, too.
-LARGEST_SAMPLE = 1000
 # How many values from that of a soft margin on another family may be scored at.
 REACH = 3
-# Rows up to which there are five folds instead of three, and held-out rows that suffice: folds are left out beyond.
-FEW_ROWS, ENOUGH = 200, 400
 # The place of the family that is tried first, where there are so many, and how many are tried at most of six.
 FIRST, MOST_TRIED = 3, 4
 # The parts of the time for the path of the first of several families, which finds where others begin, and, of what it
@@ -139,9 +139,9 @@ def beside(
     """
 
     def climbed() -> dict[str, Any]:
-        best, rows, scored = -np.inf, 0, _scored_weights(problem)
+        best, rows, scored = -np.inf, 0, scored_weights(problem)
         for family in families:
-            folds = _folds(problem, family, scored, tol)
+            folds = folds_of(problem, family, scored, tol)
             path = Path(family, folds, lambda value, _: loss_at(value, found.deviation), values, found.deviation)
             path.values = _values_beside(path, found, values, notable)
             path.climb(notable, clock)
@@ -208,7 +208,7 @@ class _Search:
     @cached_property
     def scored(self) -> Array:
         """Weights of targets by which errors are scored."""
-        return _scored_weights(self.problem)
+        return scored_weights(self.problem)
 
     @property
     def constants(self) -> Array | None:
@@ -242,7 +242,7 @@ class _Search:
 
     def _folds_of(self, family: str, most: int = LARGEST_SAMPLE, enough: float = ENOUGH) -> list[Fold]:
         """Rows to learn from and to score on, for a family, of so many rows at most."""
-        return _folds(self.problem, self.families[family], self.scored, self.tol, most, enough)
+        return folds_of(self.problem, self.families[family], self.scored, self.tol, most, enough)
 
     def _in_order(self, clock: Clock) -> Iterator[str]:
         """Names of families, each as soon as it is to be tried."""
@@ -309,51 +309,3 @@ class _Search:
         self.is_cut |= path.is_cut
         # Where time has cut a path, nothing is known of what it did not try.
         self.last = None if path.is_cut else path.errors_of_rows()
-
-
-def _scored_weights(problem: KernelLearning) -> Array:
-    """Weights of targets by which errors are scored: a loss that hardly feels outliers is not judged by them."""
-    Y = problem.Y + problem.center[:, None]
-    if not isinstance(problem.loss, EpsilonInsensitive):
-        return np.broadcast_to(problem.weights, Y.shape)
-    return usual_weights(problem.X, Y, problem.weights)
-
-
-def _folds(
-    problem: KernelLearning,
-    family: Family,
-    scored: Array,
-    tol: float = PATH_TOL,
-    most: int = LARGEST_SAMPLE,
-    enough: float = ENOUGH,
-) -> list[Fold]:
-    """Rows to learn from and to score on, of all rows or of a sample of `most`; none where there are too few rows.
-
-    There are as many folds as hold `enough` rows out together. Where one suffices, rows beyond the sample are scored
-    on, too, which costs little.
-    """
-    rng = np.random.default_rng(0)
-    m, Y = problem.m, problem.Y + problem.center[:, None]
-    rows = np.arange(m) if m <= most else spread_sample(Y, most, rng)
-    count = 5 if m <= FEW_ROWS else 3
-    if m < 2 * count:
-        return []
-    if isinstance(problem.loss, LeastSquares):
-        return [EachRow(problem, family, rows, rows, scored[:, rows], tol)]
-    folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
-    if m - len(folds[0][0]) >= enough:
-        others = np.arange(m) if m <= 2 * most else spread_sample(Y, 2 * most, rng)
-        folds = [(train, np.setdiff1d(others, train)) for train, _ in folds]
-        needed = 1
-    else:
-        needed = math.ceil(min(enough * count / len(rows), count))
-    parts = [Fold(problem, family, train, held, scored[:, held], tol) for train, held in folds]
-    if not problem.loss.is_of_differences:
-        parts = [part for part in parts if _has_both(Y[:, part.train])]
-    parts.sort(key=lambda part: part.total == 0.0)  # targets that are all alike compare nothing
-    return parts[:needed] if any(part.total for part in parts) else []
-
-
-def _has_both(Y: Array) -> bool:
-    """Whether every row has two labels."""
-    return bool((Y.min(axis=1) < Y.max(axis=1)).all())
