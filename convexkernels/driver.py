@@ -1,4 +1,4 @@
-"""The one outer loop: step, certify, record, stop."""
+"""The one outer loop: step, certify, record, stop; and what is left of it for points that are only compared."""
 
 from __future__ import annotations
 
@@ -180,6 +180,24 @@ def run(
     if warn:
         warn_unless_reached(solver, solution)
     return solution
+
+
+def approach(problem: Any, solver: OuterSolver, *, tol: float, max_iter: int, clock: Clock) -> tuple[Array, Array]:
+    """Theta and alpha that some steps lead to, by the solver's own bounds: of points that are compared, not returned.
+
+    Their certificate would be measured from scratch, a tenth of the time where a point is near by.
+    """
+    deadline = None if np.isinf(clock.max_time) else clock.deadline
+    iterate = solver.start(problem, tol, deadline)
+    best = _Best.of(iterate)
+    for _ in range(max_iter):
+        if _stop(iterate, best, tol, deadline) is not None:
+            break
+        iterate = solver.step(problem, iterate, tol, deadline)
+        best.update(iterate, solver.values_compare)
+    assert best.alpha is not None
+    is_spoilt = best.upper > problem.value_of_constants  # then constants are better
+    return problem.member(best.theta), np.zeros_like(best.alpha) if is_spoilt else best.alpha
 
 
 def _concluded(

@@ -99,6 +99,9 @@ def test_rows_left_out_in_closed_form(intercept, rng):
     expected = solved_at(Psi @ Psi.T, Y, weights, 0.3, intercept)
     np.testing.assert_allclose(W, expected[0], atol=1e-10)
     np.testing.assert_allclose(diagonal, expected[1].diagonal(), atol=1e-10)
+    alone = solved_at(Psi @ Psi.T, Y, weights, 0.3, intercept, diagonal=True)
+    np.testing.assert_allclose(alone[0], expected[0], rtol=1e-10)
+    np.testing.assert_allclose(alone[1], expected[1].diagonal(), rtol=1e-10)
     by_rows = [np.array([i]) for i in range(40)]
     left = residuals_at(Psi @ Psi.T, Y, weights, 0.3, by_rows, intercept=intercept)
     np.testing.assert_allclose(left, W / diagonal, atol=1e-9)

@@ -9,7 +9,8 @@ import pytest
 from sklearn.svm import SVC
 
 import convexkernels as ck
-from convexkernels.driver import run
+from convexkernels.clock import Clock
+from convexkernels.driver import approach, run
 from convexkernels.progress import Table
 from convexkernels.solvers import make_solver
 from convexkernels.solvers.convex.frank_wolfe import FrankWolfe
@@ -66,6 +67,95 @@ def test_certificate_holds_for_any_pair(family):
         certificate = problem.certificate(A @ A.T * 10 ** rng.uniform(-3, 1), 4 * rng.random(40) - 1)
         assert certificate.upper >= best.certificate.lower * (1 - 1e-9)
         assert certificate.lower <= best.certificate.upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+def test_solving_begins_where_it_is_told(family, monkeypatch):
+    X, y = rings(40)
+    problem = ck.KernelLearning(family, ck.Hinge(C=2.0), X, y)
+    cold, center = problem.solve("spectral-gradient", tol=1e-6), problem.gram_set.initial()
+    began, start = [], SpectralGradient.start
+    monkeypatch.setattr(SpectralGradient, "start", lambda s, *a: began.append(s.initial) or start(s, *a))
+    warm = problem.solve("spectral-gradient", tol=1e-6, initial=cold.theta)
+    np.testing.assert_allclose(began[0][0], cold.theta, atol=1e-12)
+    assert warm.status is cold.status is ck.Status.OPTIMAL
+    assert warm.n_iter < cold.n_iter or family is FAMILIES[-1]  # its optimum is a kernel at which J has kinks
+    assert warm.value == pytest.approx(cold.value, rel=2e-6)
+    outside = problem.solve("spectral-gradient", tol=1e-3, initial=-cold.theta)
+    np.testing.assert_allclose(began[-1][0], problem.gram_set.project(-cold.theta))
+    assert outside.status is ck.Status.OPTIMAL
+    own = SpectralGradient(initial=(center, None))
+    problem.solve(own, tol=1e-3, initial=cold.theta)
+    assert began[-1][0] is center
+    plain = SpectralGradient()
+    problem.solve(plain, tol=1e-3, initial=cold.theta)
+    assert plain.initial is None
+    for wrong in (cold.theta.ravel()[1:], np.full_like(center, np.nan), (cold.theta, cold.alpha), cold, "center"):
+        with pytest.raises(ck.InvalidInputError, match="initial must be a theta of the family, an array of shape"):
+            problem.solve(initial=wrong)
+
+
+def test_many_rows_begin_with_a_sample_that_begins_where_it_is_told(monkeypatch):
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, (1500, 2))
+    family = ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)], landmarks=20)
+    problem = ck.KernelLearning(family, ck.LeastSquares(0.1), X, np.sin(3.0 * X[:, 0]))
+    began, start = [], SpectralGradient.start
+    monkeypatch.setattr(SpectralGradient, "start", lambda s, p, *a: began.append((p.m, s.initial)) or start(s, p, *a))
+    problem.solve(tol=1e-3)
+    problem.solve(tol=1e-3, initial=np.array([0.25, 0.75]))
+    assert [m for m, _ in began] == [1000, 1500] * 2
+    assert began[0][1] is None
+    np.testing.assert_allclose(began[2][1][0], [0.25, 0.75])
+    assert not np.allclose(began[3][1][0], [0.25, 0.75])
+
+
+def test_a_part_of_a_gram_set_is_of_the_rows_in_their_order_and_new():
+    X, _ = rings(20)
+    for family in (ck.Tessellated(0), ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)])):
+        gram_set = family.on(X)
+        theta = gram_set.initial()
+        K = gram_set.gram(theta)
+        for rows in (np.arange(20), np.arange(20)[::-1], np.array([3, 1])):
+            part = gram_set.part(theta, rows)
+            np.testing.assert_array_equal(part, K[np.ix_(rows, rows)])
+            part[:] = 0.0
+        np.testing.assert_array_equal(gram_set.gram(theta), K)
+
+
+def test_a_solver_of_ones_own_begins_at_a_plain_theta():
+    """Where it is told by the hook that every solver has."""
+    X, y = rings(40)
+    problem = ck.KernelLearning(ck.Candidates([ck.Gaussian(0.5), ck.Gaussian(2.0)]), ck.Hinge(), X, y)
+
+    class Mine(FrankWolfe):
+        def start(self, problem, tol, deadline):
+            begun.append(self.initial)
+            return super().start(problem, tol, deadline)
+
+    begun, mine = [], Mine()
+    problem.solve(mine, tol=0.1, initial=np.array([0.25, 0.75]))
+    np.testing.assert_allclose(begun, [[0.25, 0.75]])
+    assert mine.initial is None
+
+
+def test_what_is_only_compared_is_what_as_many_steps_lead_to():
+    X, y = rings(40)
+    problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(C=20.0), X, y)
+    for steps in (0, 1, 100):
+        theta, alpha = approach(problem, SpectralGradient(), tol=1e-5, max_iter=steps, clock=Clock())
+        whole = run(problem, SpectralGradient(), tol=1e-5, max_iter=steps, warn=False)
+        np.testing.assert_array_equal(theta, whole.theta)
+        np.testing.assert_array_equal(alpha[0], whole.alpha)
+    late = approach(problem, SpectralGradient(), tol=1e-5, max_iter=100, clock=Clock(1e-9))
+    np.testing.assert_array_equal(late[0], problem.gram_set.initial())
+
+
+def test_constants_are_compared_where_rounding_has_spoilt_every_point(monkeypatch):
+    X, y = rings(40)
+    problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(C=20.0), X, y)
+    monkeypatch.setattr(type(problem), "value_of_constants", 0.0)
+    _, alpha = approach(problem, SpectralGradient(), tol=1e-5, max_iter=100, clock=Clock())
+    assert not alpha.any()
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)

@@ -630,6 +630,8 @@ def test_an_inversion_in_float32_leaves_no_subnormal_numbers():
     K, ridge = np.exp(-2.0 * (X - X.T) ** 2), np.geomspace(1e-3, 1e3, 200)
     exact = np.linalg.inv(K + np.diag(ridge))
     found, _ = inverted(K.astype(np.float32), ridge, np.ones((200, 1), dtype=np.float32))
+    diagonal, _ = inverted(K.astype(np.float32), ridge, np.ones((200, 1), dtype=np.float32), diagonal=True)
+    np.testing.assert_allclose(diagonal, np.diag(exact), rtol=1e-4)
     lower = np.tril(found)
     assert not ((lower != 0.0) & (np.abs(lower) < np.finfo(np.float32).tiny)).any()
     size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))

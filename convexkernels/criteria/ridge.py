@@ -121,12 +121,12 @@ def residuals_at(
     As from `path_residuals`, but 0 for rows in no block, and None where A is not definite at working precision; of a
     FactoredGram for every row by itself. K, which is overwritten, and lam are those of `solved_at`.
     """
-    solved = solved_at(K, Y, weights, lam, intercept)
+    solved = solved_at(K, Y, weights, lam, intercept, blocks is None)
     if solved is None:
         return None
     W, inverse = solved
     if blocks is None:
-        return W / (inverse if inverse.ndim == 1 else inverse.diagonal())
+        return W / inverse
     residual = np.zeros_like(W)
     for block in map(np.sort, blocks):  # in this order its entries are in the lower triangle
         part = np.tril(inverse[np.ix_(block, block)])
@@ -135,19 +135,19 @@ def residuals_at(
 
 
 def solved_at(
-    K: Array | FactoredGram, Y: Array, weights: Array, lam: float, intercept: bool
+    K: Array | FactoredGram, Y: Array, weights: Array, lam: float, intercept: bool, diagonal: bool = False
 ) -> tuple[Array, Array] | None:
     """Coefficients w of ridge regression, shape (n_outputs, m), and the matrix that takes targets to them.
 
-    A matrix K is overwritten. Of the inverse there is the lower triangle, or the diagonal for a FactoredGram; the
-    residual of row i is ``lam w_i / s_i``. None where ``K + lam S^-1`` is not definite at working precision. O(m^3), or
-    O(m rank^2).
+    A matrix K is overwritten. Of the inverse there is the lower triangle, or the diagonal where that is asked for and
+    for a FactoredGram; the residual of row i is ``lam w_i / s_i``. None where ``K + lam S^-1`` is not definite at
+    working precision. O(m^3), or O(m rank^2).
     """
     right = np.vstack([Y, np.ones((1, len(weights)))]).T
     if isinstance(K, FactoredGram):
         solved = _solved_by_factors(K, right, weights, lam)
     else:
-        solved = inverted(K, lam / weights, right)
+        solved = inverted(K, lam / weights, right, diagonal)
     if solved is None:
         return None
     (inverse, columns), ones = solved, solved[1][:, -1]
@@ -158,23 +158,26 @@ def solved_at(
     return W.T, inverse
 
 
-def inverted(K: Array, ridge: Array, right: Array) -> tuple[Array, Array] | None:
+def inverted(K: Array, ridge: Array, right: Array, diagonal: bool = False) -> tuple[Array, Array] | None:
     """The lower triangle of ``A^-1``, ``A = K + diag(ridge)``, in place of that of K, and ``A^-1 right``.
 
-    None where A is not definite at working precision, which is that of K.
+    Or its `diagonal`, squared lengths of the columns of ``L^-1``, ``A = L L'``, in four fifths of the time. None where
+    A is not definite at working precision, which is that of K.
     """
-    factorize, solve, invert = get_lapack_funcs(("potrf", "potrs", "potri"), (K,))
+    factorize, solve, invert = get_lapack_funcs(("potrf", "potrs", "trtri" if diagonal else "potri"), (K,))
     K[np.diag_indices_from(K)] += ridge.astype(K.dtype)
     _flushed(K)
     with threads_to_factorize(len(K)):
         # The lower triangle in C order is the upper one of the transpose, which LAPACK sees.
-        factor, failed = factorize(K.T, lower=0, overwrite_a=1, clean=0)
+        factor, failed = factorize(K.T, lower=diagonal, overwrite_a=1, clean=diagonal)
         if failed:
             return None
-        solved = solve(factor, right, lower=0)[0]
-        inverse, failed = invert(factor, lower=0, overwrite_c=1)
+        solved = solve(factor, right, lower=diagonal)[0]
+        inverse, failed = invert(factor, lower=diagonal, overwrite_c=1)
     if failed or not np.isfinite(inverse.diagonal()).all():
         return None
+    if diagonal:
+        return np.einsum("ij,ij->i", inverse.T, inverse.T, dtype=np.float64), solved
     return _flushed(inverse.T), solved
 
 

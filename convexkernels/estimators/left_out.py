@@ -106,11 +106,10 @@ def left_out_values(K: Array | FactoredGram, loss: Loss, Y: Array, weights: Arra
     down. Others are trained anew, without each of five parts.
     """
     if isinstance(loss, LeastSquares):
-        solved = solved_at(K, Y, weights, loss.lam, loss.intercept)
+        solved = solved_at(K, Y, weights, loss.lam, loss.intercept, diagonal=True)
         if solved is None:
             return np.full(Y.shape, np.nan), None
-        W, inverse = solved
-        diagonal = inverse if inverse.ndim == 1 else inverse.diagonal()
+        W, diagonal = solved
         return np.asarray(Y - W / diagonal), 1.0 - loss.lam * diagonal / weights
     assert isinstance(K, np.ndarray)
     if Y.shape[1] < FEWEST_ROWS:

@@ -122,7 +122,9 @@ class GramSet(ABC):
 
     def part(self, theta: Array, rows: Index) -> Array:
         """K(theta) of some of the points."""
-        return np.asarray(self.gram(theta)[np.ix_(rows, rows)], dtype=np.float64)
+        K = self.gram(theta)
+        is_whole = np.array_equal(rows, np.arange(self.m))
+        return np.asarray(K if is_whole else K[np.ix_(rows, rows)], dtype=np.float64)
 
     @property
     def is_factored(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from convexkernels.arrays import Index
+from convexkernels.arrays import Array, Index
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.families.base import Family, GramSet
 from convexkernels.losses.base import Loss
@@ -116,6 +116,7 @@ class KernelLearning(Certified):
         max_iter: int = 10_000,
         progress: bool | Silent = False,
         checkpoint: Any = None,
+        initial: Array | None = None,
     ) -> Solution:
         """Solve the problem up to a relative duality gap.
 
@@ -135,6 +136,10 @@ class KernelLearning(Certified):
             A file that the best point is written to every few seconds and at the end. Where it is there at the start,
             the work goes on from it: its point is measured again, and steps are counted on. One file serves any
             problems with the same rows, targets and weights; any other file is refused, and stays as it is.
+        initial : ndarray, optional
+            A theta to begin at, as that of a similar problem: of part of the rows, or at another C. Projected onto
+            Theta first. ``"spectral-gradient"`` begins there, which is what ``"auto"`` uses for tessellated kernels and
+            candidates; other methods and CVXPY have points of their own, as has a solver object with one.
 
         Returns
         -------
@@ -146,7 +151,7 @@ class KernelLearning(Certified):
         from convexkernels.solvers import solve
 
         options: dict[str, Any] = {"max_time": max_time, "max_iter": max_iter, "progress": progress}
-        return solve(self, solver, tol=tol, checkpoint=checkpoint, **options)
+        return solve(self, solver, tol=tol, checkpoint=checkpoint, initial=initial, **options)
 
     def to_cvxpy(self) -> Program:
         """State the problem in CVXPY as the papers do; constraints of your own can be added.

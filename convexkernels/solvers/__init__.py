@@ -22,7 +22,7 @@ from convexkernels.driver import because_of_rounding, run, stated, tell_cuts, wa
 from convexkernels.exceptions import InvalidInputError
 from convexkernels.losses.base import check_regularization
 from convexkernels.losses.factored import dual_of_values
-from convexkernels.outer_solver import OuterSolver
+from convexkernels.outer_solver import Iterate, OuterSolver
 from convexkernels.solution import Solution, Status
 from convexkernels.solvers.convex.preparation import seconds_of_tiles
 from convexkernels.threads import threads_for
@@ -88,8 +88,10 @@ def solve(
     max_iter: int,
     progress: bool | Silent,
     checkpoint: Any = None,
+    initial: Array | None = None,
 ) -> Solution:
     """Choose a solver and run it; see :meth:`KernelLearning.solve`."""
+    begin = None if initial is None else _member(problem, initial)
     if hasattr(solver, "objective") and hasattr(solver, "theta"):
         from convexkernels.solvers.convex.conic import solve_program
 
@@ -106,10 +108,13 @@ def solve(
         solver = _automatic(problem) if automatic else make_solver(solver)
     if not isinstance(solver, OuterSolver):
         raise InvalidInputError(f"solver must be a name, a Program or a solver object, got {solver!r}.")
+    if begin is not None and solver.initial is None:
+        solver = copy(solver)
+        solver.go_on(Iterate(begin, None, np.inf), 0)
     clock = Clock(max_time, progress, Checkpoint.of(checkpoint, problem.X, problem.Y, problem.weights))
     with threads_for(problem.m):
         if automatic and problem.gram_set.is_factored and problem.m > FIRST_ROWS:
-            solver = make_solver(solver.name, initial=_start_of_sample(problem, tol, clock))
+            solver = make_solver(solver.name, initial=_start_of_sample(problem, tol, clock, solver.initial))
         solution = run(problem, solver, tol=tol, max_iter=max_iter, clock=clock, warn=False)
         if is_coarse and solution.status in SHORT:
             problem = problem.in_float64()
@@ -169,7 +174,22 @@ def solve_on_all_rows(
     return solution
 
 
-def _start_of_sample(problem: Any, tol: float, clock: Clock) -> tuple[Array, Array | None]:
+def _member(problem: Any, initial: Any) -> Array:
+    """The theta of Theta to begin at."""
+    shape = problem.gram_set.initial().shape
+    try:
+        theta = np.asarray(initial, dtype=np.float64)
+    except (TypeError, ValueError):
+        theta = np.zeros(0)
+    if theta.shape != shape or not np.isfinite(theta).all():
+        raise InvalidInputError(
+            f"initial must be a theta of the family, an array of shape {shape} without NaN or infinity, got "
+            f"{initial!r}; pass `solution.theta` of a problem over the same family, or None."
+        )
+    return problem.member(theta)
+
+
+def _start_of_sample(problem: Any, tol: float, clock: Clock, start: Any) -> tuple[Array, Array | None]:
     """Where to begin on many rows: the kernel that some of them ask for, at the same regularization per row.
 
     With it come, for labels, the dual variables that their function asks for.
@@ -179,7 +199,6 @@ def _start_of_sample(problem: Any, tol: float, clock: Clock) -> tuple[Array, Arr
     counts = [FIRST_ROWS * MORE_ROWS**rung for rung in range(n_rungs)]
     rungs = [problem.with_loss(loss.at(loss.lam * n / problem.m)).on_rows(np.sort(order[:n])) for n in counts]
     part = clock.part(FIRST_SHARE)
-    start: Any = None
     for rung, (small, larger) in enumerate(pairwise([*rungs, problem])):
         solver = make_solver(_automatic(small).name, initial=start)
         gap = min(0.1, tol * LESS_EXACT * MORE_ROWS ** (n_rungs - 1 - rung))

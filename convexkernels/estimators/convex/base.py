@@ -97,14 +97,13 @@ class ConvexEstimator(KernelEstimator):
 
     def _solve(self, problem: KernelLearning, clock: Clock) -> Solution:
         problem, interrupted = self._chosen(problem, clock.sparing(self._reserved).part(SHARE))
+        search = self._search() | {"initial": None if self.selection_ is None else self.selection_.theta}
         if not interrupted:
-            return problem.solve(
-                max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint, **self._search()
-            )
+            return problem.solve(max_time=clock.left, progress=clock.show, checkpoint=clock.checkpoint, **search)
         tell("interrupted while parameters were chosen.")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvexKernelsWarning)
-            return replace(problem.solve(max_time=1e-3, **self._search()), status=Status.INTERRUPTED)
+            return replace(problem.solve(max_time=1e-3, **search), status=Status.INTERRUPTED)
 
     def _chosen(self, problem: KernelLearning, clock: Clock) -> tuple[KernelLearning, bool]:
         """The problem with all its parameters, and whether the user interrupted the choice; sets what was chosen."""

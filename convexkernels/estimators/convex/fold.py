@@ -1,7 +1,6 @@
 """Rows that a kernel and its functions learn from, and rows that these are scored on."""
 
 import math
-import warnings
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,18 +11,20 @@ import numpy as np
 from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.criteria.folds import split_rows, spread_sample
+from convexkernels.driver import approach
 from convexkernels.estimators.left_out import learned_gram, left_out_of_problem
 from convexkernels.estimators.outliers import mean_of_targets, usual_weights
-from convexkernels.exceptions import ConvexKernelsWarning
 from convexkernels.families.base import Family
 from convexkernels.losses.base import Loss
 from convexkernels.losses.epsilon_insensitive import EpsilonInsensitive, deviation_of
 from convexkernels.losses.least_squares import LeastSquares
 from convexkernels.problems.kernel_learning import KernelLearning
 from convexkernels.problems.on_rows import free_centers
-from convexkernels.solution import Solution, Status
 from convexkernels.solvers import make_solver
+from convexkernels.threads import threads_for
 
+# Theta and alpha at values.
+Points = dict[float, tuple[Array, Array]]
 # The part of a bound up to which a coefficient is inside.
 INSIDE = 1.0 - 1e-6
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
@@ -38,8 +39,8 @@ PATH_TOL, PATH_STEPS = 0.05, 10
 class Fold:
     """Training rows of a problem, for a family, what is held out, and where values of the path have led to.
 
-    Targets are `scored` by weights of shape (n_outputs, n_held); kernels are learned to a `PART` of `tol`, or for
-    ten steps.
+    The first value may have `starts` of other rows. Targets are `scored` by weights of shape (n_outputs, n_held);
+    kernels are learned to a `PART` of `tol`, or for ten steps.
     """
 
     PART: ClassVar[float] = 1.0
@@ -50,7 +51,8 @@ class Fold:
     held: Index
     scored: Array
     tol: float = PATH_TOL
-    points: dict[float, tuple[Array, Array]] = field(default_factory=dict)
+    points: Points = field(default_factory=dict)
+    starts: Points = field(default_factory=dict)
     values: dict[float, Array] = field(default_factory=dict)
     errors: dict[float, Array] = field(default_factory=dict)
     deviations: dict[float, float] = field(default_factory=dict)
@@ -74,6 +76,12 @@ class Fold:
             other.points[value] = theta, W.reshape(*np.shape(alpha)[:-1], -1)
         return other
 
+    def begin_at(self, points: Points) -> None:
+        """Let the first value begin where those of the family have led to on other rows.
+
+        Not here: such rows may be held out, and as far as their gap is open kernels are those that they began with.
+        """
+
     def is_inside(self, value: float, loss: Loss) -> bool:
         """Whether no coefficient is at the bound that C sets: a larger one finds the same functions."""
         problem, (_, alpha) = self.problem, self.points[value]
@@ -94,17 +102,15 @@ class Fold:
         if known := piece.found:
             self.points[value] = known["theta"], known["alpha"]
             return self._scored(value, known["values"])
-        nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
-        solver = make_solver("spectral-gradient", initial=None if nearest is None else self.points[nearest])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvexKernelsWarning)
-            found = problem.solve(solver, tol=tol, max_iter=PATH_STEPS, max_time=clock.left)
-        if found.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        self.points[value] = found.theta, found.alpha
-        error = self._scored(value, self.values_of(found))
+        starts = self.points or self.starts
+        nearest = min(starts, key=lambda other: abs(math.log(other / value)), default=None)
+        solver = make_solver("spectral-gradient", initial=None if nearest is None else starts[nearest])
+        with threads_for(problem.m):
+            theta, alpha = approach(problem, solver, tol=tol, max_iter=PATH_STEPS, clock=clock)
+        self.points[value] = theta, alpha
+        error = self._scored(value, self.values_of(problem, theta, alpha))
         if not clock.is_over:
-            piece.keep(values=self.values[value], theta=found.theta, alpha=found.alpha)
+            piece.keep(values=self.values[value], theta=theta, alpha=alpha)
         return error
 
     def _scored(self, value: float, F: Array) -> float:
@@ -115,9 +121,9 @@ class Fold:
         self.deviations[value] = deviation_of(F - self.Y, self.scored) if self.whole.loss.is_of_differences else 1.0
         return float(errors.sum())
 
-    def values_of(self, found: Solution) -> Array:
+    def values_of(self, problem: KernelLearning, theta: Array, alpha: Array) -> Array:
         """Values at the rows held out, shape (n_outputs, n_held)."""
-        return np.atleast_2d(found.decision_function(self.X).T)
+        return problem.function(theta, alpha).values(self.X).T
 
     def errors_of(self, F: Array) -> Array:
         """Weights of the rows with a wrong label and 0 of others, or squared errors, the mean over outputs."""
@@ -159,8 +165,10 @@ class EachRow(Fold):
         whole = self.whole
         return whole if self.family is whole.family and len(self.train) == whole.m else super().problem
 
-    def values_of(self, found: Solution) -> Array:
-        problem, theta = found.problem, found.theta
+    def begin_at(self, points: Points) -> None:
+        self.starts = {value: (theta, np.zeros(self.Y.shape)) for value, (theta, _) in points.items()}
+
+    def values_of(self, problem: KernelLearning, theta: Array, alpha: Array) -> Array:
         return left_out_of_problem(problem, theta, lambda rows: learned_gram(problem, theta, rows), whole=True).F
 
 

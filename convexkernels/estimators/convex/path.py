@@ -75,6 +75,8 @@ class PathSelection(Selection):
         The score of what the family is compared with (Gaussian kernels, of several widths or of a narrow one) on the
         same rows, where it was asked whether it suits the table: at that value, or the best one of a few with less
         regularization, where it is more regular than a soft margin or predicts hardly better than constants.
+    theta : ndarray or None
+        The parameter of the kernel that was learned with that value, the mean over folds: the last fit begins there.
     """
 
     name: str
@@ -87,6 +89,7 @@ class PathSelection(Selection):
     reference: float | None = None
     kernels: str | None = None
     paths: Mapping[str, tuple[Array, ...]] = field(default_factory=dict)
+    theta: Array | None = None
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -191,7 +194,9 @@ class Path:
         value = self.chosen if self.errors else float(self.values[0])
         if self.is_cut and len(tried) == 1 and self.rival is None:  # there was nothing to compare it with
             value = soft(self.values)
-        return PathSelection(name, tried, scores, value, self.deviation, interrupted)
+        thetas = [fold.points[value][0] for fold in self.folds if value in fold.points]
+        theta = np.mean(thetas, axis=0) if thetas else None
+        return PathSelection(name, tried, scores, value, self.deviation, interrupted, theta=theta)
 
     @property
     def is_exact(self) -> bool:

@@ -16,6 +16,7 @@ from convexkernels.estimators.convex.fold import (
     LARGEST_SAMPLE,
     PATH_TOL,
     Fold,
+    Points,
     folds_of,
     scored_weights,
 )
@@ -81,7 +82,7 @@ def choose(
 
     if known := piece.found:
         value, deviation = float(known["value"]), float(known["deviation"])
-        kept = PathSelection(name, known["values"], known["scores"], value, deviation, False)
+        kept = PathSelection(name, known["values"], known["scores"], value, deviation, False, theta=known.get("theta"))
         tried = {called: tuple(known[f"path {k}"]) for k, called in enumerate(places) if f"path {k}" in known}
         return named(kept, places[int(known["family"])], others[int(known["loss"])], tried)
     search, interrupted = _Search(problem, families, name, losses, values, tol), False
@@ -104,6 +105,8 @@ def choose(
     tried = search.tried | {family: (found.values, found.scores)}
     if not (interrupted or cut):
         paths: dict[str, Any] = {f"path {places.index(called)}": np.array(path) for called, path in tried.items()}
+        if found.theta is not None:
+            paths["theta"] = found.theta
         piece.keep(
             values=found.values,
             scores=found.scores,
@@ -189,7 +192,7 @@ class _Search:
     """Paths followed so far: the best one with what it chose, and the errors of the last one row by row.
 
     `chosen` names the family and the loss of the best one; `tried` has the values and scores of families with the first
-    loss. `is_cut` says that the time of a path was up.
+    loss. `of_half` has points of families on half of the rows, `is_cut` says that the time of a path was up.
     """
 
     problem: KernelLearning
@@ -203,6 +206,7 @@ class _Search:
     chosen: tuple[str, str] = ("", "")
     last: Array | None = None
     tried: dict[str, tuple[Array, ...]] = field(default_factory=dict)
+    of_half: dict[str, Points] = field(default_factory=dict)
     is_cut: bool = False
 
     @cached_property
@@ -229,7 +233,10 @@ class _Search:
             if k > 0 and self._is_over(clock):
                 break
             part = clock.part(SHARES[k] if k < len(SHARES) and left - k > 1 else 1.0 / (left - k))
-            self._follow(family, self._folds_of(family), first, part)
+            folds = self._folds_of(family)
+            for fold in folds:
+                fold.begin_at(self.of_half.get(family, {}))
+            self._follow(family, folds, first, part)
         for k, loss in enumerate(others):
             if self.best is None or self._is_over(clock):  # where there is none, time was too short for any value
                 break
@@ -280,6 +287,7 @@ class _Search:
             if not path.visit_all(part):
                 return True
             least.append(min(path.errors.values()))
+            self.of_half[name] = folds[0].points
         return least[1] > TIE * least[0]
 
     @property

@@ -74,7 +74,8 @@ kernel_names_ : list of str
 kernels_ : str, or what was passed
     The name of the list of candidates that was given or chosen: with ``kernels=kernels_`` and the other values that a
     fit has chosen (`C_` or `lam_`, `loss_`, `epsilon_`, which can be given for one output), another one to the same
-    rows finds the same functions. ``selection_.paths`` has the scores of all lists that were compared.
+    rows finds the same functions, as far as `tol` asks for. ``selection_.paths`` has the scores of all lists that were
+    compared.
 """,
     "candidates": """
 Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).

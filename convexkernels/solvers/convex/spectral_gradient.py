@@ -68,7 +68,8 @@ class SpectralGradient(OuterSolver):
         the optimum whose SVMs are exact, the interior-point method takes over if it accepts the problem; else iterates
         keep a distance from the boundary of Theta, on which J has kinks, in proportion to the gap.
     initial : (theta, alpha), optional
-        A point of a similar problem to start from, for example its solution at another regularization parameter.
+        A point of a similar problem to start from, for example its solution at another regularization parameter; alpha
+        may be None.
     """
 
     name = "spectral-gradient"
@@ -79,7 +80,7 @@ class SpectralGradient(OuterSolver):
         history: int = 1,
         newton_below: float = 0.1,
         patience: int = 5,
-        initial: tuple[Array, Array] | None = None,
+        initial: tuple[Array, Array | None] | None = None,
     ) -> None:
         self.memory = memory
         self.history = history
@@ -92,7 +93,6 @@ class SpectralGradient(OuterSolver):
         return None if problem.gram_set.has_projection else "its family has no cheap projection; use 'conic'"
 
     def go_on(self, iterate: Iterate, n_steps: int) -> None:
-        assert iterate.alpha is not None
         self.initial = iterate.theta, iterate.alpha
 
     def start(self, problem: Any, tol: float, deadline: float | None) -> Iterate:
