@@ -32,6 +32,19 @@ def test_simplex_projection_is_feasible_and_nearest(values, total):
     assert inner.max() <= 1e-9 * (1 + np.abs(v).max()) * total * len(v)
 
 
+@given(st.lists(st.sampled_from([0.0, 1e-30, 1e-3, 0.3, 1.0]), min_size=1, max_size=40), st.floats(1e-3, 1e3))
+@settings(max_examples=100, deadline=None)
+def test_what_is_on_the_simplex_but_for_rounding_stays_as_it_is(values, total):
+    """Subtracting the excess of a sum that is rounding would make a small weight of every 0."""
+    v = np.array([1.0, *values])
+    v = total * (v / v.sum())
+    u = project_simplex(v, total)
+    np.testing.assert_array_equal(u, v)
+    assert u is not v
+    above = project_simplex(v + 1e-9 * total, total)
+    np.testing.assert_allclose(above, v, atol=1e-12 * total)
+
+
 def test_simplex_projection_of_huge_entries():
     np.testing.assert_array_equal(project_simplex(np.array([1e32, -3e32, 1e5])), [1.0, 0.0, 0.0])
 

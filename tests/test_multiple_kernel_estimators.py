@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import convexkernels as ck
+from convexkernels.families import candidate_list
 from convexkernels.plotting import FeatureRelevanceDisplay, KernelWeightsDisplay
 
 PER_FEATURE = [(f"x{j}", ck.Gaussian(1.0), [j]) for j in range(4)]
@@ -222,3 +223,21 @@ def test_a_column_that_is_constant_in_a_fold_does_not_stop_the_choice(rng):
     X[:, 2] = np.arange(60) == 7
     model = ck.MultipleKernelSVC().fit(X, np.where(X[:, 0] > 0, 1, -1))
     assert model.score(X, np.where(X[:, 0] > 0, 1, -1)) > 0.9
+
+
+@pytest.mark.parametrize("kind", [ck.MultipleKernelSVC, ck.MultipleKernelSVR, ck.MultipleKernelRidge])
+def test_candidates_that_are_not_used_have_no_weight_and_cost_nothing(kind, rng, monkeypatch):
+    """Rounding of the last projection had left 1e-16, and every one of them was evaluated at new rows."""
+    X = rng.uniform(-1.0, 1.0, (120, 6))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(120)
+    y = y > y.mean() if kind is ck.MultipleKernelSVC else y
+    given = {"lam": 0.1} if kind is ck.MultipleKernelRidge else {"C": 1.0}
+    model = kind("all", **given).fit(X, y)
+    used = model.weights_ > 1e-12
+    assert 0 < used.sum() < len(used)
+    assert not model.weights_[~used].any()
+    assert model.weights_.sum() == pytest.approx(1.0, rel=1e-14)
+    evaluated, merged = [], candidate_list._merged
+    monkeypatch.setattr(candidate_list, "_merged", lambda *a: evaluated.append(merged(*a)) or evaluated[-1])
+    model.predict(X[:5])
+    assert len(evaluated[0]) == used.sum()
