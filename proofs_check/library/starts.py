@@ -1,4 +1,4 @@
-"""Where searches for widths and for the weights of trees begin."""
+"""Where searches for widths and for the weights of trees begin, and convex problems like one that is solved."""
 
 from __future__ import annotations
 
@@ -7,9 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from convexkernels import LeastSquares, LeaveOneOut, OuterLearning, Trees, Widths
+from convexkernels import (
+    Candidates,
+    Gaussian,
+    Hinge,
+    KernelLearning,
+    LeastSquares,
+    LeaveOneOut,
+    OuterLearning,
+    Trees,
+    Widths,
+)
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
+from convexkernels.clock import Clock
+from convexkernels.estimators.convex.fold import folds_of, scored_weights
+from convexkernels.estimators.convex.path import Path
+from convexkernels.linalg import project_simplex
 from proofs_check.claim import Claim
 
 Generator = np.random.Generator
@@ -101,8 +115,43 @@ def refitted(K: Array, y: Array, weights: Array, lam: float) -> float:
     return total
 
 
+def measure_known(share: float, rng: Generator) -> Verdict:
+    """A fit begins with a `share` of 1 of the weights that it is told, which are the mean of what folds have learned.
+
+    Weights that are on the simplex but for rounding stay as they are, with their zeros. Where no row is held out, the
+    first value begins with what other rows have led to (it is kept, being optimal); where rows are, it does not.
+    """
+    v = np.where(rng.random(30) < 0.6, 0.0, rng.random(30))
+    v[0] = 1.0
+    v /= v.sum()
+    moved = float(np.abs(project_simplex(v) - v).max())
+    X = rng.uniform(-1.0, 1.0, (90, 3))
+    y = np.sin(4.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.5 * rng.standard_normal(90)
+    family = Candidates([(f"{width}", Gaussian(width), [j]) for j in range(3) for width in (0.3, 3.0)])
+    apart, values = [moved], np.array([0.1, 1.0, 10.0])
+    for loss, targets in ((Hinge(), np.sign(y)), (LeastSquares(0.03), y)):
+        problem = KernelLearning(family, loss, X, targets)
+        path = Path(family, folds_of(problem, family, scored_weights(problem)), lambda C, _: Hinge(C), values, 1.0)
+        if isinstance(loss, Hinge):
+            path.visit_all(Clock())
+            found = path.selection("C")
+            mean = np.mean([fold.points[found.value][0] for fold in path.folds], axis=0)
+            apart.append(float(np.abs(found.theta - mean).max()))
+            begun = problem.with_loss(Hinge(found.value)).solve("spectral-gradient", tol=1e-4, initial=found.theta)
+            told = share * mean + (1.0 - share) / mean.size
+            # Inner problems of a first step are solved to a thousandth.
+            apart.append(max(0.0, abs(begun.history[0].upper / begun.problem.evaluate(told).upper - 1.0) - 2e-3))
+        (fold, *_) = folds_of(problem, family, scored_weights(problem))
+        own = fold.problem.with_loss(loss).solve("spectral-gradient", tol=1e-9)
+        fold.begin_at({1.0: (own.theta, np.atleast_2d(own.alpha))})
+        fold.error(1.0, loss, Clock())
+        is_kept = bool(np.array_equal(fold.points[1.0][0], own.theta))
+        apart.append(float(is_kept is isinstance(loss, Hinge)))
+    return Verdict(max(apart), 0.0, 1, {"X": X, "apart": np.array(apart)})
+
+
 def start_claims(paper: str) -> list[Claim]:
-    """Where curved families begin."""
+    """Where curved families begin, and fits that know of others."""
     return [
         Claim(
             "start-of-trees",
@@ -121,5 +170,11 @@ def start_claims(paper: str) -> list[Claim]:
             "Searches begin with narrower kernels where these err less than nine tenths at rows left out.",
             *(paper, "problems, OuterLearning.best_start", measure_narrower, 0.9, 0.2),
             trials=2,
+        ),
+        Claim(
+            "start-of-known-weights",
+            "Fits begin with the weights that they are told: the mean of folds, or those of other rows.",
+            *(paper, "problems, KernelLearning.solve", measure_known, 1.0, 0.5),
+            trials=4,
         ),
     ]
