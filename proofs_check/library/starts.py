@@ -142,7 +142,7 @@ def measure_known(share: float, rng: Generator) -> Verdict:
             # Inner problems of a first step are solved to a thousandth.
             apart.append(max(0.0, abs(begun.history[0].upper / begun.problem.evaluate(told).upper - 1.0) - 2e-3))
         (fold, *_) = folds_of(problem, family, scored_weights(problem))
-        own = fold.problem.with_loss(loss).solve("spectral-gradient", tol=1e-9)
+        own = fold.problem.with_loss(loss).solve("spectral-gradient", tol=1e-6)
         fold.begin_at({1.0: (own.theta, np.atleast_2d(own.alpha))})
         fold.error(1.0, loss, Clock())
         is_kept = bool(np.array_equal(fold.points[1.0][0], own.theta))
