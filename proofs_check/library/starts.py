@@ -129,24 +129,24 @@ def measure_known(share: float, rng: Generator) -> Verdict:
     y = np.sin(4.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.5 * rng.standard_normal(90)
     family = Candidates([(f"{width}", Gaussian(width), [j]) for j in range(3) for width in (0.3, 3.0)])
     apart, values = [moved], np.array([0.1, 1.0, 10.0])
-    for loss, targets in ((Hinge(), np.sign(y)), (LeastSquares(0.03), y)):
-        problem = KernelLearning(family, loss, X, targets)
-        path = Path(family, folds_of(problem, family, scored_weights(problem)), lambda C, _: Hinge(C), values, 1.0)
-        if isinstance(loss, Hinge):
-            path.visit_all(Clock())
-            found = path.selection("C")
-            mean = np.mean([fold.points[found.value][0] for fold in path.folds], axis=0)
-            apart.append(float(np.abs(found.theta - mean).max()))
-            begun = problem.with_loss(Hinge(found.value)).solve("spectral-gradient", tol=1e-4, initial=found.theta)
-            told = share * mean + (1.0 - share) / mean.size
-            # Inner problems of a first step are solved to a thousandth.
-            apart.append(max(0.0, abs(begun.history[0].upper / begun.problem.evaluate(told).upper - 1.0) - 2e-3))
-        (fold, *_) = folds_of(problem, family, scored_weights(problem))
-        own = fold.problem.with_loss(loss).solve("spectral-gradient", tol=1e-6)
-        fold.begin_at({1.0: (own.theta, np.atleast_2d(own.alpha))})
-        fold.error(1.0, loss, Clock())
-        is_kept = bool(np.array_equal(fold.points[1.0][0], own.theta))
-        apart.append(float(is_kept is isinstance(loss, Hinge)))
+    machine, ridge = KernelLearning(family, Hinge(), X, np.sign(y)), KernelLearning(family, LeastSquares(0.03), X, y)
+    path = Path(family, folds_of(machine, family, scored_weights(machine)), lambda C, _: Hinge(C), values, 1.0)
+    path.visit_all(Clock())
+    found = path.selection("C")
+    mean = np.mean([fold.points[found.value][0] for fold in path.folds], axis=0)
+    apart.append(float(np.abs(found.theta - mean).max()))
+    begun = machine.with_loss(Hinge(found.value)).solve("spectral-gradient", tol=1e-4, initial=found.theta)
+    told = share * mean + (1.0 - share) / mean.size
+    # Inner problems of a first step are solved to a thousandth.
+    apart.append(max(0.0, abs(begun.history[0].upper / begun.problem.evaluate(told).upper - 1.0) - 2e-3))
+    (rows,) = folds_of(ridge, family, scored_weights(ridge))
+    own = ridge.solve("spectral-gradient", tol=1e-6)
+    known = {1.0: (own.theta, np.atleast_2d(own.alpha))}
+    rows.begin_at(known)
+    rows.error(1.0, ridge.loss, Clock())
+    apart.append(float(np.abs(rows.points[1.0][0] - own.theta).max()))
+    path.folds[0].begin_at(known)
+    apart.append(float(len(path.folds[0].starts)))
     return Verdict(max(apart), 0.0, 1, {"X": X, "apart": np.array(apart)})
 
 

@@ -287,7 +287,7 @@ class _Search:
             if not path.visit_all(part):
                 return True
             least.append(min(path.errors.values()))
-            self.of_half[name] = folds[0].points
+        self.of_half[family] = folds[0].points
         return least[1] > TIE * least[0]
 
     @property
