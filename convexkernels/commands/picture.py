@@ -93,7 +93,7 @@ def _draw_progress(axes: Any, solution: Any) -> None:
         ylabel="relative distance from the optimum",
         title=f"the optimum is proved to a relative gap of {certificate.relative_gap:.1e}",
     )
-    axes.legend(frameon=False, loc="lower left")
+    axes.legend(frameon=False, loc="best")
 
 
 def _draw_learned(figure: Figure, axes: Any, estimator: Any, names: list[str]) -> None:
