@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_iris, make_friedman1, make_moons
 from sklearn.exceptions import NotFittedError
 
 import convexkernels as ck
@@ -216,3 +216,12 @@ except ImportError as error:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.startswith("True drawing needs matplotlib")
     assert "pip install 'convexkernels[plot]'" in shown
+
+
+def test_a_fit_that_begins_at_its_end_has_whole_iterations_on_its_axis():
+    X, y = make_friedman1(80, noise=1.0, random_state=0)
+    model = ck.TessellatedRidge(tol=1e-2).fit(X, y)
+    assert len(model.solution_.history) == 1
+    drawn = CertificateDisplay.from_estimator(model).plot().ax_[1]
+    assert all(tick == round(tick) for tick in drawn.get_xticks().tolist())
+    plt.close("all")

@@ -75,6 +75,8 @@ class CertificateDisplay(Display):
             self._plot_gap(where, upper - np.nanmin(upper), marker, "above the least value")
         self.ax_[0].set(title=self.title, ylabel="objective J")
         self.ax_[1].set_xlabel("iteration" if against == "iteration" else "time / s")
+        if against == "iteration":  # of which there may be none, where a fit begins at its end
+            self.ax_[1].locator_params(axis="x", integer=True, min_n_ticks=1)
         return self
 
     def _plot_bounds(self, where: Array, upper: Array, lower: Array, marker: str | None) -> None:
