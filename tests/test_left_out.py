@@ -1,5 +1,6 @@
 """What is computed from rows that functions have not seen: left-out values, probabilities, intervals."""
 
+import math
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +18,7 @@ import convexkernels as ck
 from convexkernels.cells.kernel_learner import KernelLearner
 from convexkernels.cells.learner import CellSelection
 from convexkernels.criteria.ridge import inverted, residuals_at
-from convexkernels.estimators.intervals import as_unseen, margin_around, margins, widened
+from convexkernels.estimators.intervals import as_fitted, as_unseen, margin_around, margins, widened
 from convexkernels.estimators.left_out import _of_constant, learned_gram, left_out_values
 from convexkernels.estimators.probabilities import Sigmoid, likeliest, link_of
 from convexkernels.estimators.relevance import effective_rank, relevance
@@ -379,6 +380,32 @@ def test_residuals_are_raised_to_the_level_of_unseen_rows_where_that_is_no_chanc
     assert np.all(np.abs(as_unseen(residuals, unseen)) <= 2.0 * np.abs(residuals))
     few = np.arange(400) < 9
     np.testing.assert_array_equal(as_unseen(residuals, few), residuals)
+
+
+def test_residuals_of_a_kernel_with_many_widths_are_those_of_new_rows(rng):
+    residuals = rng.standard_normal((200, 2))
+    np.testing.assert_allclose(as_fitted(residuals, 20), residuals * np.sqrt(220.0 / 180.0))
+    np.testing.assert_allclose(as_fitted(residuals[:5], 20), residuals[:5] * np.sqrt(3.0))
+    # Least squares of n columns: what is left at the rows, and what errors are at rows with targets drawn anew.
+    m, n, squares = 60, 12, np.zeros(2)
+    for _ in range(2000):
+        X, noise, other = rng.standard_normal((m, n)), rng.standard_normal(m), rng.standard_normal(m)
+        fitted = X @ np.linalg.lstsq(X, noise, rcond=None)[0]
+        squares += np.sum(as_fitted(noise - fitted, n) ** 2), np.sum((other - fitted) ** 2)
+    assert squares[0] == pytest.approx(squares[1], rel=0.01)
+
+
+def test_intervals_of_trees_know_that_widths_were_fitted(rng):
+    X, y = rng.uniform(-1, 1, (160, 6)), rng.standard_normal(160)
+    y += X[:, 0]
+    settings = {"search": ck.TreeSearch(max_iter=10), "random_state": 0}
+    for m, larger in ((160, np.sqrt(166.0 / 154.0)), (100, 1.0)):  # fewer rows are learned from in folds
+        model = ck.HierarchicalGaussianRegressor(4, **settings).fit(X[:m], y[:m])
+        left = model._left_out()
+        residuals = model.targets_.truth(left.Y[0]) - model.targets_.decoded(left.F[0])
+        above = np.sort(larger * residuals)[math.ceil(0.95 * (m + 1)) - 1]
+        high = model.predict_interval(X[:1], coverage=0.9)[0, 1] - model.predict(X[:1])[0]
+        assert high == pytest.approx(above)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])

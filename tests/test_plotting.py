@@ -201,6 +201,15 @@ def test_displays_refuse_estimators_of_another_kind(model, display, whose):
         display.from_estimator(ck.TessellatedSVC())
 
 
+def test_a_surface_of_numbers_and_a_slice_at_a_text_are_refused_by_name(moons):
+    X, y = moons
+    ridge = ck.MultipleKernelRidge(lam=1.0).fit(X, X[:, 0])
+    with pytest.raises(ck.InvalidInputError, match=r"^MultipleKernelRidge has no classes_; pass a classifier"):
+        DecisionSurfaceDisplay.from_estimator(ridge, X, y)
+    with pytest.raises(ck.InvalidInputError, match=r"^x0 must hold numbers only"):
+        KernelSliceDisplay.from_estimator(ridge, np.array([0.0, "red"], dtype=object))
+
+
 def test_missing_matplotlib_is_named_with_the_extra_when_something_is_drawn():
     code = """
 import sys

@@ -72,6 +72,15 @@ def test_what_was_kept_back_is_told_once_and_no_more(action):
     assert len(caught) == (1 if action == "default" else 0)
 
 
+def test_sentences_about_time_count_as_one():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for said in ("max_time ended the choice of C early.", "x stopped with status TIME_LIMIT.", "something else"):
+            for _ in range(2):
+                tell(said)
+    assert [str(one.message) for one in caught] == ["max_time ended the choice of C early.", "something else"]
+
+
 def test_what_was_ignored_is_told_when_asked_for():
     with warnings.catch_warnings(record=True) as caught:
         for action in ("ignore", "default", "default"):

@@ -81,6 +81,13 @@ class BoundCriterion(ABC):
         """The functions that a point stands for: the inner problem on all rows; K may be overwritten."""
         return fit(self.loss.at(self.lam(log_lam)), K, self.Y, self.weights, tol=tol)
 
+    def known(self, K: Array) -> Fit | None:
+        """The functions of `train` at the point evaluated last, whose matrix is given, where they are known.
+
+        The matrix is overwritten where they are.
+        """
+        return None
+
     def lam(self, log_lam: float) -> float:
         """The regularization parameter that an unknown stands for."""
         return float(np.exp(log_lam))

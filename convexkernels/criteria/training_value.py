@@ -6,7 +6,7 @@ import numpy as np
 
 from convexkernels.arrays import Array
 from convexkernels.criteria.base import BoundCriterion, Criterion, CriterionValue
-from convexkernels.losses.fit import Fit, fit
+from convexkernels.losses.fit import Fit, fit, measure
 from convexkernels.validation import check_number
 
 
@@ -31,6 +31,11 @@ class BoundTrainingValue(BoundCriterion):
 
     def train(self, K: Array, log_lam: float, tol: float) -> Fit:
         return fit(self.loss, self.regularized(K), self.Y, self.weights, tol=min(tol, self.tol))
+
+    def known(self, K: Array) -> Fit | None:
+        if self.last is None:
+            return None
+        return measure(self.loss, self.regularized(K), self.Y, self.weights, self.last)
 
     def __call__(self, K: Array, log_lam: float) -> TrainingValueAt:
         loss = self.loss

@@ -54,6 +54,17 @@ def as_unseen(residuals: Array, unseen: Mask) -> Array:
     return np.asarray((factors * columns).reshape(residuals.shape))
 
 
+def as_fitted(residuals: Array, n: int) -> Array:
+    """Residuals of rows to which n numbers of a kernel were fitted, on the level of those of new rows.
+
+    That is what leaving rows out of the functions alone does not show: mean squares at new rows are larger by
+    ``(m + n) / (m - n)``, Akaike's final prediction error (1969), of fewer than 2 n rows by three. Residuals have shape
+    (m,) or (m, n_outputs).
+    """
+    m = max(len(residuals), 2 * n)
+    return residuals * float(np.sqrt((m + n) / (m - n)))
+
+
 def between(first: Array, second: Array) -> tuple[Array, Array]:
     """Two quantiles at the same points, the lower one first: functions that were learned each by itself may cross."""
     return np.minimum(first, second), np.maximum(first, second)

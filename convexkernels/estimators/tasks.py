@@ -145,7 +145,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         Predictions plus conformal quantiles of the residuals of rows, by functions that were trained without the row
         with the learned kernel and its regularization parameter (least squares), or without a fifth of the rows. All
         intervals of an output have one length. Unless functions of folds are combined, the kernel has seen all rows:
-        where these are few beside the columns, or it has many parameters, targets are covered less often.
+        where these are few beside the columns, or it has many parameters, targets are covered less often. For a width
+        of each column hierarchical estimators allow.
 
         Parameters
         ----------

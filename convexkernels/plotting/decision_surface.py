@@ -7,7 +7,7 @@ import numpy as np
 
 from convexkernels.arrays import Array, Labels
 from convexkernels.exceptions import InvalidInputError
-from convexkernels.plotting.canvas import SIGNED, Display, color, legend, plane_around
+from convexkernels.plotting.canvas import SIGNED, Display, attribute_of, color, legend, plane_around
 from convexkernels.validation import check_points
 
 # More lines than this would hide the surface they divide.
@@ -67,7 +67,7 @@ class DecisionSurfaceDisplay(Display):
         given = {
             "X": _plane(X),
             "y": np.asarray(y),
-            "classes": np.asarray(estimator.classes_),
+            "classes": np.asarray(attribute_of(estimator, "classes_", "a classifier")),
             "breaks": getattr(estimator, "support_vectors_", None) if hasattr(kernel, "lower") else None,
             "names": tuple(getattr(estimator, "feature_names_in_", ("x0", "x1"))),
         }

@@ -71,7 +71,7 @@ class KernelSliceDisplay(Display):
             Points along each feature.
         """
         kernels = kernel if isinstance(kernel, Mapping) else {"": kernel}
-        point = check_points(np.atleast_2d(np.asarray(x0, dtype=np.float64)), name="x0")
+        point = check_points(np.atleast_2d(np.asarray(x0)), name="x0")
         varying = _checked_features(features, point.shape[1], len(kernels))
         check_whole_number("n_points", n_points, low=2)
         ranges = np.asarray(limits, dtype=np.float64).reshape(len(varying), 2)

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from convexkernels import Concatenations, Gaussian, InvalidInputError, OuterLearning, Polynomial, TrainingValue
+from convexkernels import (
+    ConcatenatedKernelClassifier,
+    Concatenations,
+    Gaussian,
+    InvalidInputError,
+    OuterLearning,
+    Polynomial,
+    TrainingValue,
+)
 from convexkernels.losses import Hinge
 from convexkernels.losses.fit import fit
 
@@ -36,6 +44,34 @@ def test_several_outputs_share_the_inner_map():
     solution = stated(X, Y, 5.0).solve(restarts=2, random_state=0, tol=1e-3)
     assert solution.decision_function(X).shape == (60, 2)
     assert np.mean(np.sign(solution.decision_function(X)) == Y) > 0.95
+
+
+def test_the_function_of_a_certified_point_is_the_certified_one(monkeypatch):
+    X, y = rings()
+    problem = stated(X, y, 5.0)
+    theta = problem.start(0)
+    certificate = problem.certificate(theta)
+    anew = problem.with_loss(Hinge(5.0)).train(theta)
+    solved = []
+    monkeypatch.setattr(Hinge, "maximize_all", lambda *arguments, **settings: solved.append(1) or anew.alpha)
+    found = problem.train(theta)
+    assert not solved
+    assert found.value / 5.0 + problem.gram_set.at(theta).penalty == pytest.approx(certificate.value, rel=1e-9)
+    np.testing.assert_allclose(found.W, anew.W, atol=1e-6)
+    for other, point in ((problem, 0.5 * theta), (problem.with_loss(Hinge(5.0)), theta)):
+        other.train(point)
+        assert solved.pop()
+
+
+def test_maps_learn_from_as_many_rows_as_a_limit_leaves_time_for(monkeypatch):
+    monkeypatch.setattr("convexkernels.estimators.concatenated.base.MAP_SECONDS", 600.0)
+    X, y = rings(300)
+    settings = {"n_restarts": 1, "random_state": 0, "max_time": 500.0, "lam": 0.1, "mu": 0.1}
+    assert ConcatenatedKernelClassifier(loss="hinge", **settings).fit(X, y).solution_.problem.m == 300
+    three = np.digitize(X[:, 0], [-0.3, 0.3])  # three functions have a third of it each
+    few = ConcatenatedKernelClassifier(loss="hinge", **(settings | {"max_time": 300.0})).fit(X, three)
+    assert few.solution_.problem.m == pytest.approx(2000 * (300.0 / (600.0 * 8 * 3)) ** 0.57, abs=3)
+    assert ConcatenatedKernelClassifier(**(settings | {"max_time": 300.0})).fit(X, three).solution_.problem.m == 300
 
 
 def test_refuses_labels_by_value():

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from convexkernels.arrays import Array, Index
 from convexkernels.cells.distributed.summary import TableSummary
 from convexkernels.cells.learner import is_constant
 from convexkernels.cells.metric import learned_widths
@@ -13,6 +14,7 @@ from convexkernels.estimators.documentation import documented
 from convexkernels.estimators.hierarchical.base import HierarchicalEstimator
 from convexkernels.estimators.hierarchical.functions import PairwiseFunction
 from convexkernels.estimators.hierarchical.task import TreeTask
+from convexkernels.estimators.intervals import as_fitted
 from convexkernels.estimators.learned import Tube, level_of
 from convexkernels.estimators.left_out import LeftOut, left_out_of_kernel, left_out_of_pairs
 from convexkernels.estimators.outliers import without_outliers
@@ -149,6 +151,11 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
 
     def _targets_of(self, table: TrainingTable) -> NumberTargets:
         return NumberTargets.by_range(table.y, self._usual(table), clip=False)  # the functions themselves are clipped
+
+    def _levelled(self, residuals: Array, rows: Index) -> Array:
+        # The widths of the columns were fitted to the rows, unless functions are those of folds.
+        in_folds = self._combination.in_folds
+        return residuals if in_folds else as_fitted(residuals, self.solution_.problem.X.shape[1])
 
     @property
     def _level(self) -> float | None:
