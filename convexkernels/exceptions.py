@@ -15,8 +15,8 @@ from convexkernels.workers import first_of_workers
 
 # Packages whose lines are not the ones a user wrote.
 _BELOW = frozenset({"convexkernels", "concurrent", "joblib", "multiprocessing", "sklearn", "threading"})
-# Words of sentences about time limits, which say the same to whoever reads one of them.
-_OF_TIME = re.compile("max_time|TIME_LIMIT")
+# Two sentences of which either says that a limit came first.
+_OF_TIME = re.compile(r"max_time ended .* early;|[\w-]+ stopped with status TIME_LIMIT ")
 # Sentences that have been said, and the lines for which they have been.
 _SAID: set[tuple[str, str, int]] = set()
 
@@ -65,9 +65,9 @@ def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning)
     """Issue a warning of the library for the line of the user's that is being executed.
 
     Where warnings are to be shown once for a line, which is Python's default, sentences that differ in their numbers
-    alone, or are all of time limits, count as one: a search over parameters prints one of them instead of one for every
-    fit, and so do the processes that share its work (together; a last fit in the process that began them speaks for
-    itself). The memory of the interpreter would not do, because it is lost whenever any package touches the filters.
+    alone, or what a time limit has ended, count as one: a search over parameters prints one of them instead of one for
+    every fit, and so do the processes that share its work (together; a last fit in the process that began them speaks
+    for itself). The memory of the interpreter would not do: it is lost whenever any package touches the filters.
     """
     frame: FrameType | None = sys._getframe(1)
     user = frame
@@ -77,7 +77,7 @@ def tell(text: str, category: type[ConvexKernelsWarning] = ConvexKernelsWarning)
             break
     assert user is not None
     name, file, line = user.f_globals.get("__name__", "?"), user.f_code.co_filename, user.f_lineno
-    said = _OF_TIME.pattern if _OF_TIME.search(text) else re.sub(r"[-+]?[0-9][-+.0-9e]*", "", text)
+    said = _OF_TIME.pattern if _OF_TIME.match(text) else re.sub(r"[-+]?[0-9][-+.0-9e]*", "", text)
     place = said, file, line
     # What is recorded, to be told again or not, has not been said.
     if _action(text, category, name, line) == "default":

@@ -384,14 +384,14 @@ def test_residuals_are_raised_to_the_level_of_unseen_rows_where_that_is_no_chanc
 
 def test_residuals_of_a_kernel_with_many_widths_are_those_of_new_rows(rng):
     residuals = rng.standard_normal((200, 2))
-    np.testing.assert_allclose(as_fitted(residuals, 20), residuals * np.sqrt(220.0 / 180.0))
-    np.testing.assert_allclose(as_fitted(residuals[:5], 20), residuals[:5] * np.sqrt(3.0))
+    np.testing.assert_allclose(as_fitted(residuals, 200, 20), residuals * np.sqrt(220.0 / 180.0))
+    np.testing.assert_allclose(as_fitted(residuals[:5], 5, 20), residuals[:5] * np.sqrt(3.0))
     # Least squares of n columns: what is left at the rows, and what errors are at rows with targets drawn anew.
     m, n, squares = 60, 12, np.zeros(2)
     for _ in range(2000):
         X, noise, other = rng.standard_normal((m, n)), rng.standard_normal(m), rng.standard_normal(m)
         fitted = X @ np.linalg.lstsq(X, noise, rcond=None)[0]
-        squares += np.sum(as_fitted(noise - fitted, n) ** 2), np.sum((other - fitted) ** 2)
+        squares += np.sum(as_fitted(noise - fitted, m, n) ** 2), np.sum((other - fitted) ** 2)
     assert squares[0] == pytest.approx(squares[1], rel=0.01)
 
 
@@ -406,6 +406,11 @@ def test_intervals_of_trees_know_that_widths_were_fitted(rng):
         above = np.sort(larger * residuals)[math.ceil(0.95 * (m + 1)) - 1]
         high = model.predict_interval(X[:1], coverage=0.9)[0, 1] - model.predict(X[:1])[0]
         assert high == pytest.approx(above)
+    table = pd.DataFrame({"a": X[:, 0], "b": rng.choice(list("pqrstu"), 160)})
+    model = ck.HierarchicalGaussianRegressor(4, **settings).fit(table, y)
+    left = model._left_out()
+    residuals = model.targets_.truth(left.Y.T) - model.targets_.decoded(left.F.T)
+    np.testing.assert_allclose(model._residuals()[0].ravel(), np.sqrt(162.0 / 158.0) * residuals.ravel())
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])

@@ -54,14 +54,13 @@ def as_unseen(residuals: Array, unseen: Mask) -> Array:
     return np.asarray((factors * columns).reshape(residuals.shape))
 
 
-def as_fitted(residuals: Array, n: int) -> Array:
-    """Residuals of rows to which n numbers of a kernel were fitted, on the level of those of new rows.
+def as_fitted(residuals: Array, m: int, n: int) -> Array:
+    """Residuals at some of m rows, to which n numbers of a kernel were fitted, on the level of those at new rows.
 
     That is what leaving rows out of the functions alone does not show: mean squares at new rows are larger by
-    ``(m + n) / (m - n)``, Akaike's final prediction error (1969), of fewer than 2 n rows by three. Residuals have shape
-    (m,) or (m, n_outputs).
+    ``(m + n) / (m - n)``, Akaike's final prediction error (1969), of fewer than 2 n rows by three.
     """
-    m = max(len(residuals), 2 * n)
+    m = max(m, 2 * n)
     return residuals * float(np.sqrt((m + n) / (m - n)))
 
 

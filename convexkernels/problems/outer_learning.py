@@ -234,13 +234,13 @@ class OuterLearning:
         return {"loss": loss, "offset": self.offset, "bounds": bounds, "device": self.family.device}
 
     def train(self, theta: Any, tol: float = 1e-9) -> Fit:
-        """The convex problem at a point, on all rows; it is not solved again where a certificate has done so."""
-        K, certified = self._at(theta).gram(), self._certified
+        """The convex problem at a point, on all rows, not again where a certificate has solved it to `tol`."""
+        there, certified = self._at(theta), self._certified
         if certified is not None and np.array_equal(certified[0], theta):
-            known = certified[1].known(K)
-            if known is not None:
+            known = certified[1].known(there.gram())
+            if known is not None and known.upper - known.value <= tol * abs(known.upper):
                 return known
-        return self.bind().train(K, self.split(theta)[1], tol)
+        return self.bind().train(there.gram(), self.split(theta)[1], tol)
 
     def _at(self, theta: Any) -> CurvedGram:
         """The kernel matrix of a point, or a refusal."""

@@ -63,6 +63,28 @@ def test_the_function_of_a_certified_point_is_the_certified_one(monkeypatch):
         assert solved.pop()
 
 
+def test_what_was_certified_more_coarsely_is_solved_to_what_is_asked_for():
+    X, y = rings()
+    family = Concatenations([Gaussian(1.0), Polynomial(2)], mu=0.05)
+    problem = OuterLearning(family, Hinge(5.0), TrainingValue(tol=1e-2), X, y)
+    theta = problem.start(0)
+    problem.certificate(theta)
+    found = problem.train(theta)
+    assert found.upper - found.value <= 1e-8 * found.upper
+    np.testing.assert_allclose(found.W, stated(X, y, 5.0).train(theta).W, atol=1e-4)
+
+
+def test_every_class_teaches_maps(monkeypatch):
+    monkeypatch.setattr("convexkernels.estimators.concatenated.base.MAP_SECONDS", 1e6)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), [2] * 40 + [12] * 20)
+    X = rng.standard_normal((60, 3))[y] + 0.1 * rng.standard_normal((len(y), 3))
+    settings = {"lam": 0.1, "mu": 0.1, "n_restarts": 1, "random_state": 0, "max_time": 500.0}
+    model = ConcatenatedKernelClassifier(loss="hinge", **settings).fit(X, y)
+    assert model.solution_.problem.m < len(y)
+    assert (model.solution_.problem.Y.max(axis=1) == 1.0).all()
+
+
 def test_maps_learn_from_as_many_rows_as_a_limit_leaves_time_for(monkeypatch):
     monkeypatch.setattr("convexkernels.estimators.concatenated.base.MAP_SECONDS", 600.0)
     X, y = rings(300)

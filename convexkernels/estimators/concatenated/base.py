@@ -174,7 +174,8 @@ class RegularizedConcatenation(ConcatenatedEstimator):
             limit = np.inf if self.max_time == "auto" else clock.max_time
         else:
             limit = clock.max_time / (BY_STEPS * len(Y))
-        most = max(FEWEST_MAP_ROWS, int(MAP_ROWS * min(1.0, limit / MAP_SECONDS) ** MAP_POWER))
+        fewest = max(FEWEST_MAP_ROWS, 4 * len(Y))  # a row of each class is among them
+        most = max(fewest, int(MAP_ROWS * min(1.0, limit / MAP_SECONDS) ** MAP_POWER))
         if m > most and isinstance(loss, ON_ALL_ROWS):
             rows = spread_sample(Y, most, np.random.default_rng(0))
             whole = table, y, rows

@@ -153,9 +153,12 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         return NumberTargets.by_range(table.y, self._usual(table), clip=False)  # the functions themselves are clipped
 
     def _levelled(self, residuals: Array, rows: Index) -> Array:
-        # The widths of the columns were fitted to the rows, unless functions are those of folds.
-        in_folds = self._combination.in_folds
-        return residuals if in_folds else as_fitted(residuals, self.solution_.problem.X.shape[1])
+        # A width for each column (for all that a category became) was fitted to the rows, unless to those of folds.
+        if self._combination.in_folds:
+            return residuals
+        problem = self.solution_.problem
+        tied = sum(len(columns) - 1 for columns in getattr(problem.family, "tied", ()))
+        return as_fitted(residuals, max(len(residuals), self._m), problem.X.shape[1] - tied)
 
     @property
     def _level(self) -> float | None:
