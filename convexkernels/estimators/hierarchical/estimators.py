@@ -157,7 +157,7 @@ class HierarchicalGaussianRegressor(Tube, HierarchicalEstimator, KernelRegressor
         if self._combination.in_folds:
             return residuals
         problem = self.solution_.problem
-        tied = sum(len(columns) - 1 for columns in getattr(problem.family, "tied", ()))
+        tied = sum(len(columns) - 1 for columns in problem.family.tied)
         return as_fitted(residuals, max(len(residuals), self._m), problem.X.shape[1] - tied)
 
     @property
