@@ -48,10 +48,10 @@ kernels : list, ndarray of shape (l, N, N), str or None
     through cross-validation as any table. With "precomputed", `fit` takes a stack (l, m, m) in place of X and
     `predict` one of shape (l, n_new, m). Other names are lists with bandwidths from the data. "all": Gaussians,
     Laplacians and polynomials on all standardized features and Gaussians on single ones
-    (:func:`convexkernels.data_library`); "smooth", "smoother", "smoothest": the Gaussians and polynomials on all
-    features without the one, two or three narrowest Gaussians; "rough", "rougher": all on all features and one or two
+    (:func:`convexkernels.data_library`); "smooth", "smoothest": the Gaussians and polynomials on all features without
+    the narrowest Gaussian or the three narrowest ones; "rough", "rougher": all on all features and one or two
     Gaussians that are narrower; "joint": all on all features; "few": three Gaussians on these. None: one of the first
-    six is chosen by rows held out, together with the other parameters or at the values that are given for these, and
+    five is chosen by rows left out, together with the other parameters or at the values that are given for these, and
     one of the last two taken where `max_time` is too short for the matrices of others
     (`kernels_` says which). Candidates of these lists take a feature that is beyond the range of the training rows to
     be at its end.

@@ -127,6 +127,12 @@ class Candidates(Family):
         part._is_of_part = True
         return part
 
+    def with_others(self, others: Sequence[Candidates]) -> Candidates:
+        """The family of the candidates of several lists from one table, each of them once."""
+        whole, entries = copy(self), [entry for family in (self, *others) for entry in family.candidates.entries]
+        whole.candidates = CandidateList(list({entry[0]: entry for entry in entries}.values()))
+        return whole
+
     def _checked_traces(self, stack: GramStack, names: Sequence[str], kernels: Sequence[Kernel], sizes: Array) -> Array:
         """Traces of the matrices; 0 for those of a part of the rows where nothing is left."""
         diagonals = stack.diagonals()
@@ -200,6 +206,18 @@ class CandidateGramSet(GramSet):
             self.stack.release()
         else:
             self.stack = self._streamed()
+
+    def of(self, family: Candidates) -> CandidateGramSet:
+        """The Gram matrices of a family of some of the candidates (`Candidates.with_others`)."""
+        names = [name for name, _, _ in family.candidates.entries]
+        places = [self.names.index(name) for name in names]
+        kernels, stack = [self.kernels[k] for k in places], self.stack.some(places)
+        return CandidateGramSet(family, stack, kernels, self.scales[places], self.X, names, self.squares[places])
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the matrices are in memory, in float64."""
+        return self.is_factored or (isinstance(self.stack, PackedStack) and self.stack.values.dtype == np.float64)
 
     def in_float64(self) -> CandidateGramSet:
         stored = isinstance(self.stack, PackedStack) and self.stack.values.dtype == np.float32

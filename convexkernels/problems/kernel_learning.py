@@ -166,10 +166,11 @@ class KernelLearning(Certified):
 
         return state(self)
 
-    def with_gram_set(self, gram_set: GramSet) -> KernelLearning:
-        """The same problem over another set of Gram matrices on the same points."""
+    def with_gram_set(self, gram_set: GramSet, family: Family | None = None) -> KernelLearning:
+        """The same problem over another set of Gram matrices on the same points, perhaps of another family."""
         other = copy(self)
         other.gram_set = gram_set
+        other.family = self.family if family is None else family
         return other
 
     def in_float64(self) -> KernelLearning:

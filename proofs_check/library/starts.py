@@ -9,6 +9,7 @@ import numpy as np
 
 from convexkernels import (
     Candidates,
+    EpsilonInsensitive,
     Gaussian,
     Hinge,
     KernelLearning,
@@ -21,6 +22,7 @@ from convexkernels import (
 from convexkernels.arrays import Array
 from convexkernels.checking import Verdict
 from convexkernels.clock import Clock
+from convexkernels.estimators.convex.by_squares import glance
 from convexkernels.estimators.convex.fold import folds_of, scored_weights
 from convexkernels.estimators.convex.path import Path
 from convexkernels.linalg import project_simplex
@@ -119,7 +121,7 @@ def measure_known(share: float, rng: Generator) -> Verdict:
     """A fit begins with a `share` of 1 of the weights that it is told, which are the mean of what folds have learned.
 
     Weights that are on the simplex but for rounding stay as they are, with their zeros. Where no row is held out, the
-    first value begins with what other rows have led to (it is kept, being optimal); where rows are, it does not.
+    first value begins with what it is told (it is kept, being optimal); where rows are, it does not.
     """
     v = np.where(rng.random(30) < 0.6, 0.0, rng.random(30))
     v[0] = 1.0
@@ -131,7 +133,8 @@ def measure_known(share: float, rng: Generator) -> Verdict:
     apart, values = [moved], np.array([0.1, 1.0, 10.0])
     machine, ridge = KernelLearning(family, Hinge(), X, np.sign(y)), KernelLearning(family, LeastSquares(0.03), X, y)
     path = Path(family, folds_of(machine, family, scored_weights(machine)), lambda C, _: Hinge(C), values, 1.0)
-    path.visit_all(Clock())
+    for C in values.tolist():
+        path.visit(C, Clock())
     found = path.selection("C")
     mean = np.mean([fold.points[found.value][0] for fold in path.folds], axis=0)
     apart.append(float(np.abs(found.theta - mean).max()))
@@ -141,13 +144,41 @@ def measure_known(share: float, rng: Generator) -> Verdict:
     apart.append(max(0.0, abs(begun.history[0].upper / begun.problem.evaluate(told).upper - 1.0) - 2e-3))
     (rows,) = folds_of(ridge, family, scored_weights(ridge))
     own = ridge.solve("spectral-gradient", tol=1e-6)
-    known = {1.0: (own.theta, np.atleast_2d(own.alpha))}
-    rows.begin_at(known)
+    rows.begin_at(own.theta)
     rows.error(1.0, ridge.loss, Clock())
     apart.append(float(np.abs(rows.points[1.0][0] - own.theta).max()))
-    path.folds[0].begin_at(known)
-    apart.append(float(len(path.folds[0].starts)))
+    path.folds[0].begin_at(own.theta)
+    apart.append(float(path.folds[0].start is not None))
     return Verdict(max(apart), 0.0, 1, {"X": X, "apart": np.array(apart)})
+
+
+def measure_families(gain: float, rng: Generator) -> Verdict:
+    """Families are compared by ridge regressions without the row, ``lam = 1 / (2 C)``, one kernel of each for all rows.
+
+    Scores are those of functions that are trained anew. The smoother family stays where errors of the rougher one, at
+    the best values of both, are not less by a `gain`; the path of values begins with the best one.
+    """
+    wrong, apart, values = 0, [], 10.0 ** np.arange(-2.0, 4.0)
+    rough, smooth = (Candidates([Gaussian(width), Gaussian(9.0 * width)], "mean") for width in (1.0, 0.1))
+    for noise in (0.05, 0.1, 0.2, 0.3, 0.5, 1.0):
+        X = rng.uniform(-1.0, 1.0, (40, 2))
+        y = np.sin(3.0 * X[:, 0]) + 0.3 * np.sin(6.0 * X[:, 1]) + noise * rng.standard_normal(40)
+        weights, loss = 10.0 ** rng.uniform(-0.5, 0.5, 40), EpsilonInsensitive(1.0, 0.1, intercept=False)
+        problem = KernelLearning(smooth, loss, X, y, sample_weight=weights)
+        request = {"rough": rough, "smooth": smooth}, values, "C"
+        seen = glance(problem, *request, weights[None], Clock())
+        assert seen is not None
+        assert seen.problem is not None
+        errors = {name: 1.0 - scores for name, scores in seen.scores.items()}
+        expected = "rough" if errors["rough"].min() < (1.0 - gain) * errors["smooth"].min() else "smooth"
+        wrong += seen.family != expected
+        K, found = seen.problem.gram_set.gram(seen.theta), errors[seen.family]
+        total = float(weights @ (y - np.average(y, weights=weights)) ** 2)
+        again = np.array([refitted(K, y, weights, 0.5 / C) for C in values.tolist()]) / total
+        apart.append(float(np.abs(found / again - 1.0).max()))
+        best = float(values[np.flatnonzero(again <= 1.002 * again.min())[0]])
+        wrong += abs(seen.value / best - 1.0) > 1e-9
+    return Verdict(max(*apart, float(wrong)), 1e-6, 1, {"apart": np.array(apart)})
 
 
 def start_claims(paper: str) -> list[Claim]:
@@ -175,6 +206,12 @@ def start_claims(paper: str) -> list[Claim]:
             "start-of-known-weights",
             "Fits begin with the weights that they are told: the mean of folds, or those of other rows.",
             *(paper, "problems, KernelLearning.solve", measure_known, 1.0, 0.5),
+            trials=4,
+        ),
+        Claim(
+            "families-by-squares",
+            "Lists of candidates and values of C are compared by ridge regressions without the row, C = 1 / (2 lam).",
+            *(paper, "estimators, glance", measure_families, 0.05, 0.6),
             trials=4,
         ),
     ]

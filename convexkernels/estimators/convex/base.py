@@ -1,5 +1,6 @@
 """What the estimators of convex kernel learning share: a family, a loss, and a certified optimum."""
 
+import math
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
@@ -12,8 +13,8 @@ from convexkernels.arrays import Array, Index
 from convexkernels.clock import Clock
 from convexkernels.estimators.base import KernelEstimator
 from convexkernels.estimators.convex.fold import PATH_TOL
-from convexkernels.estimators.convex.path import LossAt, PathSelection, soft
-from convexkernels.estimators.convex.selection import beside, choose, default_of, first_of
+from convexkernels.estimators.convex.path import CLEARLY, LossAt, PathSelection, soft
+from convexkernels.estimators.convex.selection import beside, choose
 from convexkernels.estimators.learned import Tube, in_units_of
 from convexkernels.estimators.left_out import LeftOut, learned_gram, left_out_of_problem
 from convexkernels.estimators.table import TrainingTable, check_unit
@@ -31,11 +32,12 @@ from convexkernels.validation import check_number, check_whole_number
 
 # Values of C to choose from, the most regular first, for kernels of unit scale, targets of unit spread and rows of unit
 # weight.
-COSTS = np.geomspace(0.01, 1e6, 9)
+COSTS = np.geomspace(0.01, 1e6, 17)
 # The part of the time limit that choosing may take.
 SHARE = 0.5
-# By how much another family has to be better on rows held out to be mentioned: accuracy, and R^2.
-NOTABLE = (0.02, 0.03)
+# By how much the R^2 of another family has to be better on rows left out to be mentioned: that of labels, which says
+# less of how many are right, and of numbers.
+NOTABLE = (0.1, 0.03)
 # Rows up to which "auto" learns with matrices, as exact as they are; beyond, with features.
 MATRIX_ROWS = 10_000
 
@@ -87,10 +89,10 @@ class ConvexEstimator(KernelEstimator):
         weights = None if (table.weights == 1.0).all() else table.weights
         y, loss = targets.expanded(table.y), self._loss(1.0, 1.0)
         options: dict[str, Any] = {"sample_weight": weights, "memory_limit": self.memory_limit}
-        # Stated with the family that is tried first: matrices of the largest one on all rows are formed after the
+        # Stated with the smoothest family, of few members: matrices of the largest one on all rows are formed after the
         # choice, for which time is left.
         self._compared = self._families(table.X, clock)
-        return KernelLearning(self._compared[first_of(self._compared)], loss, table.X, y, **options)
+        return KernelLearning(list(self._compared.values())[-1], loss, table.X, y, **options)
 
     def _search(self) -> dict[str, Any]:
         return {"solver": self.solver, "tol": self._finer(self.tol)}
@@ -114,18 +116,15 @@ class ConvexEstimator(KernelEstimator):
             values = self._path_values(float(problem.weights.mean()))
         families, losses = self._compared, self._losses(len(problem.Y))
         self._compared = {}
-        self._called, (loss, *_), found = default_of(families), losses, None
+        (self._called, *_), (loss, *_), found = reversed(families), losses, None
         if (self._has_choice or len(families) > 1) and np.ptp(problem.Y, axis=1).any():
             tol = self._finer(PATH_TOL)
-            self._called, loss, found = choose(problem, families, name, losses, values, clock, tol)
+            problem, self._called, loss, found = choose(problem, families, name, losses, values, clock, tol)
             if found is not None and not found.interrupted:
-                found = self._beside_reference(problem, losses[loss], found, values, clock)
+                found = self._beside_reference(problem, found, values, clock)
         value = soft(values) if found is None else found.value
         self.selection_: PathSelection | None = found
         setattr(self, f"{name}_", value)
-        if (family := families[self._called]) is not problem.family:
-            problem.gram_set.release()  # both would be in memory
-            problem = problem.on_rows(np.arange(problem.m), family)
         interrupted, deviation = (False, 1.0) if found is None else (found.interrupted, found.deviation)
         return problem.with_loss(losses[loss](value, deviation)), interrupted
 
@@ -139,29 +138,29 @@ class ConvexEstimator(KernelEstimator):
         return "Gaussian kernels", "the kernels of this estimator", "try MultipleKernel... or HierarchicalGaussian..."
 
     def _beside_reference(
-        self, problem: KernelLearning, loss_at: LossAt, found: PathSelection, values: Array, clock: Clock
+        self, problem: KernelLearning, found: PathSelection, values: Array, clock: Clock
     ) -> PathSelection:
-        """What was chosen, with the score of the reference on the same folds; tells where that is clearly better."""
-        references, of_numbers = self._references(problem.X), problem.loss.is_of_differences
+        """What was chosen, with the score of the reference by squares; tells where that is clearly better."""
+        references, own = self._references(problem.X), found.errors_by_squares
         if not references or clock.is_over:
             return found
-        own = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
-        notable, tol = NOTABLE[of_numbers], self._finer(PATH_TOL)
+        notable = NOTABLE[problem.loss.is_of_differences]
+        apart = Clock(clock.left, clock.show, clock.checkpoint)  # it only says whether there is something to be told
         try:
-            score, rows = beside(problem, references, found, loss_at, values, notable, own, tol)
+            other = beside(problem, references, found.name, values, notable, apart)
+            if own is None:
+                own = beside(problem, [problem.family], found.name, values, notable, apart)
         except KeyboardInterrupt:
             return replace(found, interrupted=True)
-        if np.isinf(score):
+        if other is None or own is None:
             return found
-        # The variance of a difference of two shares of errors is below their sum over the rows; R^2 is taken alike.
-        doubt = float(np.sqrt((2.0 - found.score - score) / rows))
-        if score > max(0.0, found.score + max(doubt, notable)):
-            called = "R^2" if of_numbers else "accuracy"
+        score, more = 1.0 - float(other.sum()), own - other
+        if score > 0.0 and more.sum() > max(CLEARLY * math.hypot(*more.tolist()), notable):
             others, own_ones, remedy = self._compared_with
             tell(
-                f"{others} predict rows that were held out better ({called} {score:.3f}) than {own_ones} "
-                f"({found.score:.3f}). Where predictions count, {remedy}; where all parameters are given, nothing is "
-                "compared.",
+                f"{others} predict rows that were left out better (R^2 {score:.3f}) than {own_ones} "
+                f"({1.0 - own.sum():.3f}). Where predictions count, {remedy}; where all parameters are given, "
+                "nothing is compared.",
                 UnsuitedFamilyWarning,
             )
         return replace(found, reference=score)

@@ -29,8 +29,8 @@ Points = dict[float, tuple[Array, Array]]
 INSIDE = 1.0 - 1e-6
 # Rows that a path is followed on: what is chosen there holds for longer tables, too.
 LARGEST_SAMPLE = 1000
-# Rows up to which there are five folds instead of three, and held-out rows that suffice: folds are left out beyond.
-FEW_ROWS, ENOUGH = 200, 400
+# Folds, and held-out rows that suffice: folds are left out beyond.
+FOLDS, ENOUGH = 3, 400
 # How exactly kernels are learned that are only compared: a fifth of that gap chooses nothing better.
 PATH_TOL, PATH_STEPS = 0.05, 10
 
@@ -39,7 +39,7 @@ PATH_TOL, PATH_STEPS = 0.05, 10
 class Fold:
     """Training rows of a problem, for a family, what is held out, and where values of the path have led to.
 
-    The first value may have `starts` of other rows. Targets are `scored` by weights of shape (n_outputs, n_held);
+    The first value may have a `start`. Targets are `scored` by weights of shape (n_outputs, n_held);
     kernels are learned to a `PART` of `tol`, or for ten steps.
     """
 
@@ -52,7 +52,7 @@ class Fold:
     scored: Array
     tol: float = PATH_TOL
     points: Points = field(default_factory=dict)
-    starts: Points = field(default_factory=dict)
+    start: Array | None = None
     values: dict[float, Array] = field(default_factory=dict)
     errors: dict[float, Array] = field(default_factory=dict)
     deviations: dict[float, float] = field(default_factory=dict)
@@ -76,10 +76,10 @@ class Fold:
             other.points[value] = theta, W.reshape(*np.shape(alpha)[:-1], -1)
         return other
 
-    def begin_at(self, points: Points) -> None:
-        """Let the first value begin where those of the family have led to on other rows.
+    def begin_at(self, theta: Array, problem: KernelLearning | None = None) -> None:
+        """Let the first value begin with a kernel of the family that all rows have led to, on matrices that are there.
 
-        Not here: such rows may be held out, and as far as their gap is open kernels are those that they began with.
+        Not here: rows are held out, and as far as their gap is open kernels are those that they began with.
         """
 
     def is_inside(self, value: float, loss: Loss) -> bool:
@@ -102,9 +102,9 @@ class Fold:
         if known := piece.found:
             self.points[value] = known["theta"], known["alpha"]
             return self._scored(value, known["values"])
-        starts = self.points or self.starts
-        nearest = min(starts, key=lambda other: abs(math.log(other / value)), default=None)
-        solver = make_solver("spectral-gradient", initial=None if nearest is None else starts[nearest])
+        nearest = min(self.points, key=lambda other: abs(math.log(other / value)), default=None)
+        begun = None if self.start is None else (self.start, None)
+        solver = make_solver("spectral-gradient", initial=begun if nearest is None else self.points[nearest])
         with threads_for(problem.m):
             theta, alpha = approach(problem, solver, tol=tol, max_iter=PATH_STEPS, clock=clock)
         self.points[value] = theta, alpha
@@ -165,8 +165,10 @@ class EachRow(Fold):
         whole = self.whole
         return whole if self.family is whole.family and len(self.train) == whole.m else super().problem
 
-    def begin_at(self, points: Points) -> None:
-        self.starts = {value: (theta, np.zeros(self.Y.shape)) for value, (theta, _) in points.items()}
+    def begin_at(self, theta: Array, problem: KernelLearning | None = None) -> None:
+        self.start = theta
+        if problem is not None:
+            self.problem = problem
 
     def values_of(self, problem: KernelLearning, theta: Array, alpha: Array) -> Array:
         return left_out_of_problem(problem, theta, lambda rows: learned_gram(problem, theta, rows), whole=True).F
@@ -185,29 +187,26 @@ def folds_of(
     family: Family,
     scored: Array,
     tol: float = PATH_TOL,
-    most: int = LARGEST_SAMPLE,
-    enough: float = ENOUGH,
 ) -> list[Fold]:
-    """Rows to learn from and to score on, of all rows or of a sample of `most`; none where there are too few rows.
+    """Rows to learn from and to score on, of all rows or of a sample; none where there are too few rows.
 
-    There are as many folds as hold `enough` rows out together. Where one suffices, rows beyond the sample are scored
-    on, too, which costs little.
+    There are as many folds as hold enough rows out together. Where one suffices, rows beyond the sample are scored on,
+    too, which costs little.
     """
     rng = np.random.default_rng(0)
     m, Y = problem.m, problem.Y + problem.center[:, None]
-    rows = np.arange(m) if m <= most else spread_sample(Y, most, rng)
-    count = 5 if m <= FEW_ROWS else 3
-    if m < 2 * count:
+    rows = np.arange(m) if m <= LARGEST_SAMPLE else spread_sample(Y, LARGEST_SAMPLE, rng)
+    if m < 2 * FOLDS:
         return []
     if isinstance(problem.loss, LeastSquares):
         return [EachRow(problem, family, rows, rows, scored[:, rows], tol)]
-    folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], count, rng)]
-    if m - len(folds[0][0]) >= enough:
-        others = np.arange(m) if m <= 2 * most else spread_sample(Y, 2 * most, rng)
+    folds = [(rows[train], rows[held]) for train, held in split_rows(Y[:, rows], FOLDS, rng)]
+    if m - len(folds[0][0]) >= ENOUGH:
+        others = np.arange(m) if m <= 2 * LARGEST_SAMPLE else spread_sample(Y, 2 * LARGEST_SAMPLE, rng)
         folds = [(train, np.setdiff1d(others, train)) for train, _ in folds]
         needed = 1
     else:
-        needed = math.ceil(min(enough * count / len(rows), count))
+        needed = math.ceil(min(ENOUGH * FOLDS / len(rows), FOLDS))
     parts = [Fold(problem, family, train, held, scored[:, held], tol) for train, held in folds]
     if not problem.loss.is_of_differences:
         parts = [part for part in parts if _has_both(Y[:, part.train])]

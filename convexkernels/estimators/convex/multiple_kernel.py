@@ -41,7 +41,7 @@ LANDMARKS = 100
 MEASURED_ROWS, MATRICES_SHARE = 250, 0.4
 # Lists of candidates from the library, those that are compared and those that stay where the time is too short for
 # all; of the last ones Gaussians of 0.4, 1.3 and 4 times the median distance.
-COMPARED, SHORTER = ("rougher", "rough", "all", "smooth", "smoother", "smoothest"), ("joint", "few")
+COMPARED, SHORTER = ("rougher", "rough", "all", "smooth", "smoothest"), ("joint", "few")
 FEW = slice(1, 6, 2)
 
 
@@ -104,7 +104,7 @@ class _CandidateEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Con
         # Where few rows tell little about single features, fewer and smoother candidates predict better. Of Gaussians
         # the narrowest fits the rows best and gets all weight, whatever is right for others: some are left out.
         smooth = [entry for entry in on_all if isinstance(entry[1], Gaussian | Polynomial)]
-        compared = rougher, rougher[1:], library, smooth[1:], smooth[2:], smooth[3:]
+        compared = rougher, rougher[1:], library, smooth[1:], smooth[3:]
         return dict(zip(COMPARED + SHORTER, (*compared, on_all, on_all[FEW]), strict=True))
 
     def _references(self, X: Array) -> list[Family]:

@@ -37,15 +37,15 @@ selection_ : Selection or None
     "choice": """
 Kernels are on a scale on which C = 1 is a soft margin whatever the number of features: the images of the training
 points under any kernel of the family have a mean squared distance of at most 1 from their mean, or from 0 without an
-intercept. A regularization parameter that is not given is chosen on a path from strong to weak regularization, by the
-accuracy or the R^2 on rows that neither the kernel nor the functions have seen (where no value tells more labels than
-the most frequent one does, by the likelihood of probabilities): five folds up to 200 rows, then three, of which two
-suffice from 600 rows on and one from some 1066 on, because they hold 400 rows out. Of longer tables two thirds of 1000
-rows are learned from, and up to 2000 others scored on. Functions of numbers with squared loss leave each of all rows,
-or of 1000, out in closed form, for the kernel that is learned from these. Each value starts from the nearest one, and
-the path ends where scores fall, or where functions of a support vector machine for numbers err by no more than a
-thousandth of the deviation of the targets. Choosing costs one to five times the fit, and more where that takes
-hundredths of a second or few candidates are left of many.
+intercept. A regularization parameter that is not given is chosen by the accuracy or the R^2 on rows that neither the
+kernel nor the functions have seen (where no value tells more labels than the most frequent one does, by the likelihood
+of probabilities), on a path that begins with the best value for squares, which leave out row by row in closed form, for
+one kernel that is learned from all rows, or from 400. There are three folds, of which two suffice from 600 rows on and
+one from some 1066 on, because they hold 400 rows out. Of longer tables two thirds of 1000 rows are learned from, and up
+to 2000 others scored on. Functions of numbers with squared loss leave each of all rows, or of 1000, out in closed form
+on the path, too. Each value starts from the nearest one, and the path ends where scores gain little, or where functions
+of a support vector machine for numbers err by no more than a thousandth of the deviation of the targets. Choosing costs
+one to five times the fit, sometimes more where that takes hundredths of a second.
 """,
     "learned": """
 kernel_ : Kernel
@@ -74,14 +74,15 @@ kernel_names_ : list of str
 kernels_ : str, or what was passed
     The name of the list of candidates that was given or chosen: with ``kernels=kernels_`` and the other values that a
     fit has chosen (`C_` or `lam_`, `loss_`, `epsilon_`, which can be given for one output), another one to the same
-    rows finds the same functions, as far as `tol` asks for. ``selection_.paths`` has the scores of all lists that were
-    compared.
+    rows finds the same functions, as far as `tol` asks for. ``selection_.paths`` has the scores that lists were
+    compared by.
 """,
     "candidates": """
 Rakotomamonjy, Bach, Canu and Grandvalet (JMLR 2008); Colbert and Peet (JMLR 2020), (6).
 
 {one_kernel} Lists of candidates that are left open
-are compared by the same scores, each on a path of its own, or at the value that is given.
+are compared by ridge regressions that leave out row by row, at all values or the one that is given, and a rougher list
+has to be better by a twentieth.
 The optimum is certified by its duality gap, whatever the solver.
 """,
     "tessellated": """

@@ -1,7 +1,10 @@
 """Stores of many Gram matrices on the same points: packed in memory, or made again when they are needed."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -64,6 +67,17 @@ class GramStack(ABC):
         """Multiply the matrices by factors, shape (l,)."""
         self.scales = self.scales * factors
 
+    def some(self, places: list[int]) -> GramStack:
+        """The matrices at these places, with their scales."""
+        other = copy(self)
+        other.l, other.scales = len(places), self.scales[places]
+        other._keep(places)
+        return other
+
+    @abstractmethod
+    def _keep(self, places: list[int]) -> None:
+        """Forget the matrices elsewhere."""
+
     def matrix(self, k: int) -> Array:
         """``scales[k] K_k`` in float64."""
         weights = np.zeros(self.l)
@@ -78,6 +92,10 @@ class PackedStack(GramStack):
         self.values = values
         self.l, self.m = values.shape[0], m
         self.scales = np.ones(self.l)
+
+    def _keep(self, places: list[int]) -> None:
+        first, last = places[0], places[-1] + 1
+        self.values = self.values[first:last] if places == list(range(first, last)) else self.values[places]
 
     def combine(self, weights: Array, out: Array) -> Array:
         active = np.flatnonzero(weights)
@@ -121,6 +139,9 @@ class StreamedStack(GramStack):
         self.X = X
         self.l, self.m = len(kernels), X.shape[0]
         self.scales = np.ones(self.l)
+
+    def _keep(self, places: list[int]) -> None:
+        self.kernels = [self.kernels[k] for k in places]
 
     def combine(self, weights: Array, out: Array) -> Array:
         for part, rows in _chunks(self.X):

@@ -52,6 +52,12 @@ class FactoredStack(GramStack):
                 part[rows] = features(self.X[rows])
         return parts
 
+    def _keep(self, places: list[int]) -> None:
+        self.kernels, self.widths = [self.kernels[k] for k in places], [self.widths[k] for k in places]
+        for name in ("maps", "parts"):
+            if known := self.__dict__.get(name):
+                self.__dict__[name] = [known[k] for k in places]
+
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name not in ("maps", "parts")}
 
