@@ -136,11 +136,16 @@ def test_units_of_the_weights_scale_what_is_chosen(kind):
 
 def test_held_out_rows_are_seen_by_neither_kernel_nor_functions():
     """Labels that are coins are predicted no better than by a constant, whatever was learned from the others."""
-    rng = np.random.default_rng(0)
-    X, y = rng.random((200, 3)), rng.permutation(np.repeat([-1.0, 1.0], 100))
-    problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(), X, y)
-    *_, found = choose(problem, {"all": problem.family}, "C", HINGE, np.array([0.1, 1.0, 10.0]), Clock())
-    assert found.scores.max() <= 0.6
+    best, mean = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, y = rng.random((200, 3)), rng.permutation(np.repeat([-1.0, 1.0], 100))
+        problem = ck.KernelLearning(ck.Tessellated(1, 0), ck.Hinge(), X, y)
+        *_, found = choose(problem, {"all": problem.family}, "C", HINGE, np.array([0.1, 1.0, 10.0]), Clock())
+        best.append(found.scores.max())
+        mean.append(found.scores.mean())
+    assert np.mean(best) < 0.55
+    assert np.mean(mean) == pytest.approx(0.5, abs=0.025)  # two standard errors of 1,600 coins
 
 
 @pytest.mark.parametrize("m", [2, 4, 5])

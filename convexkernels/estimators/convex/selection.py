@@ -1,5 +1,6 @@
 """Regularization parameters and families by scores on rows that are left out of a table."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,7 @@ from convexkernels.arrays import Array
 from convexkernels.clock import Clock
 from convexkernels.estimators.convex.by_squares import Glance, glance
 from convexkernels.estimators.convex.fold import PATH_TOL, EachRow, Fold, folds_of, scored_weights
-from convexkernels.estimators.convex.path import LossAt, Path, PathSelection, soft
+from convexkernels.estimators.convex.path import CLEARLY, LossAt, Path, PathSelection, soft
 from convexkernels.families.base import Family
 from convexkernels.problems.kernel_learning import KernelLearning
 
@@ -132,6 +133,12 @@ def beside(
         if seen is not None and (best is None or seen.errors.sum() < best.sum()):
             best = seen.errors
     return best
+
+
+def is_clearly_better(other: Array, own: Array, notable: float) -> bool:
+    """Whether errors of another family, row by row, are less than its own ones by a notable part and not by chance."""
+    more = own - other
+    return bool(other.sum() < 1.0 and more.sum() > max(CLEARLY * math.hypot(*more.tolist()), notable))
 
 
 @dataclass(eq=False)
